@@ -15,12 +15,12 @@ import typer
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
-from .app import INTERRUPTED, app, warn
+from .app import INTERRUPTED, app, naming, warn
 from .fork import disturbance, edit_of
 from .options import AsJson, Further, further, grouped
 
 if TYPE_CHECKING:
-    from dig.diagnosis.diagnosing import Trying
+    from dig.diagnosis.diagnosing import Asking, Trying
     from dig.diagnosis.document import Diagnosis
 
 Good = Annotated[
@@ -103,7 +103,39 @@ class TryingOptions:
             )
 
 
-@app.command()
+@dataclass(frozen=True)
+class AskingOptions:
+    """Which suspects are asked, and what they know."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What names the candidates: {suspects}, or your own as MODULE:OBJECT; repeatable.",
+        ),
+    ] = None
+    top: Annotated[int, typer.Option(min=1, help="How many candidates are listed.")] = 10
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Good runs of the same sort: what they do is usual."),
+    ] = None
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:OBJECT",
+            help="Says which parts of the task a payload is about, if the task does not.",
+        ),
+    ] = None
+
+    def asking(self) -> Asking:
+        """The same for `diagnose`."""
+        from dig.diagnosis.diagnosing import Asking
+
+        usual = Asking()
+        return Asking(tuple(self.by or usual.by), self.top, self.peers, self.accounting)
+
+
+@app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
 @grouped
 def why(
     sources: Annotated[
@@ -119,6 +151,7 @@ def why(
     per_attempt: Annotated[
         int, typer.Option(min=1, help="With --try: how many of them about one attempt.")
     ] = 2,
+    asked: AskingOptions = AskingOptions(),
     options: TryingOptions = TryingOptions(),
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of the document.")
@@ -139,14 +172,13 @@ def why(
         return
     if not sources:
         raise SettingsError("name a run: digmon why RUN")
-    goal, status = Goal.parse(good), 0
+    goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, **more) if try_ else None
-            found = _explained(
-                partial(diagnose, source, goal, trying=trying), source, as_json, options
-            )
+            explain = partial(diagnose, source, goal, trying=trying, asking=asking)
+            found = _explained(explain, source, as_json, options)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:
             warn(error)

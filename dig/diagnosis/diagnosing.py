@@ -11,9 +11,13 @@ from typing import Any
 import anyio.to_thread
 
 from dig._util.text import counted
+from dig.errors import SettingsError
 from dig.graph.records import End, Record
+from dig.show.gate.checked import runs_in
+from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.fork import Crew
+from dig.tasks.user_objects import load
 
 from .case import Case, RunSource
 from .concepts import Attempt, Candidate, Failure, Hypothesis
@@ -37,12 +41,49 @@ from .document import (
 from .experiments import Experiments, Findings, Place
 from .goal import Goal, Judgement
 from .interventions.kinds import in_words, read_interventions
-from .suspects import EveryAgent, Suspects
+from .signs.seen import UsualTeam
+from .signs.table import learned
+from .suspects import USUAL_SUSPECTS, Suspects, Together, suspects_of
 from .trials.arms import TrialBudget, Trials, Tried
 from .trials.replays import Disturb, Lab, read_source
 
-TOP = 10
-"""How many candidates are listed."""
+
+@dataclass(frozen=True)
+class Asking:
+    """Which suspects are asked, and what they know.
+
+    Attributes:
+        by: The names of the suspects; a user's own as `module:object`.
+        top: How many candidates are listed.
+        peers: A directory with good runs of the same sort, as the measure for signs; ``None``: the
+            other agents of the run are the measure.
+        accounting: Reads the payloads, as `module:object`; ``None``: as the task of the run does.
+    """
+
+    by: tuple[str, ...] = USUAL_SUSPECTS
+    top: int = 10
+    peers: Path | None = None
+    accounting: str | None = None
+
+    def case(self, source: RunSource, goal: Goal) -> Case:
+        """What the suspects are given about a run.
+
+        Raises:
+            SettingsError: There is no such accounting, or no good run among the peers.
+        """
+        reads: Accounting | None = None
+        if self.accounting is not None:
+            reads = load(self.accounting, "accounting")
+        return source.case(goal, reads, self._usual(goal, reads))
+
+    def _usual(self, goal: Goal, accounting: Accounting | None) -> UsualTeam | None:
+        if self.peers is None:
+            return None
+        sources = map(RunSource.read, runs_in([self.peers]))
+        good = [one.run.records for one in sources if one.judged(goal).good]
+        if not good:
+            raise SettingsError(f"{self.peers} has no run that is good ({goal.text})")
+        return learned(good, accounting or PAYLOADS)
 
 
 @dataclass(frozen=True)
@@ -111,6 +152,7 @@ def diagnose(
     goal: Goal | None = None,
     *,
     trying: Trying | None = None,
+    asking: Asking | None = None,
     suspects: Suspects | None = None,
     tell: Tell = lambda line: None,
 ) -> Diagnosis:
@@ -120,7 +162,8 @@ def diagnose(
         path: The run directory or trace; it is only read.
         goal: When it is good; ``None``: the default.
         trying: How experiments are made; ``None``: none is.
-        suspects: Names the candidates; ``None``: all agents are.
+        asking: Which suspects are asked, and what they know; ``None``: those that are usual.
+        suspects: Names the candidates, in place of those that `asking` names.
         tell: Takes a line for each replay.
 
     Raises:
@@ -128,11 +171,13 @@ def diagnose(
         SettingsError: The goal cannot be judged, or the team that goes on cannot be made.
         InterruptedDiagnosis: It was interrupted; it has what was found.
     """
-    goal = goal or Goal.parse("default")
-    report = _Report(read_source(path, trying.detectors if trying else ()), goal)
+    goal, asking = goal or Goal.parse("default"), asking or Asking()
+    report = _Report(read_source(path, trying.detectors if trying else ()), goal, asking)
     if report.judged.good:
         return report.document()
-    report.candidates = [*(suspects or EveryAgent()).candidates(report.case)]
+    asked = (suspects,) if suspects else tuple(map(suspects_of, asking.by))
+    together = Together(asked, names_all=trying is not None)
+    report.candidates = [*together.candidates(report.case)]
     if trying is None:
         return report.document()
     lab = trying.lab(path, goal)
@@ -275,13 +320,14 @@ class _Report:
         candidates: The candidates, the likeliest first.
         findings: What experiments found; ``None``: there were none.
         trials: The experiments, with their costs.
+        asking: Which suspects were asked.
         is_asked: Whether a person named what is tried.
     """
 
-    def __init__(self, source: RunSource, goal: Goal) -> None:
-        self.source, self.goal = source, goal
+    def __init__(self, source: RunSource, goal: Goal, asking: Asking | None = None) -> None:
+        self.source, self.goal, self.asking = source, goal, asking or Asking()
         self.judged: Judgement = source.judged(goal)
-        self.case = source.case(goal)
+        self.case = self.asking.case(source, goal)
         self.candidates: list[Candidate] = []
         self.findings: Findings | None = None
         self.trials: Trials | None = None
@@ -302,7 +348,8 @@ class _Report:
             model=None,
             answer=answer,
             candidates=tuple(
-                _candidate(number, one) for number, one in enumerate(candidates[:TOP], 1)
+                _candidate(number, one)
+                for number, one in enumerate(candidates[: self.asking.top], 1)
             ),
             chain=self._chain(answer),
             hypotheses=tuple(
@@ -370,9 +417,11 @@ class _Report:
             return None
         first = candidates[0]
         second = candidates[1].share if len(candidates) > 1 else 0.0
-        confidence: Confidence = "medium" if first.share >= 2 * second else "low"
-        if fix is not None:
+        confidence: Confidence = "low"
+        if fix is not None or first.is_certain:
             confidence = "high"
+        elif first.status == "origin" and first.mechanism and first.share >= 2 * second:
+            confidence = "medium"
         reason = first.evidence[0].says
         if fix is not None:
             reason = f"The run succeeds if {_sentence(fix.hypothesis)}."
@@ -409,8 +458,8 @@ class _Report:
         return tuple(steps[one] for one in reversed(path))
 
     def _stages(self) -> tuple[StageRow, ...]:
-        by = "person" if self.is_asked else "agents"
-        rows = [StageRow(name=by, by="structural", status="done", why=None)]
+        by = ("person",) if self.is_asked else self.asking.by
+        rows = [StageRow(name=one, by="structural", status="done", why=None) for one in by]
         if self.findings is not None:
             rows.append(StageRow(name="try", by="replay", status="done", why=None))
         elif self.judged.good:
@@ -431,8 +480,9 @@ class _Report:
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
         found = [*self.source.finished().notes]
-        if len(candidates) > TOP:
-            found.append(f"{counted(len(candidates) - TOP, 'further candidate')} not listed")
+        more = len(candidates) - self.asking.top
+        if more > 0:
+            found.append(f"{counted(more, 'further candidate')} not listed")
         if self.findings is None or self.trials is None:
             return found
         manner = self.trials.manner
@@ -505,6 +555,7 @@ def _attempt(one: Attempt) -> AttemptRow:
 
 def _candidate(rank: int, one: Candidate) -> CandidateRow:
     row = {**asdict(one), "evidence": tuple(map(_evidence, one.evidence))}
+    del row["is_certain"]  # the confidence of the answer tells
     return CandidateRow(rank=rank, **row)
 
 

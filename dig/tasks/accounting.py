@@ -19,6 +19,9 @@ from .ranges import Range, Ranges, covers, merged, range_of
 
 SOLUTION = "solution"
 """The type of events that carry what was found out about some parts."""
+REFERENCE, ANSWERS, WHOLE = "ref", "answers", "whole"
+"""The keys of payloads by which a solution refers to the problems that it solves; the reference of
+a problem from outside."""
 
 
 class TypedPayload(Protocol):
@@ -71,26 +74,78 @@ class PayloadAccounting:
 PAYLOADS = PayloadAccounting()
 
 
+class ReferenceAccounting(PayloadAccounting):
+    """The same where a solution names the problems that it solves, and not their parts."""
+
+    def __init__(self, run: RecordedRun) -> None:
+        """Read which part each problem of a run is about."""
+        self._parts: dict[str, Range] = {}
+        for event in run.events.values():
+            if event.type == "problem" and isinstance(event.payload, Mapping):
+                name = event.payload.get(REFERENCE, None if event.by else WHOLE)
+                part = range_of(event.payload.get("part"))
+                if isinstance(name, str) and part is not None:
+                    self._parts.setdefault(name, part)
+
+    def about(self, event: TypedPayload) -> Ranges:
+        """The parts of the problems under `answers`, or what the payload itself says."""
+        payload = event.payload
+        names = payload.get(ANSWERS) if isinstance(payload, Mapping) else None
+        if event.type != SOLUTION or not isinstance(names, list):
+            return super().about(event)
+        parts = [self._parts.get(name) if isinstance(name, str) else None for name in names]
+        return () if None in parts else merged(filter(None, parts))
+
+
 class TaskParts:
     """The parts of the task in a recorded run.
 
     Attributes:
         run: The run.
         accounting: Reads the payloads of its events.
+        problem: The part that one of its problems is about, if it has several: nothing else is
+            looked at then.
     """
 
-    def __init__(self, run: RecordedRun, accounting: Accounting) -> None:
+    def __init__(
+        self, run: RecordedRun, accounting: Accounting, problem: Range | None = None
+    ) -> None:
         """Read nothing yet."""
         self.run = run
         self.accounting = accounting
+        self.problem = problem
         self._about: dict[str, Ranges] = {}
 
     def about(self, event: RecordedEvent) -> Ranges:
         """The parts that an event of the run is about."""
         known = self._about.get(event.id)
         if known is None:
-            known = self._about[event.id] = self.accounting.about(event)
+            known = self._about[event.id] = self._clipped(self.accounting.about(event))
         return known
+
+    def _clipped(self, about: Ranges) -> Ranges:
+        if self.problem is None:
+            return about
+        start, stop = self.problem
+        return merged((max(a, start), min(b, stop)) for a, b in about if a < stop and start < b)
+
+    def is_of_another_problem(self, event: RecordedEvent) -> bool:
+        """Whether an event is about another problem alone."""
+        if self.problem is None or self.about(event):
+            return False
+        return bool(self.accounting.about(event))
+
+    @cached_property
+    def answer(self) -> RecordedEvent | None:
+        """The accepted answer; of a session, the last one to its problem."""
+        if self.problem is None:
+            return self.run.answer
+        answers = (one for one in self.run.events.values() if one.accepted_t is not None)
+        return next((one for one in reversed([*answers]) if self._is_asked(one.payload)), None)
+
+    def _is_asked(self, payload: Any) -> bool:
+        whole = payload.get("whole") if isinstance(payload, Mapping) else None
+        return range_of(whole) == self.problem
 
     def report_to(self, event: RecordedEvent) -> str | None:
         """The agent to which the result of an event is to be reported."""
@@ -99,6 +154,8 @@ class TaskParts:
     @cached_property
     def whole(self) -> Ranges:
         """The whole task: the parts of the first event from outside that names any."""
+        if self.problem is not None:
+            return (self.problem,)
         posed = (self.about(event) for event in self.run.events.values() if event.by is None)
         return next(filter(None, posed), ())
 
@@ -143,6 +200,6 @@ class TaskParts:
 
     def is_missing(self, part: Range) -> bool:
         """Whether a part is not in the answer; without one, whether no solution of it is left."""
-        if self.run.answer is not None:
-            return not covers(self.about(self.run.answer), part)
+        if self.answer is not None:
+            return not covers(self.about(self.answer), part)
         return all(self.gone_t(event) is not None for event in self.solutions(part))

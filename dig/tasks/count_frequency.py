@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 from dig.errors import SettingsError
 
@@ -53,7 +52,7 @@ class CountFrequency(FrequencyTask):
                 f"size must be at least 2, so that the array can be split, got {size}"
             )
         array = _array(size, seed)
-        super().__init__(array, Counter(array), most_per_message)
+        super().__init__(array, array, most_per_message)
 
 
 def _array(size: int, seed: int) -> list[int]:

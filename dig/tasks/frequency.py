@@ -22,6 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
+from .ranges import Range
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -51,13 +52,13 @@ class FrequencyTask:
     accounting: Accounting = PAYLOADS
 
     def __init__(
-        self, elements: Sequence[Any], truth: Mapping[Any, int], most_per_message: int
+        self, elements: Sequence[Any], truth: Sequence[Hashable], most_per_message: int
     ) -> None:
         """Keep the data, and apart from them the truth.
 
         Args:
             elements: What agents can read, part by part.
-            truth: How often each value occurs; for the scorer alone.
+            truth: The value of each element; for the scorer alone.
             most_per_message: How many elements one message may carry, unless that is more than
                 half of them.
 
@@ -71,19 +72,21 @@ class FrequencyTask:
         self.size = len(elements)
         self.most_per_message = min(most_per_message, (self.size + 1) // 2)
         self._data = tuple(elements)
-        self._truth = Counter(truth)
+        self._value_of = tuple(truth)
+        self._truth: Counter[Any] = Counter(truth)
 
-    def problem(self, *to: str) -> Output:
+    def problem(self, *to: str, part: Range | None = None) -> Output:
         """The event that starts a run: a description and a handle, never the data.
 
         Args:
             to: The agents that are given the problem.
+            part: The part that it is about; ``None``: all of the data.
         """
         payload = {
             "task": self.name,
             "goal": self.goal,
             "values": list(self.values),
-            "part": [0, self.size],
+            "part": [*(part or (0, self.size))],
             "most_per_message": self.most_per_message,
         }
         return Output(payload, to, "problem")
@@ -96,13 +99,14 @@ class FrequencyTask:
         """
         return _tools(self._data, self.most_per_message, self.unit)
 
-    def score(self, answer: object) -> Score:
+    def score(self, answer: object, part: Range | None = None) -> Score:
         """Compare an answer with the true counts.
 
         Args:
             answer: ``{"counts": {value: count}}``, other keys are ignored. A value is itself or,
                 as in JSON, its text; one that is missing counts as 0. An answer may say with
                 ``"covers": [[start, stop], ...]`` which parts of the data were counted.
+            part: The part that was asked about; ``None``: all of the data.
         """
         if answer is None:
             return Score(False, reason="there is no answer")
@@ -110,9 +114,10 @@ class FrequencyTask:
             counts = self._read_counts(answer)
         except ValueError as error:
             return Score(False, reason=str(error))
-        errors = [counts.get(str(value), 0.0) - self._truth[value] for value in self.values]
+        truth = self._truth if part is None else Counter(self._value_of[slice(*part)])
+        errors = [counts.get(str(value), 0.0) - truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
-        return Score(True, rmse, complete=_covers(answer, self.size))
+        return Score(True, rmse, complete=_covers(answer, part or (0, self.size)))
 
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
         """How far a run came: parts read, half and all of them counted, put together, accepted.
@@ -171,20 +176,20 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _covers(answer: object, size: int) -> bool | None:
-    """Whether the parts that an answer says it covers are all of the data, if it says so."""
+def _covers(answer: object, asked: Range) -> bool | None:
+    """Whether the parts that an answer says it covers are all that was asked for, if it says so."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
-    reach = 0
+    reach, end = asked
     try:
-        for start, stop in sorted(_bounds(part, size) for part in covers):
+        for start, stop in sorted(_bounds(part, end) for part in covers):
             if start > reach:
                 return False
             reach = max(reach, stop)
     except ValueError:
         return None
-    return reach == size
+    return reach == end
 
 
 def _bounds(part: Any, size: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
 from pathlib import Path
 
 from dig._util.text import safe_text
@@ -69,7 +68,7 @@ class Newsgroups(FrequencyTask):
                 f"{len(posts)}; try 2 to {len(posts)}"
             )
         drawn: list[Post] = random.Random(f"{TASK} {seed} {size}").sample(posts, size)
-        truth = Counter(post.group for post in drawn)
+        truth = [post.group for post in drawn]
         super().__init__([post.text() for post in drawn], truth, most_per_message)
 
 

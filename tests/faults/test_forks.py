@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,20 @@ def test_a_fork_that_changes_nothing_has_the_faults_of_its_parent(
             assert trace(again) == before, f"{method} at {at}"
             assert injections(again) == injections(parent)
         assert trace(parent) == before
+
+
+@pytest.mark.parametrize("more", [{"remembers": True}, {"problems": 2, "limit_s": 200.0}])
+def test_agents_with_a_memory_and_sessions_are_forked_too(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    """With faults and without, an unchanged fork has the bytes of its parent."""
+    corrupt = Fault(kind="corrupt", target="agent-1", parameters={"how": "moved"})
+    for name, fault in (("late", replace(corrupt, start_s=500.0)), ("all", corrupt)):
+        parent = faulty(fault, 5, tmp_path / name, method="mas", **more)
+        count = len(trace(parent).splitlines())
+        assert bool(injections(parent)) == (name == "all")
+        for at in {1, count // 4, count // 2, count - 1}:
+            assert trace(forked(parent, at, tmp_path)) == trace(parent), f"{name} at {at}"
 
 
 def test_acts_before_the_record_count_for_the_most_there_may_be(tmp_path: Path) -> None:

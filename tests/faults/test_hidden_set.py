@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from dig.faults.benchmark.attributing import FLOORS, attribute_all
-from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
+from dig.faults.benchmark.hidden import Made, attempt_hidden
 from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
 from dig.faults.benchmark.scores_answers import NO_HARM, score
 from dig.faults.benchmark.storing import make_set
@@ -23,18 +24,24 @@ from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, lines, play, published
 from dig.faults.truth.baseline import Baseline
-from dig.faults.truth.verification import GOOD, at_rest, verdict
-from dig.graph.records import FindingRow, Run
+from dig.faults.truth.verification import GOOD, at_rest, is_all_good, verdicts
+from dig.graph.records import Emit, FindingRow, Run
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE
+from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.faults.audit.__main__ import audit
 
 SECRET = "no-text-of-a-trace"
 HIDDEN = Recipe(
     seed=77,
-    count=60,
-    configurations=(Configuration("newsgroups", 60, 3), Configuration("count-frequency", 5000, 6)),
+    count=80,
+    configurations=(
+        Configuration("newsgroups", 60, 3),
+        Configuration("count-frequency", 5000, 6),
+        Configuration("newsgroups", 150, 6, problems=2),
+        Configuration("count-frequency", 5000, 3, remembers=True),
+    ),
     baseline_runs=40,
     version=2,
     salt=SECRET,
@@ -144,8 +151,8 @@ def test_harm_is_a_bad_end(hidden: FaultSet) -> None:
         label, baseline = one.label(), baseline_of(hidden, one)
         twin = play(label.team_run, label.decoys)
         run = play(label.team_run, (*label.decoys, *label.injected))
-        assert verdict(twin, baseline) == GOOD
-        assert (verdict(run, baseline, twin.rmse) != GOOD) == label.harm
+        assert is_all_good(verdicts(twin, baseline))
+        assert is_all_good(verdicts(run, baseline, twin)) != label.harm
         seen.add(label.harm)
     assert seen == {True, False}
 
@@ -159,9 +166,11 @@ def test_runs_without_harm_are_in_no_headline(hidden: FaultSet) -> None:
     assert not harmless & {run.entry.id for some in strata.values() for run in some}
 
 
-def ended(label: Label, faults: Sequence[Fault], baseline: Baseline, twin: Played) -> str:
+def ended(
+    label: Label, faults: Sequence[Fault], baseline: Baseline, twin: Played
+) -> tuple[str, ...]:
     played = play(label.team_run, (*label.decoys, *faults))
-    return verdict(played, baseline, twin.rmse)
+    return verdicts(played, baseline, twin)
 
 
 def test_leaving_a_cause_out_changes_the_end_and_a_bystander_does_not(hidden: FaultSet) -> None:
@@ -196,7 +205,62 @@ def test_decoys_are_in_the_twin_and_do_no_harm(hidden: FaultSet) -> None:
         assert not {f.target for f in label.decoys} & {f.target for f in label.injected}
         if label.harm:
             alone = play(label.team_run, (*map(at_rest, label.decoys), *label.injected))
-            assert verdict(alone, baseline, twin.rmse) != GOOD
+            assert not is_all_good(verdicts(alone, baseline, twin))
+
+
+def test_problems_at_once_have_roots_answers_and_ends_of_their_own(hidden: FaultSet) -> None:
+    """One may come to a good end and another to a bad one; the twin answers all."""
+    ends = set()
+    sessions = [one for one in hidden.instances() if one.label().stratum == "concurrent"]
+    assert len(sessions) > 10
+    for one in sessions:
+        label, baseline = one.label(), baseline_of(hidden, one)
+        run, twin = RecordedRun(one.records()), RecordedRun(one.twin())
+        posed = [event for event in run.events.values() if event.by is None]
+        assert run.graph.run.session and len(posed) == label.problems == 2
+        assert len({event.to for event in posed}) == 2
+        answers = [event for event in twin.events.values() if event.accepted_t is not None]
+        assert len({json.dumps(event.payload["whole"]) for event in answers}) == 2
+        sources = [twin.graph.source_ids(twin.graph.event(event.id).sources) for event in answers]
+        assert all(len(source) == 1 for source in sources) and len({*map(str, sources)}) == 2
+        played = play(label.team_run, label.injected), play(label.team_run)
+        came_to = verdicts(played[0], baseline, played[1])
+        for said, it in zip(label.faulted.problems, played[0].problems, strict=True):
+            assert (said.outcome, said.rmse) == (it.result.outcome, it.rmse)
+        ends.add(tuple(sorted(one == GOOD for one in came_to)))
+    assert {(False, True), (False, False)} <= ends
+
+
+def test_silent_contents_are_silent(hidden: FaultSet) -> None:
+    """No message says what it covers, sums are as they were, and each has the right shape."""
+    silent = [one for one in hidden.instances() if one.label().stratum == "silent contents"]
+    alone = 0
+    for one in silent:
+        label, records = one.label(), one.records()
+        assert b"covers" not in lines(records) and '"answers"' in lines(records).decode()
+        assert isinstance(records[0], Run) and records[0].memory
+        if len(label.injected) > 1:
+            continue  # other records may differ before
+        alone += 1
+        ours, theirs = (run[label.injections[0]["t"]] for run in (records, one.twin()))
+        assert isinstance(ours, Emit) and isinstance(theirs, Emit)
+        assert ours.payload["counts"] != theirs.payload["counts"]
+        assert ours.payload["counts"].keys() == theirs.payload["counts"].keys()
+        assert sum(ours.payload["counts"].values()) == sum(theirs.payload["counts"].values())
+    assert len(silent) > alone > 0
+
+
+def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
+    """An agent that puts solutions of both together does harm, and CLA says so; no twin has it."""
+    place = HIDDEN.configurations[2]
+    runs = [play(run) for run in HIDDEN.baseline(place)]
+    assert not any("CLA" in run.raised for run in runs)
+    stratum = Stratum(place, ("merge_across_lineages",), "concurrent")
+    drafts = (InstanceDraft(stratum, number, HIDDEN.key, 2) for number in range(8))
+    tried = [attempt_hidden((draft, Baseline.from_runs(runs))) for draft in drafts]
+    harmful = [one.label for one in tried if isinstance(one, Made) and one.label.harm]
+    assert len(harmful) > 1
+    assert all("CLA" in label.faulted.raised for label in harmful)
 
 
 def test_the_onset_of_a_gradual_fault_is_the_first_difference(hidden: FaultSet) -> None:

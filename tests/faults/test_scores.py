@@ -13,7 +13,7 @@ from dig.faults.benchmark.instances import FaultSet, RunEnding
 from dig.faults.benchmark.reading import step_at
 from dig.faults.benchmark.scores_answers import METRICS, score
 from dig.faults.benchmark.scores_detectors import DetectorScores, FaultFree, Seen, score_detectors
-from dig.faults.benchmark.scores_healing import METHODS, HealingScores, Pair, score_healing
+from dig.faults.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
 
 
 def perfect(known: FaultSet) -> Answers:
@@ -203,5 +203,5 @@ def test_healing_is_played_on_the_same_runs(small: FaultSet) -> None:
     assert any(pair.healed.valid and not pair.plain.valid for pair in found.pairs)
     assert "| all | 30 |" in found.table().markdown()
     methods = found.to_json()["methods"]
-    assert [*methods] == [*METHODS]
+    assert [*methods] == [*ROWS]
     assert methods["dig"]["complete"]["mean"] > methods["none"]["complete"]["mean"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dig._util.text import counted, name, names
+from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
 from dig.tasks.ranges import without
 from dig.traces.run import RecordedActivation, RecordedEvent
@@ -89,8 +89,9 @@ def silent(seen: Seen) -> Iterator[Shown]:
             ("makes", "+".join(sorted({e.type for e in used})))
         )
         if measure is None or measure["nothing"] * 2 <= measure.total():
-            ids = names([event.id for event in used])
-            yield _shown(one, f"{name(one.agent)} used {ids} and generated nothing", used[0].id)
+            for event in used:
+                says = f"{name(one.agent)} used {name(event.id)} and generated nothing"
+                yield _shown(one, says, event.id)
 
 
 def withheld(seen: Seen) -> Iterator[Shown]:
@@ -116,16 +117,15 @@ def waiting(seen: Seen) -> Iterator[Shown]:
             continue
         before = seen.work(one.inputs)
         words = seen.unlike(one.agent).words
-        at_once = [
+        idle = [
             event
             for event in before
             if (counts := words.get(("fate", event.type)))
             and counts["consume"] > AT_ONCE * counts.total()
         ]
-        if at_once:
-            ids = names([event.id for event in at_once])
-            yield _shown(one, f"{name(one.agent)} did nothing with {ids}", at_once[0].id)
-        elif _is_about_whole(seen, before):
+        for event in idle:
+            yield _shown(one, f"{name(one.agent)} did nothing with {name(event.id)}", event.id)
+        if not idle and _is_about_whole(seen, before):
             yield _shown(one, f"{name(one.agent)} waited with the whole before it", part=0.95)
 
 
@@ -157,10 +157,10 @@ def passed_on(seen: Seen) -> Iterator[Shown]:
     """An activation sent work on to others; a result that is for another agent may be."""
     of: dict[str, int] = {}
     for one in seen.ended:
-        work = seen.work(one.with_fate("reroute"))
-        if seen.parts is not None:
-            work = [e for e in work if e.type != SOLUTION or seen.parts.report_to(e) == one.agent]
-        of[one.agent] = of.get(one.agent, 0) + len(work)
-        if work:
-            says = f"{name(one.agent)} passed {counted(len(work), 'event')} on"
-            yield _shown(one, says, work[0].id, 1.0 if of[one.agent] > 1 else 1 / 3)
+        for event in seen.work(one.with_fate("reroute")):
+            wanted = seen.parts.report_to(event) if seen.parts is not None else None
+            if event.type == SOLUTION and wanted not in (None, one.agent):
+                continue
+            of[one.agent] = number = of.get(one.agent, 0) + 1
+            says = f"{name(one.agent)} passed {name(event.id)} on"
+            yield _shown(one, says, event.id, 1.0 if number > 1 else 1 / 3)

@@ -13,6 +13,10 @@ from .activations import is_unreadable
 from .seen import Seen, Shown
 from .traits import amounts_of
 
+BEYOND = 1.5
+"""Wrong amounts are so many times the largest usual ones, or so small a part of the smallest."""
+PROFILE = 1.1
+"""Amounts that are shared out otherwise are so many times as far from others as is usual."""
 SHARE = 0.02
 """How much of an amount may be missing or too much."""
 
@@ -36,7 +40,8 @@ def grown(seen: Seen) -> Iterator[Shown]:
     for event in seen.sent:
         used = seen.used_by(event)
         before, about = seen.about(used), seen.about([event])
-        if used and before and about and without(about, before):
+        is_again = event.id in seen.first_said
+        if before and without(about, before) and not is_again:
             yield _shown(event, f"{name(event.id)} is about parts that were not before it")
 
 
@@ -44,19 +49,38 @@ def amounts(seen: Seen) -> Iterator[Shown]:
     """The amounts of a result are unlike those of all peers for so many elements."""
     for event in seen.sent:
         share = seen.amounts.get(event.id)
-        kind = f"final {event.type}" if event.final else event.type
-        assert event.agent is not None
-        usual = [
-            value
-            for question in (("amount", event.type), ("amount", f"final {event.type}"))
-            for value in seen.unlike(event.agent).numbers.get(question, ())
-        ]
-        if share is None or len(usual) < 3 or kind is None:
+        usual = _usual(seen, event, "amount")
+        if share is None or len(usual) < 3:
             continue
-        if share > 1.5 * max(usual) or share < min(usual) / 1.5:
-            was = [seen.amounts[one.id] for one in seen.used_by(event) if one.id in seen.amounts]
-            if not was or min(was) <= 1.5 * max(usual):
-                yield _shown(event, f"{name(event.id)} has {share:.2f} for each element")
+        was = [seen.amounts[one.id] for one in seen.used_by(event) if one.id in seen.amounts]
+        if _is_beyond(share, usual) and not any(_is_beyond(one, usual) for one in was):
+            yield _shown(event, f"{name(event.id)} has {share:.2f} for each element")
+
+
+def profiles(seen: Seen) -> Iterator[Shown]:
+    """The amounts of a result are shared out otherwise than those of all peers."""
+    for event in seen.sent:
+        far = seen.profiles.get(event.id)
+        usual = _usual(seen, event, "profile")
+        if far is None or len(usual) < 12 or far <= PROFILE * max(usual):
+            continue
+        was = [seen.profiles[one.id] for one in seen.used_by(event) if one.id in seen.profiles]
+        if all(one <= PROFILE * max(usual) for one in was):
+            yield _shown(event, f"{name(event.id)} has amounts that are shared out otherwise")
+
+
+def _usual(seen: Seen, event: RecordedEvent, what: str) -> list[float]:
+    assert event.agent is not None
+    numbers = seen.unlike(event.agent).numbers
+    return [
+        value
+        for kind in (event.type, f"final {event.type}")
+        for value in numbers.get((what, kind), ())
+    ]
+
+
+def _is_beyond(share: float, usual: list[float]) -> bool:
+    return share > BEYOND * max(usual) or share < min(usual) / BEYOND
 
 
 def not_conserved(seen: Seen) -> Iterator[Shown]:
@@ -92,19 +116,22 @@ def counted_twice(seen: Seen) -> Iterator[Shown]:
 def stale(seen: Seen) -> Iterator[Shown]:
     """An agent says again what it has said, and part of what it used is in nothing that it made."""
     for event in seen.said_again:
-        used = seen.used_by(event)
-        made = seen.about(seen.run.outputs(seen.run.activations[event.by or ""]))
-        before = seen.about(used)
-        if seen.first_said[event.id].by != event.by and (not before or without(before, made)):
+        if _lacks(seen, event):
             first = seen.first_said[event.id]
             yield _shown(event, f"{name(event.id)} says again what {name(first.id)} said")
+
+
+def _lacks(seen: Seen, event: RecordedEvent) -> bool:
+    """Whether the activation of an event used parts that nothing is about that it made."""
+    made = seen.run.outputs(seen.run.activations[event.by or ""])
+    return bool(without(seen.about(seen.used_by(event)), seen.about(made)))
 
 
 def doubled(seen: Seen) -> Iterator[Shown]:
     """An agent says the same twice in one activation, to the same agents."""
     for event in seen.said_again:
         first = seen.first_said[event.id]
-        if first.by == event.by and first.to == event.to:
+        if first.by == event.by and first.to == event.to and not _lacks(seen, event):
             yield _shown(event, f"{name(event.id)} and {name(first.id)} are the same")
 
 
@@ -112,7 +139,7 @@ def dealt_twice(seen: Seen) -> Iterator[Shown]:
     """An agent says the same twice in one activation, to different agents."""
     for event in seen.said_again:
         first = seen.first_said[event.id]
-        if first.by == event.by and first.to != event.to:
+        if first.by == event.by and first.to != event.to and not _lacks(seen, event):
             yield _shown(event, f"{name(event.id)} gives away what {name(first.id)} gave away")
 
 

@@ -27,9 +27,9 @@ def lost(seen: Seen) -> Iterator[Shown]:
 
 
 def to_nobody(seen: Seen) -> Iterator[Shown]:
-    """No recipient of a message is present."""
+    """No recipient of a message is an agent; one that has left is to blame itself."""
     for event in seen.sent:
-        if not event.final and seen.present[event.id].isdisjoint(event.to):
+        if not event.final and {*seen.run.agents}.isdisjoint(event.to):
             says = f"{name(event.id)} was sent to {names(event.to) or 'nobody'}: none is there"
             assert event.agent is not None
             yield Shown(
@@ -43,7 +43,12 @@ def astray(seen: Seen) -> Iterator[Shown]:
         assert seen.parts is not None and event.agent is not None
         wanted = seen.parts.report_to(event)
         here = seen.present[event.id]
-        if event.type == SOLUTION and not event.final and wanted in here - {*event.to}:
+        if (
+            event.type == SOLUTION
+            and not event.final
+            and wanted in here - {*event.to}
+            and here & {*event.to}
+        ):
             says = f"{name(event.id)} was sent to {names(event.to)} and not to {name(wanted)}"
             yield Shown(
                 agent=event.agent, t=event.t, says=says, activation=event.by, event=event.id

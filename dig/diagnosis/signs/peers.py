@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, name
 
@@ -17,11 +17,24 @@ FAR = 1.5
 """An unusual number is so many times the largest of peers, or so small a part of the smallest."""
 
 
-def unlike_peers(seen: Seen) -> Iterator[Shown]:
-    """What peers hardly ever do: of each agent, each respect once."""
+RESULTS = ("makes", "outputs", "length", "said", "about", "amount", "profile")
+"""The respects that are about what an agent made."""
+
+
+def acts(seen: Seen) -> Iterator[Shown]:
+    """Acts that peers hardly ever do: of each agent, each respect once."""
+    yield from _unusual(seen, [one for one in seen.traits if one.question[0] not in RESULTS])
+
+
+def results(seen: Seen) -> Iterator[Shown]:
+    """Results that peers hardly ever have: of each agent, each respect once."""
+    yield from _unusual(seen, [one for one in seen.traits if one.question[0] in RESULTS])
+
+
+def _unusual(seen: Seen, traits: Iterable[Trait]) -> Iterator[Shown]:
     told: set[tuple[str, tuple[str, ...], str | float]] = set()
     measures = {agent: seen.unlike(agent) for agent in seen.run.agents}
-    for one in seen.traits:
+    for one in traits:
         measure = measures[one.agent]
         known = measure.known(one.question)
         if known < LEAST_KNOWN:
@@ -65,6 +78,7 @@ _TITLES = {
     "said": "{place}, a {about}, was said {answer}",
     "about": "{place} made of {about} work about {answer}",
     "amount": "{place}, a {about}, has {answer:.2f} for each element",
+    "profile": "{place}, a {about}, has amounts {answer:.2f} apart from those of others",
     "comes": "{place}, a {about}, arrived: {answer}",
     "way": "{place}, a {about}, was on its way for {answer:.1f} s",
 }

@@ -7,7 +7,7 @@ run itself: a team of equals is its own control group.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -49,6 +49,7 @@ class Sign:
         mechanism: How it went wrong, in a word; ``None``: it only differs from what peers do.
         weight: How much it says, from 0 to 1.
         may_follow: Whether it may be the doing of another agent.
+        spoils: Whether harm is done by what was made, once it is used; else by what is missing.
         agent: The agent.
         t: The record that shows it.
         says: A sentence about it.
@@ -60,6 +61,7 @@ class Sign:
     mechanism: str | None
     weight: float
     may_follow: bool
+    spoils: bool
     agent: str
     t: int
     says: str
@@ -170,20 +172,22 @@ class Seen:
     @cached_property
     def shapes(self) -> Mapping[str, str]:
         """The shape of the payload of each event that an agent generated."""
-        return {
-            one.event: str(one.answer)
-            for one in self.traits
-            if one.question[0] == "shape" and one.event is not None
-        }
+        return {event: str(answer) for event, answer in self._answers("shape")}
 
     @cached_property
     def amounts(self) -> Mapping[str, float]:
         """The amount for each element that an event is about, where it tells amounts."""
-        return {
-            one.event: float(one.answer)
-            for one in self.traits
-            if one.question[0] == "amount" and one.event is not None
-        }
+        return {event: float(answer) for event, answer in self._answers("amount")}
+
+    @cached_property
+    def profiles(self) -> Mapping[str, float]:
+        """How far the amounts of an event, as shares, are from those that other agents sent."""
+        return {event: float(answer) for event, answer in self._answers("profile")}
+
+    def _answers(self, what: str) -> Iterator[tuple[str, str | float]]:
+        for one in self.traits:
+            if one.question[0] == what and one.event is not None:
+                yield one.event, one.answer
 
     def open_at(self, event: RecordedEvent) -> list[RecordedEvent]:
         """The work that was open when an event was generated, by what became of it later."""
@@ -215,15 +219,7 @@ class Seen:
             return ()
         return merged(part for event in events for part in self.parts.about(event))
 
-    @property
+    @cached_property
     def whole(self) -> Ranges:
-        """The whole task; empty, if nothing tells."""
-        return self.parts.whole if self.parts is not None else ()
-
-
-def by_agent(shown: Iterable[Shown]) -> Iterator[Sequence[Shown]]:
-    """What is shown about each agent, in the order of their first records."""
-    found: dict[str, list[Shown]] = {}
-    for one in shown:
-        found.setdefault(one.agent, []).append(one)
-    yield from found.values()
+        """The whole task, of a session all of its tasks; empty, if nothing tells."""
+        return self.about(one for one in self.run.events.values() if one.by is None)

@@ -122,6 +122,7 @@ def traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
         parts: The parts of its task; ``None``: nothing reads its payloads.
     """
     said: dict[tuple[str, str], str] = {}
+    is_open = any(isinstance(e.payload, Mapping) for e in run.events.values() if e.agent)
     for activation in run.activations.values():
         used = [event for event in run.inputs(activation) if not event.final]
         of = _kinds(used)
@@ -130,10 +131,12 @@ def traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
             outputs = run.outputs(activation)
             yield from _of_outputs(activation, used, outputs, of)
             for event in outputs:
-                yield from _of_output(run, activation, event, used, said)
+                yield from _of_output(run, activation, event, used)
+                yield from _of_content(activation, event, said, is_open)
             if parts is not None:
                 yield from _of_parts(parts, activation, used, outputs, of)
     yield from _of_ways(run)
+    yield from _of_profiles(run)
 
 
 def _kinds(events: Iterable[RecordedEvent]) -> str:
@@ -173,16 +176,15 @@ def _made(outputs: Iterable[RecordedEvent]) -> str:
 
 def _of_output(
     run: RecordedRun, activation: RecordedActivation, event: RecordedEvent,
-    used: list[RecordedEvent], said: dict[tuple[str, str], str],
+    used: list[RecordedEvent],
 ) -> Iterator[Trait]:  # fmt: skip
-    """To whom an event goes, its shape, and whether it was said before.
+    """To whom an event goes.
 
     Args:
         run: The run.
         activation: The activation that generated it.
         event: The event.
         used: What the activation consumed.
-        said: The activations that said something first, by agent and content; it is added to.
     """
     agent, name = activation.agent, activation.id
     kind = f"final {event.type}" if event.final else event.type
@@ -199,17 +201,34 @@ def _of_output(
         }  # fmt: skip
         yield trait("to", "+".join(sorted(to)) or "nobody")
         yield trait("recipients", float(len(event.to)))
-    content = event.payload
+
+
+def _of_content(
+    activation: RecordedActivation, event: RecordedEvent, said: dict[tuple[str, str], str],
+    is_open: bool,
+) -> Iterator[Trait]:  # fmt: skip
+    """The shape of an event's payload, and whether it was said before.
+
+    Args:
+        activation: The activation that generated it.
+        event: The event.
+        said: The activations that said something first, by agent and content; it is added to.
+        is_open: Whether the run has payloads that can be read.
+    """
+    content, agent, name = event.payload, activation.agent, activation.id
     if content is None:
         return
+    kind = f"final {event.type}" if event.final else event.type
+
+    def trait(what: str, answer: str | float) -> Trait:
+        return Trait((what, kind), answer, agent, event.t, name, event.id)
+
     text = json.dumps(content, sort_keys=True, default=str)
-    yield trait("shape", ",".join(sorted(content)) if isinstance(content, Mapping) else "other")
-    yield trait("length", float(len(text)))
-    first = said.setdefault((agent, f"{event.type} {text}"), name)
-    again = "in this activation" if first == name else "before"
-    is_first = first == name and (name, text) not in said
-    said[(name, text)] = name
-    yield trait("said", "first now" if is_first else again)
+    if is_open:
+        yield trait("shape", ",".join(sorted(content)) if isinstance(content, Mapping) else "other")
+        yield trait("length", float(len(text)))
+    first = said.setdefault((agent, f"{event.type} {text}"), event.id)
+    yield trait("said", "first now" if first == event.id else "before")
 
 
 def _of_parts(
@@ -284,3 +303,30 @@ def _of_ways(run: RecordedRun) -> Iterator[Trait]:
             yield Trait(
                 ("way", event.type), took, event.agent, event.arrivals[0][1], event.by, event.id
             )
+
+
+def _of_profiles(run: RecordedRun) -> Iterator[Trait]:
+    """How far the amounts of an event, as shares, are from what the nearest other agent sends."""
+    profiles: dict[str, dict[str, float]] = {}
+    means: dict[tuple[str, str], Counter[str]] = {}
+    for event in run.events.values():
+        amounts = amounts_of(event.payload) if event.agent is not None else {}
+        total = sum(amounts.values())
+        if total > 0:
+            profiles[event.id] = {key: value / total for key, value in amounts.items()}
+            means.setdefault((event.type, str(event.agent)), Counter()).update(profiles[event.id])
+    for mean in means.values():
+        total = sum(mean.values())
+        for key in mean:
+            mean[key] /= total  # type: ignore[assignment]
+    for name, profile in profiles.items():
+        event = run.events[name]
+        far = [
+            sum(abs(profile.get(key, 0.0) - mean[key]) for key in {*profile, *mean})
+            for (kind, agent), mean in means.items()
+            if kind == event.type and agent != event.agent
+        ]
+        if far:
+            kind = f"final {event.type}" if event.final else event.type
+            question = ("profile", kind)
+            yield Trait(question, min(far), str(event.agent), event.t, str(event.by), name)

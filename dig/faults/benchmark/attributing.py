@@ -19,6 +19,7 @@ from dig.diagnosis.case import Case
 from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
+from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, suspects_of
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Finish, Record, Run
 from dig.tasks.user_objects import load
@@ -31,6 +32,21 @@ from .instances import FaultSet, Instance
 Attributor = Callable[[Case], Answer | Iterable[Candidate]]
 """Names the causes of a run's failure; none, if nothing went wrong."""
 
+
+def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
+    """Attributors that ask suspects of `dig.diagnosis`; the runs without a fault are the measure.
+
+    Args:
+        *names: The suspects, whose candidates are merged.
+    """
+
+    def made(known: FaultSet) -> Attributor:
+        peers, asked = baselines.Peers(known), Together(tuple(map(suspects_of, names)))
+        return lambda case: asked.candidates(replace(case, usual=peers.usual(case.run.records)))
+
+    return made
+
+
 ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
@@ -41,25 +57,14 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
+        **{name: by_suspects(name) for name in ("signs", "attribution", "attribution_blind")},
+        "why": by_suspects(*USUAL_SUSPECTS),
     }
 )
 """The attributors by name: each is made from a set, of which it may read the public part."""
 
 FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""
-
-KIND_OF: Mapping[str, str] = MappingProxyType(
-    {
-        "lost": "drop", "late": "delay", "misaddressed": "misaddress", "failed": "crash",
-        "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent", "waiting": "hoard",
-        "passed-on": "pass_on", "discarded": "discard_needed", "doubled": "duplicate",
-        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
-        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
-    }
-)  # fmt: skip
-"""The kind of fault that each mechanism of a candidate looks like; others keep their names."""
-UNKNOWN = "unknown"
-"""The kind of a candidate that names no mechanism."""
 
 
 def attributor(name: str, known: FaultSet) -> Attributor:
@@ -181,11 +186,11 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
         return Answer()
     first, records = origins[0], case.run.records
     t = first.t if first.t is not None else len(records) - 1
-    way = baselines.blame(records, first.agent, UNKNOWN, t)
+    way = baselines.blame(records, first.agent, baselines.UNKNOWN, t)
     causes = tuple(
         RootCause(
             component=one.agent,
-            kind=KIND_OF.get(one.mechanism or UNKNOWN, one.mechanism or UNKNOWN),
+            kind=baselines.kind_of_mechanism(one.mechanism),
             evidence=tuple(shown.t for shown in one.evidence if shown.t is not None),
         )
         for one in origins

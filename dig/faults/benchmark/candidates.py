@@ -54,6 +54,10 @@ CALMER = replace(
     confusion=0.1,
 )
 """The habits in sets of version 2."""
+CARELESS = replace(CALMER, count_twice=0.6, duplicate=0.001)
+"""The habits in sessions: a part that was solved twice is often counted twice, but seldom is."""
+REMEMBERING = replace(CALMER, hand_over=0.0, broadcast=0.0)
+"""The habits of agents with a memory: only the agent that collects can read a solution."""
 
 LATEST = 0.7
 """The part of a run in which faults begin: while work is going on."""
@@ -76,6 +80,9 @@ class Configuration:
         to: The recipients of the problem: one agent, or all.
         is_healed: Whether failures are healed. Agents have their usual habits then, so that there
             is something to heal; else failures are found, and nothing is done about them.
+        problems: How many problems there are at once, each about a part of it.
+        remembers: Whether agents have a memory of their own, and messages do not say which parts
+            they are about.
     """
 
     task: str
@@ -83,12 +90,16 @@ class Configuration:
     agents: int
     to: Recipients = "one"
     is_healed: bool = False
+    problems: int = 1
+    remembers: bool = False
 
     @property
     def name(self) -> str:
         """The name of its folder."""
-        healed = "-healed" if self.is_healed else ""
-        return f"{self.task}-{self.size}-{self.agents}x-{self.to}{healed}"
+        further = "-healed" if self.is_healed else ""
+        further += f"-{self.problems}p" if self.problems > 1 else ""
+        further += "-memory" if self.remembers else ""
+        return f"{self.task}-{self.size}-{self.agents}x-{self.to}{further}"
 
     @property
     def kinds(self) -> Sequence[tuple[str, ...]]:
@@ -106,6 +117,8 @@ class Configuration:
             method="dig" if self.is_healed else "mas",
             limits=WINDOWS.limits,
             profile=Profile() if self.is_healed else CALM,
+            problems=self.problems,
+            remembers=self.remembers,
         )
 
 
@@ -130,6 +143,12 @@ HIDDEN_CONFIGURATIONS = (
     Configuration(COUNT_FREQUENCY, 10_000, 12),
     Configuration(NEWSGROUPS, 150, 6),
     Configuration(NEWSGROUPS, 150, 12),
+    Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
+    Configuration(COUNT_FREQUENCY, 10_000, 6, problems=2),
+    Configuration(NEWSGROUPS, 150, 6, problems=3),
+    Configuration(COUNT_FREQUENCY, 5000, 3, remembers=True),
+    Configuration(COUNT_FREQUENCY, 5000, 6, remembers=True),
+    Configuration(COUNT_FREQUENCY, 10_000, 12, remembers=True),
     Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
     Configuration(NEWSGROUPS, 150, 6, is_healed=True),
 )
@@ -177,8 +196,13 @@ GRADUAL = (
 )  # fmt: skip
 """The kinds of faults that may grow."""
 
-SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (("corrupt",), ("corrupt", "slow"))
+SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (
+    ("corrupt",), ("corrupt", "slow"), ("corrupt", "delay"),
+)  # fmt: skip
 """The kinds of faults in the stratum of wrong numbers of the right shape."""
+
+ONLY_TOGETHER = ("merge_across_lineages", "work_on_others_part")
+"""The kinds of faults that hardly ever hurt where there is one problem at a time."""
 
 HEALED = (
     ("ignore_notes",),
@@ -192,7 +216,9 @@ HEALED = (
 """The kinds of faults in runs that are healed; only such runs have notes to ignore."""
 
 
-Sort = Literal["plain", "hybrid", "decoys", "gradual", "silent contents", "foreign", "brought"]
+Sort = Literal[
+    "plain", "hybrid", "concurrent", "decoys", "gradual", "silent contents", "foreign", "brought"
+]
 """What makes the cause hard to tell."""
 
 
@@ -218,7 +244,7 @@ class Stratum:
     @property
     def name(self) -> str:
         """The label of its random numbers."""
-        sort = "" if self.sort in ("plain", "hybrid") else f"/{self.sort}"
+        sort = "" if self.sort in ("plain", "hybrid", "concurrent") else f"/{self.sort}"
         return f"{self.configuration.name}/{' + '.join(self.kinds)}{sort}"
 
 
@@ -268,20 +294,26 @@ class Recipe:
     def _strata(self, place: Configuration) -> list[Stratum]:
         if self.foreign:
             return [Stratum(place, (kind,), "foreign") for kind in self.foreign]
+        if place.problems > 1:
+            return [Stratum(place, some, "concurrent") for some in place.kinds]
+        if place.remembers:
+            return [Stratum(place, some, "silent contents") for some in SILENT_CONTENTS]
         if self.version == 1 or place.is_healed:
             return [Stratum(place, some, _sort_of(some)) for some in place.kinds]
         return [
             *(Stratum(place, some, _sort_of(some)) for some in place.kinds),
             *(Stratum(place, (kind,), "decoys") for kind in DECOYS),
             *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
-            *(Stratum(place, some, "silent contents") for some in SILENT_CONTENTS),
         ]
 
     def most_of(self, stratum: Stratum) -> int:
         """How many instances may come from a stratum: more, where there are few strata."""
         if stratum.sort == "foreign":
             return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
-        return self.most_of_a_stratum * (3 if stratum.sort == "silent contents" else 1)
+        is_rare = stratum.sort == "silent contents" or (
+            stratum.sort == "concurrent" and stratum.kinds[0] in ONLY_TOGETHER
+        )
+        return self.most_of_a_stratum * (3 if is_rare else 1)
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""
@@ -301,8 +333,10 @@ def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
         chance: Draws the agent that is given the problem.
     """
     secret = blake2b(f"{key}/{run.name}".encode(), digest_size=16).hexdigest()
-    profile = run.profile if run.method == "dig" else CALMER
-    return replace(run, salt=secret, first=chance.randrange(run.agents), profile=profile)
+    first, profile = chance.randrange(run.agents), run.profile
+    if run.method != "dig":
+        profile = REMEMBERING if run.remembers else CARELESS if run.problems > 1 else CALMER
+    return replace(run, salt=secret, first=first, profile=profile)
 
 
 def _sort_of(kinds: Sequence[str]) -> Sort:

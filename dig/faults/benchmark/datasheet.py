@@ -16,7 +16,7 @@ from .generate import Harvest
 from .instances import FaultSet, Index, by_kind
 from .scores_answers import Scores, score
 
-HARD = ("decoys", "gradual", "hybrid", "silent contents")
+HARD = ("concurrent", "decoys", "gradual", "hybrid", "silent contents")
 """The strata in which reading the surface should not be enough."""
 MOST_ANY_AGENT, MOST_EXACT, LEAST_GAP = 0.85, 0.60, 0.10
 """What is wanted of a set: how far the rules may go, and how much further the oracle goes."""
@@ -80,6 +80,8 @@ def _strata(found: Harvest) -> Table:
     rows.append(["no harm", len(found.made) - len(harmful)])
     by_size: Counter[tuple[int, bool]] = Counter()
     for label in harmful:
+        if label.problems > 1:  # where several agents split and collect
+            continue
         first = f"agent-{label.run['first'] + 1}"
         for cause in label.causes:
             by_size[int(label.run["agents"]), cause.component == first] += 1

@@ -39,12 +39,14 @@ class Harvest:
         tried: How many candidates there were.
         raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
             (`good`) it was raised, dropped ones included; sets of version 2 alone have it.
+        raised_in_sessions: The same in candidates with several problems, which `raised` leaves out.
     """
 
     made: tuple[Made, ...]
     dropped: dict[str, Counter[str]]
     tried: int
     raised: dict[str, Counter[str]]
+    raised_in_sessions: dict[str, Counter[str]]
 
 
 def harvest(
@@ -65,7 +67,7 @@ def harvest(
     made: list[Made] = []
     dropped: dict[str, Counter[str]] = {}
     kept: Counter[Stratum] = Counter()
-    raised: dict[str, Counter[str]] = {}
+    raised: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = {}, {}
     tried = unharmed = 0
     do = attempt if recipe.version == 1 else attempt_hidden
     progress("instances", 0, recipe.count)
@@ -77,7 +79,8 @@ def harvest(
                 unharmed += 1
                 if unharmed > SHARE_UNHARMED * recipe.count:
                     result = Dropped(ENOUGH, result.ending)
-            _count_raised(raised, result.ending)
+            is_session = candidate.stratum.configuration.problems > 1
+            _count_raised(raised[is_session], result.ending)
             if isinstance(result, Made):
                 made.append(result)
                 kept[candidate.stratum] += 1
@@ -85,7 +88,7 @@ def harvest(
             else:
                 dropped.setdefault(candidate.stratum.kind, Counter())[result.reason] += 1
             if len(made) == recipe.count:
-                return Harvest(tuple(made), dropped, tried, raised)
+                return Harvest(tuple(made), dropped, tried, *raised)
     raise SettingsError(
         f"{tried} candidates gave {len(made)} instances and not {recipe.count}; ask for fewer "
         "with --count"

@@ -14,14 +14,14 @@ from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, play
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import (
-    GOOD,
     NOT_VERIFIED,
     SILENT,
     Dropped,
     Ending,
     at_rest,
-    verdict,
-    verify,
+    is_all_good,
+    verdicts,
+    verify_all,
 )
 from dig.graph.records import Record
 
@@ -104,11 +104,11 @@ def attempt_hidden(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
     plan = _planned(draft, baseline)
     if isinstance(plan, Dropped):
         return plan
-    came_to = verdict(plan.faulted, baseline, plan.twin.rmse)
-    ending = Ending(came_to == GOOD, tuple(sorted(plan.faulted.result.raised())))
+    came_to = verdicts(plan.faulted, baseline, plan.twin)
+    ending = Ending(is_all_good(came_to), tuple(sorted(plan.faulted.raised)))
     told = plan.told
     alarms = frozenset({"finding"}) if ending.is_good else frozenset({"outcome"})
-    graph = verify(told, replace(plan.twin, faults=(), injections=()), baseline, alarms)
+    graph = verify_all(told, replace(plan.twin, faults=(), injections=()), baseline, alarms)
     if isinstance(graph, Dropped):
         return replace(graph, ending=ending)
     causes, bystanders = _causes(plan, told, graph)
@@ -129,7 +129,7 @@ def _planned(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
             decoys = draft.decoys(usual, again)
             twin = play(run, decoys)
             did = _all_acted(twin, len(decoys)) and twin.records != usual
-            if did and verdict(twin, baseline) == GOOD:
+            if did and is_all_good(verdicts(twin, baseline)):
                 break
         else:
             return Dropped(NOT_INNOCENT)
@@ -170,18 +170,18 @@ def _causes(
     return causes, bystanders
 
 
-def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: str, causes: set[int]) -> str:
+def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], causes: set[int]) -> str:
     """Why leaving a fault or the decoys out contradicts what was verified; else empty."""
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
-            is_same = verdict(plan.left_out(number), baseline, plan.twin.rmse) == came_to
+            is_same = verdicts(plan.left_out(number), baseline, plan.twin) == came_to
             if is_same and number in causes:
                 return OVERDETERMINED
             if not is_same and number not in causes:
                 return NOT_VERIFIED
     if plan.decoys:
         quiet = play(plan.faulted.run, (*map(at_rest, plan.decoys), *plan.faults))
-        if verdict(quiet, baseline, plan.twin.rmse) == GOOD:
+        if is_all_good(verdicts(quiet, baseline, plan.twin)):
             return NOT_INNOCENT
     return ""
 

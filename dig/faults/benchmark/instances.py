@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
@@ -29,8 +30,10 @@ from pydantic import (
     ConfigDict,
     Field,
     RootModel,
+    SerializerFunctionWrapHandler,
     StringConstraints,
     TypeAdapter,
+    model_serializer,
 )
 
 from dig._util.text import one_line
@@ -75,7 +78,10 @@ class _Part(BaseModel):
 
 class RunEnding(_Part):
     """The end of a run: its outcome, the validity, completeness and error of its answer, and its
-    findings by pattern."""
+    findings by pattern.
+
+    That of a session is good as far as all of its problems are; `problems` has the end of each.
+    """
 
     outcome: str
     valid: bool
@@ -83,6 +89,12 @@ class RunEnding(_Part):
     rmse: Amount | None
     seconds: Amount
     raised: Mapping[str, Count]
+    problems: tuple[RunEnding, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        body: dict[str, Any] = dump(self)
+        return body if self.problems else {k: v for k, v in body.items() if k != "problems"}
 
     @property
     def is_bad(self) -> bool:
@@ -92,6 +104,8 @@ class RunEnding(_Part):
     @classmethod
     def of(cls, played: Played) -> RunEnding:
         """The end of a run that was played."""
+        if len(played.problems) > 1:
+            return cls._of_session(tuple(map(cls.of, played.problems)))
         result, score = played.result, played.score
         return cls(
             outcome=result.outcome,
@@ -99,7 +113,21 @@ class RunEnding(_Part):
             complete=score.complete if score and score.valid else None,
             rmse=played.rmse,
             seconds=result.seconds,
-            raised=result.raised(),
+            raised=played.raised,
+        )
+
+    @classmethod
+    def _of_session(cls, problems: tuple[RunEnding, ...]) -> RunEnding:
+        errors = [one.rmse for one in problems if one.rmse is not None]
+        ended = [one.outcome for one in problems if one.outcome != "submitted"]
+        return cls(
+            outcome=ended[0] if ended else "submitted",
+            valid=all(one.valid for one in problems),
+            complete=all(one.complete is not False for one in problems),
+            rmse=fmean(errors) if len(errors) == len(problems) else None,
+            seconds=max(one.seconds for one in problems),
+            raised=problems[0].raised,
+            problems=problems,
         )
 
 
@@ -111,6 +139,7 @@ class _Candidates(BaseModel):
     """What `dropped.json` tells of all candidates."""
 
     raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
+    raised_in_sessions: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
 
 
 def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -207,6 +236,11 @@ class Label(_Part):
             return TeamRun.read_simulated(self.run)
         except SettingsError as error:
             raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
+
+    @property
+    def problems(self) -> int:
+        """How many problems there are at once in the run."""
+        return int(self.run.get("problems", 1))
 
     @property
     def is_healed(self) -> bool:
@@ -379,14 +413,20 @@ class FaultSet:
         for path in sorted((self.path / BASELINE).glob(f"*/{ENDINGS}")):
             yield path.parent.name, read_model(Endings, path).root
 
-    def raised(self) -> Mapping[str, Mapping[str, int]]:
+    def raised(self, *, in_sessions: bool = False) -> Mapping[str, Mapping[str, int]]:
         """For each pattern, in how many candidates with which end it was raised.
+
+        Args:
+            in_sessions: Whether in candidates with several problems, or in all others.
 
         Raises:
             SettingsError: The file of them cannot be read.
         """
         path = self.path / DROPPED
-        return read_model(_Candidates, path).raised if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        found = read_model(_Candidates, path)
+        return found.raised_in_sessions if in_sessions else found.raised
 
     def labelled(self, *splits: Split) -> list[Instance]:
         """The instances whose labels are there.

@@ -13,6 +13,7 @@ from typing import Any
 
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.run_pair import pattern_of
 from dig.graph.records import FindingRow, Record
 from dig.tasks.experiment.statistics import as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
@@ -20,7 +21,11 @@ from dig.tasks.experiment.table import Table, Value
 from .instances import FaultSet, Instance, Label, by_kind
 
 NO_FAULT = "no fault"
-GIVEN = {"one": "where one agent is given the problem", "all": "where all are given the problem"}
+GIVEN = {
+    "one": "where one agent is given the problem",
+    "all": "where all are given the problem",
+    "several": "where there are several problems at once",
+}
 
 
 @dataclass(frozen=True)
@@ -241,11 +246,14 @@ def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     for instance in known.labelled():
         label = instance.label()
         if not label.is_healed and label.harm:
-            seen.setdefault(GIVEN[label.run["to"]], []).append(_seen(instance, label))
+            given = "several" if label.problems > 1 else label.run["to"]
+            seen.setdefault(GIVEN[given], []).append(_seen(instance, label))
     free = _fault_free(known)
     return {
         among: DetectorScores(
-            tuple(seen.get(among, ())), tuple(free.get(among, ())), known.raised()
+            tuple(seen.get(among, ())),
+            tuple(free.get(among, ())),
+            known.raised(in_sessions=among == GIVEN["several"]),
         )
         for among in GIVEN.values()
         if among in seen or among in free
@@ -257,29 +265,33 @@ def _seen(instance: Instance, label: Label) -> SeenKind:
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
     first = min((injection["t"], injection["ts"]) for injection in label.injections)
-    return SeenKind(label.kind, should, may, _delays(instance.records(), first))
+    delays = _delays(instance.records(), first, is_session=label.problems > 1)
+    return SeenKind(label.kind, should, may, delays)
 
 
 def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
     """The runs of the baseline that are not healed, by the recipients of the problem."""
     found: dict[str, list[FaultFree]] = {}
     for name, endings in known.baseline_endings():
-        team = re.search(r"-(\d+)x-(one|all)$", name)
+        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?$", name)
         if team is None:  # healed, or no configuration of ours
             continue
         for one in endings:
             row = FaultFree(f"{team[1]:>2} agents", frozenset(one.raised), one.is_bad)
-            found.setdefault(GIVEN[team[2]], []).append(row)
+            found.setdefault(GIVEN["several" if team[3] else team[2]], []).append(row)
     return found
 
 
-def _delays(run: Iterable[Record], since: tuple[int, float]) -> dict[str, tuple[int, float]]:
+def _delays(
+    run: Iterable[Record], since: tuple[int, float], *, is_session: bool
+) -> dict[str, tuple[int, float]]:
     """When each pattern was first raised after some record."""
     t, ts = since
     delays: dict[str, tuple[int, float]] = {}
     for record in run:
         if isinstance(record, FindingRow) and record.t >= t:
-            delays.setdefault(record.pattern, (record.t - t, record.ts - ts))
+            pattern = pattern_of(record, is_session=is_session)
+            delays.setdefault(pattern, (record.t - t, record.ts - ts))
     return delays
 
 

@@ -10,12 +10,14 @@ from dig.faults.inject.run_pair import play
 from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
+from dig.tasks.run.team_run import METHOD_NAMES
 
 from .instances import FaultSet, Label, RunEnding, by_kind
 
-NONE, OTHER_DRAWS, HEALED = "none", "other draws", "dig"
-RIVALS = ("watchdog", "retry", "judge")
-METHODS = (NONE, OTHER_DRAWS, *RIVALS, HEALED)
+UNHEALED, HEALED = "mas", "dig"
+NONE, OTHER_DRAWS = "none", "other draws"
+RIVALS = tuple(name for name in METHOD_NAMES if name not in (UNHEALED, HEALED))
+ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
 """What is done about the failures, in the order of the table."""
 
 
@@ -68,7 +70,7 @@ class HealingScores:
         )
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
-        rows = [(name, [one.by(name) for one in self.pairs]) for name in METHODS]
+        rows = [(name, [one.by(name) for one in self.pairs]) for name in ROWS]
         return [(name, [one for one in some if one]) for name, some in rows if any(some)]
 
     def table(self) -> Table:
@@ -135,7 +137,7 @@ def score_healing(
 def heal(label: Label) -> Pair:
     """Play one run by each method, with its faults, and with healing without them."""
     plain, faults = label.team_run, (*label.decoys, *label.injected)
-    run = replace(plain, method="dig")
+    run = replace(plain, method=HEALED)
     others = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
         **{method: replace(plain, method=method) for method in RIVALS},

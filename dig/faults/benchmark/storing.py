@@ -177,11 +177,11 @@ def _dropped(found: Harvest) -> Mapping[str, Any]:
     return {
         "tried": found.tried,
         "kept": len(found.made),
-        **(
-            {"raised": {name: dict(found.raised[name]) for name in sorted(found.raised)}}
-            if found.raised
-            else {}
-        ),
+        **{
+            what: {name: dict(some[name]) for name in sorted(some)}
+            for what in ("raised", "raised_in_sessions")
+            if (some := getattr(found, what))
+        },
         "dropped": {
             kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
         },

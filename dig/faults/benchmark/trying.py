@@ -221,6 +221,8 @@ def try_instance(instance: Instance) -> TriedInstance:
     label = instance.label()
     culprit = label.injected[0].target
     started = TriedInstance(instance.entry.id, label.kind, culprit)
+    if label.problems > 1:
+        return _skipped(started, "it has several problems at once, and a goal judges one")
     if not label.twin.valid:
         return _skipped(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)

@@ -108,7 +108,8 @@ class FaultyAgent:
             ReplayError: What the agent itself decided then cannot be told.
         """
         agent = self._agent
-        if not hasattr(agent, "plan") or isinstance(agent, Immediate) or keeps_state(agent):
+        is_open = hasattr(agent, "plan") and not isinstance(agent, Immediate)
+        if not is_open or (keeps_state(agent) and not getattr(agent, "plans_alike", False)):
             raise ReplayError(
                 f"agent {past[0].view.agent!r} ({type(agent).__name__}) has a fault around it, and "
                 "what the fault did before that record cannot be told: the agent keeps a state or "

@@ -100,7 +100,9 @@ class _Counted:
 
     def covers(self, payload: Any) -> Any:
         partial = Partial.read(payload, self.reading)
-        return None if partial is None else {**payload, "covers": [list(partial.job.whole)]}
+        if partial is None or "covers" not in payload:
+            return None
+        return {**payload, "covers": [list(partial.job.whole)]}
 
     def moved(self, payload: Any) -> Any:
         """Each count stands at the value whose count is as far from the other end."""

@@ -5,19 +5,28 @@ The trace does not mention the faults; `Played` has them beside it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dig.graph.codec import encode
-from dig.graph.records import DISTURBANCE, Emit, Record, Run
+from dig.graph.records import DISTURBANCE, Emit, FindingRow, Record, Run
 from dig.runtime.result import RunResult
+from dig.tasks.accounting import PAYLOADS, ReferenceAccounting, TaskParts
+from dig.tasks.frequency import FrequencyTask
+from dig.tasks.ranges import Range
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score
+from dig.traces.run import RecordedRun
 
 from .fault import Fault
 from .faulty_team import Injected
 from .injections import Injection, Places
+
+BESIDE = "CLA beside"
+"""In sessions: CLA about an event that came to an agent beside events of another problem."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,8 @@ class Played:
         result: How it ended.
         score: The score of its answer; ``None`` if the task does not score.
         injections: The acts of the faults, in order of `t`; none: they had no occasion to act.
+        problem: The part that its problem is about, if it is one of several; all else is that of
+            the run.
     """
 
     run: TeamRun
@@ -39,6 +50,41 @@ class Played:
     result: RunResult
     score: Score | None
     injections: tuple[Injection, ...]
+    problem: Range | None = None
+
+    @cached_property
+    def parts(self) -> TaskParts:
+        """Its record, with the parts of its task."""
+        run = RecordedRun(self.records)
+        accounting = ReferenceAccounting(run) if self.run.remembers else PAYLOADS
+        return TaskParts(run, accounting, self.problem)
+
+    @cached_property
+    def problems(self) -> tuple[Played, ...]:
+        """The run as seen from each of its problems, with the end of that one."""
+        if self.run.problems == 1 or self.problem is not None:
+            return (self,)
+        return tuple(map(self._of_problem, filter(None, self.run.asked)))
+
+    def _of_problem(self, asked: Range) -> Played:
+        it = replace(self, problem=asked)
+        answer = it.parts.answer
+        if answer is None:
+            how = "timeout" if self.result.outcome == "timeout" else "stopped"
+            return replace(it, score=None, result=replace(self.result, outcome=how, answer=None))
+        given, task = answer.payload, make_task(self.run)
+        assert isinstance(task, FrequencyTask)
+        seconds = self.records[answer.t].ts
+        result = replace(self.result, outcome="submitted", answer=given, seconds=seconds)
+        return replace(it, result=result, score=task.score(given, asked))
+
+    @property
+    def raised(self) -> dict[str, int]:
+        """How many findings there were, by pattern as `pattern_of` tells it."""
+        if self.run.problems == 1:
+            return self.result.raised()
+        rows = (one for one in self.records if isinstance(one, FindingRow))
+        return dict(Counter(pattern_of(row, is_session=True) for row in rows))
 
     @property
     def rmse(self) -> float | None:
@@ -68,6 +114,18 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     trace = tuple(map(without_policy, records))
     injections = Places(trace).of(injected.touches)
     return Played(run, injected.faults, trace, result, task.score(result.answer), injections)
+
+
+def pattern_of(row: FindingRow, *, is_session: bool) -> str:
+    """The pattern of a finding; in a session, CLA about what nobody has put together is apart.
+
+    There every agent that works for several problems has events of theirs side by side.
+
+    Args:
+        row: The finding.
+        is_session: Whether it was raised in a session.
+    """
+    return BESIDE if is_session and (row.pattern, row.stage) == ("CLA", "delivery") else row.pattern
 
 
 def without_policy(record: Record) -> Record:

@@ -11,8 +11,6 @@ from typing import Any
 
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.run_pair import Played
-from dig.tasks.accounting import PAYLOADS, TaskParts
-from dig.traces.run import RecordedRun
 
 from .measurements import DIGITS, Measured, measured
 
@@ -44,8 +42,9 @@ class Baseline:
             raise SettingsError("a run of a baseline has no fault")
         if len(played) < FEWEST:
             raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
-        rows = (measured(TaskParts(RecordedRun(one.records), PAYLOADS), one.rmse) for one in played)
-        return cls.of(len(played), chain.from_iterable(rows))
+        each = [one for run in played for one in run.problems]
+        rows = (measured(one.parts, one.rmse) for one in each)
+        return cls.of(len(each), chain.from_iterable(rows))
 
     @classmethod
     def of(cls, runs: int, rows: Iterable[Measured]) -> Baseline:

@@ -73,14 +73,16 @@ def _measured(
 ) -> Iterator[Measured]:
     run = parts.run
     for event in run.events.values():
-        yield from _about("event", event.id, _of_event(parts, event, truth))
+        if not parts.is_of_another_problem(event):
+            yield from _about("event", event.id, _of_event(parts, event, truth))
     for activation in run.activations.values():
         yield from _about("activation", activation.id, _of_activation(parts, activation))
     for agent in run.agents:
         yield from _about("agent", agent, _of_agent(parts, agent))
     for piece in between([*cuts, *parts.cuts]):
         yield from _about("part", range_name(piece), _of_part(parts, piece))
-    yield from _about("outcome", "", _of_outcome(parts, rmse))
+    which = range_name(parts.problem) if parts.problem else ""
+    yield from _about("outcome", which, _of_outcome(parts, rmse))
     for pattern, count in raised(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
 
@@ -135,7 +137,7 @@ def _of_making(
         yield "shared", by_type, len(event.to)
         yield "duplicated", by_type, _is_double(parts, event)
         if event.type == SOLUTION:
-            yield "misdirected", by_type, parts.report_to(event) not in (None, *event.to)
+            yield "misdirected", by_type, _is_misdirected(parts, event)
 
 
 def _transit(run: RecordedRun, event: RecordedEvent) -> float:
@@ -159,6 +161,15 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
     alike = (one for one in earlier if one.type == event.type and one.is_work)
     return any(one.id not in behind and common(parts.about(one), mine) for one in alike)
+
+
+def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
+    """Whether it, or a solution that was consumed for it, was to be told to another agent."""
+    run = parts.run
+    used = (run.events[one] for one in run.activations[event.by or ""].with_fate("consume"))
+    put_in = [one for one in used if one.type == SOLUTION and not parts.is_of_another_problem(one)]
+    wanted = {parts.report_to(one) for one in (event, *put_in)}
+    return not wanted <= {None, *event.to}
 
 
 def _level(parts: TaskParts, event: RecordedEvent) -> str:
@@ -248,7 +259,7 @@ def _of_agent(parts: TaskParts, agent: str) -> Iterator[Number]:
     run = parts.run
     yield "gone", "", agent in run.leaves
     held = merged(r for event in parts.solutions_kept(agent) for r in parts.about(event))
-    yield "starved", "", not run.answer and bool(held) and bool(without(parts.whole, held))
+    yield "starved", "", not parts.answer and bool(held) and bool(without(parts.whole, held))
 
 
 # --- parts ---
@@ -267,8 +278,8 @@ def _of_part(parts: TaskParts, piece: Range) -> Iterator[Number]:
 def _of_outcome(parts: TaskParts, rmse: float | None) -> Iterator[Number]:
     run = parts.run
     ended = run.finish.outcome if run.finish else None
-    answer = run.answer
-    yield "timeout", "", ended == "timeout"
+    answer = parts.answer
+    yield "timeout", "", ended == "timeout" and not (parts.problem and answer)
     yield "missing", "", answer is None and ended != "timeout"
     yield "incomplete", "", lacking(parts.about(answer), parts.whole) if answer else 0.0
     if answer is not None and rmse is not None:

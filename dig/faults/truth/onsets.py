@@ -90,7 +90,7 @@ def _when_missed(runs: Matching, name: str, same: str | None) -> int:
 
     If a solution is there in the end, then with the answer, which does not have it.
     """
-    answer = runs.faulted.answer
+    answer = runs.faulted_parts.answer
     parts = runs.faulted_parts
     gone = [parts.gone_t(event) for event in parts.solutions(named_range(name))]
     if answer is not None and None in gone:
@@ -105,7 +105,7 @@ def _when_part_due(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_answered(runs: Matching, name: str, same: str | None) -> int:
-    answer = runs.faulted.answer
+    answer = runs.faulted_parts.answer
     return answer.t if answer else runs.faulted.last.t
 
 

@@ -191,7 +191,7 @@ def was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
 
 def is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
     """There is an answer, and the event is behind it."""
-    answer = at.run.answer
+    answer = at.parts.answer
     return answer is not None and source.name in at.run.ancestors(answer.id)
 
 

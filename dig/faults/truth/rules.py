@@ -94,6 +94,7 @@ RULES: tuple[RelationRule, ...] = (
         relations.was_dropped_by,
         "activation: discarding rerouting",
     ),
+    _rule("E7", "event: duplicated", relations.led_to, "event: miscounted"),
     # From event to part.
     _rule("P1", "event: lost unread", relations.is_the_undone_work_on, "part: missing"),
     _rule(

@@ -18,7 +18,7 @@ import networkx as nx
 from dig.diagnosis.causes import CausalGraph, Cause, Edge, Node
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played
-from dig.tasks.accounting import PAYLOADS, TaskParts
+from dig.tasks.accounting import TaskParts
 from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
@@ -67,6 +67,38 @@ class Dropped:
     ending: Ending | None = None
 
 
+def verify_all(
+    faulted: Played, twin: Played, baseline: Baseline, alarms_are: Alarms = ALARMS
+) -> CausalGraph | Dropped:
+    """The same as `verify`; of a session for each problem that came to a bad end, as one graph.
+
+    Args:
+        faulted: The run with its faults.
+        twin: The same run without them.
+        baseline: Fault-free runs of the same configuration with other seeds.
+        alarms_are: The types of nodes that paths lead to.
+    """
+    if len(faulted.problems) == 1:
+        return verify(faulted, twin, baseline, alarms_are)
+    graphs: list[CausalGraph] = []
+    for one, other in zip(faulted.problems, twin.problems, strict=True):
+        if verdict(one, baseline, other.rmse) != GOOD:
+            graph = verify(one, other, baseline, alarms_are)
+            if isinstance(graph, Dropped):
+                return graph
+            graphs.append(graph)
+    return _united(graphs) if graphs else Dropped(NO_CONSEQUENCE)
+
+
+def _united(graphs: Sequence[CausalGraph]) -> CausalGraph:
+    nodes = {node.id: node for graph in graphs for node in graph.nodes}
+    edges = dict.fromkeys(edge for graph in graphs for edge in graph.edges)
+    causes = {cause for graph in graphs for cause in graph.root_causes}
+    alarms = dict.fromkeys(alarm for graph in graphs for alarm in graph.alarms)
+    in_order = sorted(nodes.values(), key=lambda node: (node.onset_t, node.id))
+    return CausalGraph(tuple(in_order), tuple(edges), tuple(sorted(causes)), tuple(alarms))
+
+
 def verify(
     faulted: Played, twin: Played, baseline: Baseline, alarms_are: Alarms = ALARMS
 ) -> CausalGraph | Dropped:
@@ -83,7 +115,7 @@ def verify(
     is_strict = alarms_are == ALARMS
     if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
-    runs = Matching(_parts(faulted), _parts(twin))
+    runs = Matching(faulted.parts, twin.parts)
     if runs.first == len(faulted.records) == len(twin.records):
         return Dropped(SILENT)
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
@@ -101,10 +133,6 @@ def verify(
     return _graph(faulted, nodes, alarms, setting, is_strict) or Dropped(NOT_VERIFIED)
 
 
-def _parts(played: Played) -> TaskParts:
-    return TaskParts(RecordedRun(played.records), PAYLOADS)
-
-
 def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
     """Whether a run has an answer that is complete, and no worse than those of fault-free runs.
 
@@ -113,8 +141,7 @@ def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
         rmse: The error of its answer, if that is known.
         baseline: Fault-free runs of the same configuration.
     """
-    run = parts.run
-    if run.answer is None or parts.about(run.answer) != parts.whole:
+    if parts.answer is None or parts.about(parts.answer) != parts.whole:
         return False
     return rmse is None or baseline.rarity("outcome wrong", rmse) > UNUSUAL
 
@@ -143,6 +170,26 @@ def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> 
     if rmse is None or (twin_rmse is not None and rmse <= twin_rmse):
         return GOOD
     return "wrong" if baseline.rarity("outcome wrong", rmse) <= UNUSUAL else GOOD
+
+
+def verdicts(run: Played, baseline: Baseline, twin: Played | None = None) -> tuple[str, ...]:
+    """What each problem of a run came to, as `verdict` says it.
+
+    Args:
+        run: The run.
+        baseline: Fault-free runs of the same configuration.
+        twin: The run without the faults; an answer is wrong only if its error is larger than there.
+    """
+    others = twin.problems if twin else (None,) * len(run.problems)
+    return tuple(
+        verdict(one, baseline, other.rmse if other else None)
+        for one, other in zip(run.problems, others, strict=True)
+    )
+
+
+def is_all_good(came_to: Iterable[str]) -> bool:
+    """Whether all problems of a run came to a good end."""
+    return {*came_to} == {GOOD}
 
 
 def at_rest(fault: Fault) -> Fault:

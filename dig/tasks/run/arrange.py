@@ -6,22 +6,29 @@ A `TeamRun` only names these things; the functions here make them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dig.detectors import plugins, standard
 from dig.detectors.thresholds import Thresholds
+from dig.errors import SettingsError
 from dig.monitor.messages import Output
+from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
 from dig.runtime.host import Setup
 from dig.runtime.simulator import Simulation
 from dig.tasks.catalogue import kind
+from dig.tasks.frequency import FrequencyTask
 from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
 from .team_run import OWN, SIMULATED, TeamRun
 from .teams import in_real_time, in_virtual_time, is_named_by_number, team
+
+APART_S = 2.0
+"""Seconds from one problem of a session to the next."""
 
 
 def make_run(
@@ -82,6 +89,22 @@ def make_problem(run: TeamRun, task: Task) -> Output:
     return task.problem(*(names if run.to == "all" else names[run.first : run.first + 1]))
 
 
+def _plan_problems(simulation: Simulation, run: TeamRun, task: Task) -> None:
+    """Plan the problem of a run or, of a session, one after the other, each for another agent.
+
+    Raises:
+        SettingsError: The task has no parts that problems could be about.
+    """
+    if run.problems == 1:
+        simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
+        return
+    if not isinstance(task, FrequencyTask):
+        raise SettingsError(f"{run.task!r} poses one problem, not {run.problems}")
+    for number, part in enumerate(run.asked):
+        given = task.problem(run.names[(run.first + number) % run.agents], part=part)
+        simulation.plan(APART_S * number, partial(Monitor.inject, output=given))
+
+
 def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
     """The setup and the team of a run, as its method changes them.
 
@@ -107,6 +130,8 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         tools=task.tools(),
         limit_s=run.limit_s,
         speed=speed,
+        session=run.problems > 1,
+        memory=run.remembers,
     )
     return METHODS[run.method](run, Arrangement(setup, team(run, task)))
 
@@ -124,7 +149,12 @@ def make_bus(
         speed: How many times faster than real time its clock goes.
         durable: What the sink writes, if that is to be synced before its effect happens.
         arranged: The parts of the run; ``None``: those of `arrange`.
+
+    Raises:
+        SettingsError: The run has several problems, which only virtual time has.
     """
+    if run.problems > 1:
+        raise SettingsError(f"{run.problems} problems at once are posed in virtual time alone")
     arranged = arranged or arrange(run, task, speed)
     agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
     return Bus(agents, arranged.setup, sink=sink, durable=durable)
@@ -149,5 +179,5 @@ def make_simulation(
     arranged = arranged or arrange(run, task)
     agents = in_virtual_time(arranged.team)
     simulation = Simulation(agents, arranged.setup, sink, durable=durable)
-    simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
+    _plan_problems(simulation, run, task)
     return simulation

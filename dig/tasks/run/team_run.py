@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -28,6 +29,7 @@ from dig.graph.records import Limits, Usual
 from dig.tasks.catalogue import TASKS
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import Judging
+from dig.tasks.ranges import Range
 from dig.tasks.simulated.profile import Profile
 
 Recipients = Literal["one", "all"]
@@ -67,6 +69,11 @@ class TeamRun:
         means: The actions that healing may take, with the method `dig`.
         usual: How often good runs of the team raise each pattern, if that was learned.
         policy: What is done about which findings; by default all are healed, as in the paper.
+        problems: How many problems there are at once, each about a part of the data and posed to
+            another agent. With several the run is a session, in which an agent deals with one
+            problem in each activation; only simulated agents in virtual time can do so.
+        remembers: Whether simulated agents have a memory of their own, so that messages need not
+            say which parts they are about.
     """
 
     task: str = COUNT_FREQUENCY
@@ -91,6 +98,8 @@ class TeamRun:
     means: tuple[Means, ...] = MEANS
     usual: Usual | None = None
     policy: Policy = HEAL_ALL
+    problems: int = 1
+    remembers: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -109,6 +118,11 @@ class TeamRun:
             raise SettingsError(
                 f"first must be an agent's place, from 0 to {self.agents - 1}, got {self.first}"
             )
+        most = max(1, self.size // 2)
+        if not 1 <= self.problems <= most:
+            raise SettingsError(
+                f"problems must be from 1 to {most}, half of the size, got {self.problems}"
+            )
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
@@ -122,6 +136,14 @@ class TeamRun:
     def names(self) -> tuple[str, ...]:
         """The agents' names, unless they are a user's own."""
         return tuple(f"agent-{i + 1}" for i in range(self.agents))
+
+    @property
+    def asked(self) -> tuple[Range | None, ...]:
+        """The part of the data that each problem is about; ``None``: all of them."""
+        if self.problems == 1:
+            return (None,)
+        cuts = [self.size * i // self.problems for i in range(self.problems + 1)]
+        return tuple(pairwise(cuts))
 
     @property
     def key(self) -> str:
@@ -226,7 +248,7 @@ MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 
 _ADDED = (
     "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",
-    "policy",
+    "policy", "problems", "remembers",
 )  # fmt: skip
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""

@@ -21,6 +21,8 @@ from dig._util.text import names
 from dig.errors import SettingsError
 from dig.runtime.agents import Agent, AgentFunction, PlannedAgent, Thinking, as_planned
 from dig.tasks.catalogue import kind
+from dig.tasks.simulated.agent import OneProblemAtATime
+from dig.tasks.simulated.remembering import RememberingAgent
 from dig.tasks.task import Task
 from dig.tasks.user_objects import call, load
 
@@ -82,7 +84,12 @@ def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
     agent = kind(run.task).agent
     if agent is None:
         raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
-    return dict.fromkeys(run.names, agent(run.key, run.profile))
+    made: Any = agent(run.key, run.profile)
+    if run.remembers:
+        return {name: RememberingAgent(made) for name in run.names}
+    if run.problems > 1:
+        return dict.fromkeys(run.names, OneProblemAtATime(made))
+    return dict.fromkeys(run.names, made)
 
 
 def _own(run: TeamRun, task: Task, rest: str) -> Team:

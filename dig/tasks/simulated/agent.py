@@ -64,6 +64,47 @@ class SimulatedAgent:
         return Plan(think_s + self.reading.seconds(self.profile, turn.elements_read), decision)
 
 
+@dataclass(frozen=True, slots=True)
+class OneProblemAtATime:
+    """A simulated agent that deals with one of several problems in each activation.
+
+    So what it generates goes back to one problem alone. What lies in front of it about the others
+    is left for later, unless there is nothing to do about the first.
+
+    Attributes:
+        agent: The agent, which is shown what is about one problem, or about none.
+    """
+
+    agent: SimulatedAgent
+
+    def reseeded(self, repeat: int) -> OneProblemAtATime:
+        """The same agent, with the random numbers of a repeat."""
+        return OneProblemAtATime(self.agent.reseeded(repeat))
+
+    def plan(self, view: View) -> Plan:
+        """Decide about the first problem that there is something to do about."""
+        problems = {event.id: self._problem(event) for event in view.events}
+        plan = None
+        for problem in dict.fromkeys(problems.values()):
+            if problem is None and len({*problems.values()}) > 1:
+                continue
+            shown = [event for event in view.events if problems[event.id] in (problem, None)]
+            plan = self.agent.plan(replace(view, events=tuple(shown)))
+            if isinstance(plan.decision, str) or _does_something(plan.decision):
+                return plan
+        return plan or self.agent.plan(view)
+
+    def _problem(self, event: Pending) -> Range | None:
+        """The range of the problem that an event is about, if its payload says so."""
+        said = event.payload if isinstance(event.payload, Mapping) else {}
+        job = Job.read({**said, "part": said.get("whole", said.get("part"))}, self.agent.reading)
+        return job.whole if job else None
+
+
+def _does_something(decision: Decision) -> bool:
+    return bool(decision.outputs) or any(one.fate != "delay" for one in decision.fates)
+
+
 _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = {
     "problem": Job.read,
     "raw_data": RawData.read,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dig.tasks.accounting import ANSWERS
 from dig.tasks.ranges import Range, merged, missing, range_of
 
 from .reading import Reading
@@ -138,7 +139,8 @@ class Partial:
         if not isinstance(payload, Mapping):
             return None
         job = Job.read({**payload, "part": payload.get("whole")}, reading)
-        counts, covers = payload.get("counts"), payload.get("covers")
+        counts = payload.get("counts")
+        covers = payload.get("covers", [] if ANSWERS in payload else None)
         if job is None or not isinstance(counts, Mapping) or not isinstance(covers, list):
             return None
         ranges = [r for r in map(range_of, covers) if r is not None]

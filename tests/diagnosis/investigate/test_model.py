@@ -21,7 +21,7 @@ from dig.runtime.llm import Model, ModelSettings
 from tests.diagnosis.investigate.worlds import FLASH_SALE, noted, world
 from tests.llm.server import Answer, Script, Server, fails, says, serving
 
-EMPTY: dict[str, Any] = {"evidence": [], "neighbours": [], "inbox": [], "alerts": [], "belief": None}
+LISTS = ("evidence", "neighbours", "inbox", "alerts")
 
 
 def asked(request: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def replies(judgement: LocalJudgement) -> Answer:
 
 def as_rules(request: dict[str, Any]) -> Answer:
     """Judges what it was sent by the rules."""
-    row = {**EMPTY, "complaint": None, **asked(request)}
+    row : dict[str, Any] = dict.fromkeys(LISTS, []) | {"belief": None, "complaint": None} | asked(request)
     return replies(ServiceRules().judge(TypeAdapter(Packet).validate_python(row)))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .checks import Instance, Pool, pooled
+from .checks import Instance, Pool, asked, pooled
+from .checks import wrong as wrong_with
 from .history import History
 from .relations import rules
 
@@ -31,23 +32,27 @@ def audit(folder: Path, count: int | None = None, seed: int = 0) -> tuple[int, i
     pools: dict[str, Pool] = {}
     steps, wrong = 0, []
     for name in names:
-        instance = _instance(folder, name, pools)
-        steps += len(instance.graph["edges"])
-        wrong += [f"{name}: {what}" for what in instance.broken(table)]
+        views = _instance(folder, name, pools)
+        steps += len(views[0].graph["edges"])
+        wrong += [f"{name}: {what}" for what in wrong_with(views[0].graph, views, table)]
         wrong += [f"{name}: {what}" for what in _bare(folder, name)]
     return len(names), steps, wrong
 
 
-def _instance(folder: Path, name: str, pools: dict[str, Pool]) -> Instance:
-    """An instance; the labels of those that are held out lie apart from the traces."""
+def _instance(folder: Path, name: str, pools: dict[str, Pool]) -> list[Instance]:
+    """An instance, as each of its problems sees it.
+
+    The labels of those that are held out lie apart from the traces.
+    """
     (about,) = [path.parent for path in folder.glob(f"*/{name}/label.json")]
     (trace,) = (folder / part / name / TRACE for part in PARTS if (folder / part / name).is_dir())
     label = _json(about / "label.json")
     its = label["configuration"]
     if its not in pools:
-        pools[its] = pooled(_baseline(folder / "baseline" / its))
-    twin, graph = about / "twin.dig.jsonl", _json(about / "causal_graph.json")
-    return Instance(trace, twin, label, graph, pools[its])
+        pools[its] = pooled(_baseline(folder / "baseline" / its, asked(label)))
+    files, graph = (trace, about / "twin.dig.jsonl"), _json(about / "causal_graph.json")
+    places = range(len(asked(label)))
+    return [Instance(files, label, graph, pools[its], place) for place in places]
 
 
 def _bare(folder: Path, name: str) -> Iterator[str]:
@@ -77,10 +82,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def _baseline(folder: Path) -> Iterator[tuple[History, float | None]]:
+def _baseline(
+    folder: Path, problems: list[list[int] | None]
+) -> Iterator[tuple[History, float | None]]:
     endings = _json(folder / "endings.json")
     for path, ending in zip(sorted(folder.glob("*.dig.jsonl")), endings, strict=True):
-        yield History.read(path), ending["rmse"]
+        for problem, end in zip(problems, ending.get("problems", [ending]), strict=True):
+            yield History.read(path, problem), end["rmse"]
 
 
 def _json(path: Path) -> Any:

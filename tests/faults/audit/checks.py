@@ -42,31 +42,66 @@ def rarity(pool: Pool, measure: str, value: float) -> float:
     return round((1 + len(values) - bisect_left(values, value)) / (1 + len(values)), 6)
 
 
-class Instance:
-    """One run of a set, with what is said of it."""
+def asked(label: Graph) -> list[list[int] | None]:
+    """The range that each problem of a run is about; none, if there is one problem."""
+    run = label.get("run", {})
+    count = run.get("problems", 1)
+    if count == 1:
+        return [None]
+    size = run["size"]
+    return [[size * i // count, size * (i + 1) // count] for i in range(count)]
 
-    def __init__(self, trace: Path, twin: Path, label: Any, graph: Graph, pool: Pool) -> None:
+
+def wrong(graph: Graph, views: list[Instance], rules: dict[str, Rule]) -> Iterator[str]:
+    """What is wrong with a graph, one sentence each.
+
+    In a session a thing and a step are right if they are as one of the problems that came to a bad
+    end sees them.
+    """
+    first = views[0]
+    bad = views[:1] if len(views) == 1 else [one for one in views if not one.ended_well] or views
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    for node in nodes.values():
+        found = [[*one._node(node)] for one in bad]
+        yield from (f"{node['id']}: {what}" for what in min(found, key=len))
+    for edge in graph["edges"]:
+        way = f"{edge['source']} -> {edge['target']} by {edge['rule']}"
+        if edge["source"] not in nodes or edge["target"] not in nodes:
+            yield f"{way}: names what is no node"
+            continue
+        source, target = nodes[edge["source"]], nodes[edge["target"]]
+        found = [[*one._edge(rules, edge, source, target)] for one in bad]
+        yield from (f"{way}: {what}" for what in min(found, key=len))
+    yield from first._whole(nodes)
+    if first.label.get("causes"):  # version 2
+        yield from first._hidden(views)
+
+
+class Instance:
+    """One run of a set, with what is said of it; of a session, as one of its problems sees it."""
+
+    def __init__(
+        self, files: tuple[Path, Path], label: Any, graph: Graph, pool: Pool, place: int = 0
+    ) -> None:
         self.graph, self.label, self.pool = graph, label, pool
-        self.pair = Counterparts(History.read(trace), History.read(twin))
+        problem = asked(label)[place]
+        self.pair = Counterparts(*(History.read(path, problem) for path in files))
         self.trace, self.twin = self.pair.trace, self.pair.twin
         cuts, data = bounds(self.trace, self.twin), shown(self.trace, self.twin)
-        self.mine = numbers(self.trace, label["faulted"]["rmse"], cuts, data)
-        self.usual = numbers(self.twin, label["twin"]["rmse"], cuts, data)
+        self.faulted, self.ideal = (
+            label[end].get("problems", [label[end]])[place] for end in ("faulted", "twin")
+        )
+        self.mine = numbers(self.trace, self.faulted["rmse"], cuts, data)
+        self.usual = numbers(self.twin, self.ideal["rmse"], cuts, data)
         self.cuts = cuts
 
+    @property
+    def ended_well(self) -> bool:
+        return self._is_good(self.faulted, self.ideal["rmse"])
+
     def broken(self, rules: dict[str, Rule]) -> Iterator[str]:
-        """What is wrong with the graph, one sentence each."""
-        nodes = {node["id"]: node for node in self.graph["nodes"]}
-        for node in nodes.values():
-            yield from (f"{node['id']}: {what}" for what in self._node(node))
-        for edge in self.graph["edges"]:
-            way = f"{edge['source']} -> {edge['target']} by {edge['rule']}"
-            if edge["source"] not in nodes or edge["target"] not in nodes:
-                yield f"{way}: names what is no node"
-                continue
-            source, target = nodes[edge["source"]], nodes[edge["target"]]
-            yield from (f"{way}: {what}" for what in self._edge(rules, edge, source, target))
-        yield from self._whole(nodes)
+        """What is wrong with the graph of a run with one problem."""
+        return wrong(self.graph, [self], rules)
 
     # --- (b) ---
 
@@ -190,7 +225,6 @@ class Instance:
         causes = {(fault["target"], fault["kind"]) for fault in self.label["faults"]}
         if self.label.get("causes"):  # version 2: some faults may be bystanders
             causes = {(one["component"], one["kind"]) for one in self.label["causes"]}
-            yield from self._hidden()
         targets = {target for target, _ in causes}
         if {nodes[root]["name"] for root in roots} != targets:
             yield f"the faults were injected into {sorted(targets)}"
@@ -199,7 +233,7 @@ class Instance:
 
     # --- version 2 ---
 
-    def _hidden(self) -> Iterator[str]:
+    def _hidden(self, views: list[Instance]) -> Iterator[str]:
         """Whether the label of a set of version 2 is what trace, twin and baseline say."""
         label, header = self.label, self.trace.rows[0]
         if header.get("seed") is not None or header["run"] != label["instance"]:
@@ -215,9 +249,9 @@ class Instance:
                 yield f"{one['component']}: the first act is not in step {one['step']}"
         if len(told) == 1 and told[0]["first_effect"] != self.pair.first:
             yield f"run and twin differ from record {self.pair.first} on"
-        if self._is_good(label["twin"], None) is False:
+        if not all(one._is_good(one.ideal, None) for one in views):
             yield "the twin has no good end"
-        if self._is_good(label["faulted"], label["twin"]["rmse"]) is label["harm"]:
+        if all(one.ended_well for one in views) is label["harm"]:
             yield "harm is not what the end of the run says"
         innocent = {fault["target"] for fault in label["innocent"]}
         if innocent & {fault["target"] for fault in label["faults"]}:

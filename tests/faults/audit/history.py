@@ -37,11 +37,23 @@ def both(one: Ranges, other: Ranges) -> int:
     )
 
 
-def elements(row: Row) -> Ranges:
+def referred(rows: list[Row]) -> dict[str, list[int]]:
+    """The part that each problem with a reference is about."""
+    parts: dict[str, list[int]] = {}
+    for row in rows:
+        payload = row.get("payload") if row["kind"] == "emit" and row["type"] == "problem" else None
+        if isinstance(payload, dict) and ("ref" in payload or row["by"] is None):
+            parts.setdefault(payload.get("ref", "whole"), payload["part"])
+    return parts
+
+
+def elements(row: Row, parts: dict[str, list[int]]) -> Ranges:
     """What an event is about."""
     payload = row.get("payload")
     if not isinstance(payload, dict):
         return []
+    if row["type"] == "solution" and "answers" in payload:
+        return tidy(parts[name] for name in payload["answers"])
     ranges = payload.get("covers") if row["type"] == "solution" else [payload.get("part")]
     if not isinstance(ranges, list):
         return []
@@ -57,8 +69,8 @@ def elements(row: Row) -> Ranges:
 class Event:
     """What became of an event.
 
-    `consumer`: the activation that consumed it first; `lost`: the record that first lost it;
-    `is_lost`: whether it is lost in the end.
+    `others`: whether it is about another problem alone; `consumer`: the activation that consumed
+    it first; `lost`: the record that first lost it; `is_lost`: whether it is lost in the end.
     """
 
     id: str
@@ -71,6 +83,7 @@ class Event:
     work: bool
     payload: Any
     about: Ranges
+    others: bool
     flight: set[str]
     copies: set[str] = field(default_factory=set)
     arrivals: list[tuple[str, int]] = field(default_factory=list)
@@ -106,10 +119,13 @@ class History:
     """One trace.
 
     `rows`: its lines; `events` and `turns` (activations): what became of them, by id, in order.
+    `problem`: the range of the one problem of several that is looked at, and of nothing else.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, problem: list[int] | None = None) -> None:
+        self.problem = problem
         self.rows: list[Row] = [json.loads(line) for line in text.splitlines() if line]
+        self._parts = referred(self.rows)
         self.us = [round(row["ts"] * 1_000_000) for row in self.rows]
         self.events: dict[str, Event] = {}
         self.turns: dict[str, Turn] = {}
@@ -122,12 +138,19 @@ class History:
         for row in self.rows:
             getattr(self, "_" + row["kind"], lambda row: None)(row)
         asked = [e.about for e in self.events.values() if not e.by and e.about]
-        self.whole: Ranges = asked[0] if asked else []
+        self.whole: Ranges = [problem] if problem else asked[0] if asked else []
         self.end = len(self.rows) - 1
 
     @classmethod
-    def read(cls, path: Path) -> History:
-        return cls(path.read_text("utf-8"))
+    def read(cls, path: Path, problem: list[int] | None = None) -> History:
+        return cls(path.read_text("utf-8"), problem)
+
+    def _seen(self, ranges: Ranges) -> Ranges:
+        """The part of some ranges that is looked at."""
+        if self.problem is None:
+            return ranges
+        low, high = self.problem
+        return tidy([max(a, low), min(b, high)] for a, b in ranges if a < high and low < b)
 
     def first_at(self, us: int) -> int:
         """The first record that is not before a moment, the last one if there is none."""
@@ -149,6 +172,8 @@ class History:
 
     def _emit(self, row: Row) -> None:
         turn, final = self.turns.get(row["by"]), row.get("final", False)
+        said = elements(row, self._parts)
+        about = self._seen(said)
         event = self.events[row["event"]] = Event(
             id=row["event"],
             t=row["t"],
@@ -159,7 +184,8 @@ class History:
             final=final,
             work=not final and row["by"] != "system" and row["type"] != "notice",
             payload=row.get("payload"),
-            about=elements(row),
+            about=about,
+            others=bool(said) and not about,
             flight=set() if final else self.present.intersection(row["to"]),
         )
         self._look(event, row["t"])
@@ -167,7 +193,9 @@ class History:
     def _deliver(self, row: Row) -> None:
         event = self.events[row["event"]]
         if row["to"] is None:
-            self.answer = event
+            payload = event.payload if isinstance(event.payload, dict) else {}
+            if self.problem is None or payload.get("whole") == self.problem:
+                self.answer = event
             event.flight.clear()
             return
         event.flight.discard(row["to"])

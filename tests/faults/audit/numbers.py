@@ -42,6 +42,8 @@ def numbers(
     """All numbers of a run."""
     found: dict[Key, Number] = {}
     for event in h.events.values():
+        if event.others:
+            continue
         for state, measure, value in _event(h, event, data):
             found["event", event.id, state] = measure, round(float(value), 6)
     for turn in h.turns.values():
@@ -61,13 +63,15 @@ def numbers(
         found["part", name, "missing"] = "part missing", float(all(missing))
         if solved:
             found["part", name, "late"] = "part late", round(h.us[solved[0].t] / 1e6, 6)
-    found["outcome", "", "timeout"] = "outcome timeout", float(h.outcome == "timeout")
+    which = "-".join(map(str, h.problem or []))
+    late = h.outcome == "timeout" and not (h.problem and h.answer)
+    found["outcome", which, "timeout"] = "outcome timeout", float(late)
     nothing = h.answer is None and h.outcome != "timeout"
-    found["outcome", "", "missing"] = "outcome missing", float(nothing)
+    found["outcome", which, "missing"] = "outcome missing", float(nothing)
     lacking = _lacking(h, h.answer.about) if h.answer else 0.0
-    found["outcome", "", "incomplete"] = "outcome incomplete", round(lacking, 6)
+    found["outcome", which, "incomplete"] = "outcome incomplete", round(lacking, 6)
     if h.answer and rmse is not None:
-        found["outcome", "", "wrong"] = "outcome wrong", round(rmse, 6)
+        found["outcome", which, "wrong"] = "outcome wrong", round(rmse, 6)
     times = Counter(row["pattern"] for row in h.findings)
     for pattern in ("ET", "MC", "OE", "DL"):
         found["finding", pattern, "raised"] = f"raised {pattern}", float(times[pattern])
@@ -147,7 +151,9 @@ def _event(h: History, e: Event, data: dict[int, int]) -> Iterator[tuple[str, st
         yield "shared", f"event shared {e.type}", len(e.to)
         yield "duplicated", f"event duplicated {e.type}", _twice(h, e)
         if e.type == "solution":
-            yield "misdirected", "event misdirected solution", e.tell not in [None, *e.to]
+            merged = [h.events[one] for one in h.turns[e.by].having("consume")]
+            told = [e.tell, *(m.tell for m in merged if m.type == "solution" and not m.others)]
+            yield "misdirected", "event misdirected solution", bool({*told} - {None, *e.to})
 
 
 def _twice(h: History, e: Event) -> bool:
