@@ -25,6 +25,7 @@ from .attribution.structural import SignGroup, StructuralAnswer
 from .case import Case
 from .components import blamed
 from .concepts import Candidate
+from .investigate.run import Beliefs
 from .signs.seen import Sign
 
 LEAST = 0.01
@@ -155,6 +156,7 @@ SUSPECTS: Mapping[str, Suspects] = MappingProxyType(
         "attribution": BySigns("attribution"),
         "attribution_blind": BySigns("attribution_blind", has_accounting=False),
         "signs": BySigns("signs", explains=False),
+        "beliefs": Beliefs(),
         "agents": EveryAgent(),
     }
 )

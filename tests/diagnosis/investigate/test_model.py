@@ -37,7 +37,8 @@ def replies(judgement: LocalJudgement) -> Answer:
 
 def as_rules(request: dict[str, Any]) -> Answer:
     """Judges what it was sent by the rules."""
-    row : dict[str, Any] = dict.fromkeys(LISTS, []) | {"belief": None, "complaint": None} | asked(request)
+    nothing: dict[str, Any] = {"belief": None, "complaint": None} | {key: [] for key in LISTS}
+    row = nothing | asked(request)
     return replies(ServiceRules().judge(TypeAdapter(Packet).validate_python(row)))
 
 
