@@ -19,6 +19,7 @@ from dig.tasks.milestones import Evidence
 from dig.tasks.run.fork import Crew
 from dig.tasks.user_objects import load
 
+from .attribution.spread import chain
 from .case import Case, RunSource
 from .concepts import Attempt, Candidate, Failure, Hypothesis
 from .document import (
@@ -439,23 +440,9 @@ class _Report:
 
     def _chain(self, answer: AnswerRow | None) -> tuple[int, ...]:
         """A path of steps from the answer's to the last one that goes back to it."""
-        run, steps = self.case.run, self.case.steps
         if answer is None or answer.activation is None:
             return ()
-        before: dict[str, str] = {}
-        reached = [answer.activation]
-        for activation in run.activations.values():
-            generators = [run.events[event].by for event in activation.inputs]
-            used = next(
-                (by for by in reversed(generators) if by in before or by == reached[0]), None
-            )
-            if used is not None and activation.id != reached[0]:
-                before[activation.id] = used
-        last = next(reversed(before), answer.activation)
-        path = [last]
-        while path[-1] in before:
-            path.append(before[path[-1]])
-        return tuple(steps[one] for one in reversed(path))
+        return tuple(self.case.steps[one] for one in chain(self.case.run, answer.activation))
 
     def _stages(self) -> tuple[StageRow, ...]:
         by = ("person",) if self.is_asked else self.asking.by
