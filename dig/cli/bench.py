@@ -28,6 +28,15 @@ bench = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only faults of this kind; repeatable. A kind of your own is named as MODULE:OBJECT, "
+        "since no code is run because a file names it.",
+    ),
+]
 Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon bench make` makes it.")]
 
 
@@ -179,13 +188,15 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 
 
 @bench.command()
-def healing(known: Set, jobs: Jobs = None, as_json: AsJson = False) -> None:
+def healing(known: Set, kinds: Kinds = None, jobs: Jobs = None, as_json: AsJson = False) -> None:
     """Play each failure again with healing and by its rivals: what is saved, and what is not."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_healing import score_healing
 
     with progress_shown() as progress:
-        found = score_healing(FaultSet.open(known), jobs=_jobs(jobs), progress=progress)
+        found = score_healing(
+            FaultSet.open(known), jobs=_jobs(jobs), kinds=kinds or (), progress=progress
+        )
     _show(found.tables(), found.to_json(), as_json)
 
 
@@ -194,9 +205,7 @@ def try_set(
     known: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the verdicts go, as JSON.")],
     count: Annotated[int | None, typer.Option(min=1, help="How many runs at most.")] = None,
-    kinds: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="Only faults of this kind; repeatable.")
-    ] = None,
+    kinds: Kinds = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dig.faults.benchmark import baselines, candidates, storing
+from dig.faults.benchmark import attributing, candidates, storing
 from dig.faults.benchmark.answers import Answers
 from dig.faults.benchmark.instances import FaultSet
 from tests.faults.conftest import SMALL, small
@@ -170,7 +170,7 @@ def test_attribute_can_be_interrupted(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines, "_answer", interrupted)
+    monkeypatch.setattr(attributing, "answer", interrupted)
     answers = tmp_path / "answers.json"
     code, out, err = call("bench", "attribute", "random", small.path, "-o", answers)
     assert (code, out, err) == (130, "", "digmon: interrupted\n")

@@ -14,12 +14,17 @@ from dig.errors import SettingsError
 from dig.faults.benchmark.answers import Answer, Answers, RootCause
 from dig.faults.benchmark.attributing import attribute_all
 from dig.faults.benchmark.brought import bring_set
-from dig.faults.benchmark.candidates import Configuration, Recipe
+from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
+from dig.faults.benchmark.hidden import Made, attempt_hidden
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
+from dig.faults.benchmark.scores_healing import ROWS, score_healing
 from dig.faults.benchmark.storing import make_set
+from dig.faults.benchmark.trying import score_trials
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import lines, play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import SILENT, Dropped
 from dig.graph.records import Finish
 
 from .plays import STEADY
@@ -41,6 +46,14 @@ class Whisper(OnMessage):
 
 
 WHISPER = Kind("it whispers", "mine", "Half of what it sends cannot be heard.", Whisper)
+
+
+class Nothing(OnMessage):
+    """It acts, and nothing is changed."""
+
+    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+        """The same message."""
+        return self.changed(message, moment, "nothing was done")
 '''
 
 
@@ -55,18 +68,20 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+FOREIGN = Recipe(
+    seed=3,
+    count=4,
+    configurations=(Configuration("newsgroups", 60, 3),),
+    baseline_runs=20,
+    version=2,
+    salt="x",
+    foreign=("my_faults:WHISPER",),
+)
+
+
 def test_a_foreign_kind_is_made_attributed_and_scored(own: Path) -> None:
     """Its name is free; it counts as exact by that name alone."""
-    recipe = Recipe(
-        seed=3,
-        count=4,
-        configurations=(Configuration("newsgroups", 60, 3),),
-        baseline_runs=20,
-        version=2,
-        salt="x",
-        foreign=("my_faults:WHISPER",),
-    )
-    make_set(own / "set", recipe)
+    make_set(own / "set", FOREIGN)
     known = FaultSet.open(own / "set")
     labels = {one.entry.id: one.label() for one in known.instances()}
     assert {label.kind for label in labels.values()} == {"it whispers"}
@@ -80,6 +95,50 @@ def test_a_foreign_kind_is_made_attributed_and_scored(own: Path) -> None:
         runs = score(Answers(answers=told), known, with_floors=False).failures
         assert runs and all(one.marks["exact"] == exact for one in runs)
         assert all(one.marks["agent"] == 1 for one in runs)
+
+
+def test_healing_and_experiments_are_measured_on_foreign_kinds(own: Path) -> None:
+    """By every method, if the kind is named; else no code is run for it."""
+    make_set(own / "set", replace(FOREIGN, count=2))
+    known = FaultSet.open(own / "set")
+    for do in (score_healing, score_trials):
+        with pytest.raises(SettingsError, match="of a kind to be named here too"):
+            do(known)
+    healed = score_healing(known, kinds=FOREIGN.foreign)
+    harmful = [one for one in known.instances() if one.label().harm]
+    assert len(healed.pairs) == len(harmful) > 0
+    assert [*healed.to_json()["methods"]] == [*ROWS]
+    assert not score_healing(known, kinds=["drop"]).pairs
+    (tried, *_) = score_trials(known, kinds=FOREIGN.foreign, count=1).judged
+    assert tried.kind == "it whispers" and tried.verdicts["culprit"] == "validated"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Configuration("newsgroups", 60, 3),
+        Configuration("newsgroups", 150, 6, problems=2),
+        Configuration("count-frequency", 5000, 3, remembers=True),
+    ],
+)
+def test_a_fault_that_changes_nothing_admits_nothing(own: Path, place: Configuration) -> None:
+    """It acts, goes through the same admission, and is refused, also beside a fault that does."""
+    recipe = replace(FOREIGN, configurations=(place,), foreign=("my_faults:Nothing",))
+    baseline = Baseline.from_runs([play(run) for run in recipe.baseline(place)])
+
+    def admitted(*kinds: str) -> list[Made | Dropped]:
+        stratum = Stratum(place, kinds, "foreign")
+        drafts = (InstanceDraft(stratum, number, recipe.key, 2) for number in range(6))
+        return [attempt_hidden((draft, baseline)) for draft in drafts]
+
+    alone = admitted("my_faults:Nothing")
+    assert {one.reason for one in alone if isinstance(one, Dropped)} == {SILENT}
+    assert not any(isinstance(one, Made) for one in alone)
+    beside = [one for one in admitted("silent", "my_faults:Nothing") if isinstance(one, Made)]
+    assert any(one.label.harm for one in beside)
+    for one in beside:
+        assert "my_faults:Nothing" not in {cause.kind for cause in one.label.causes}
+        assert {cause.kind for cause in one.graph.root_causes} <= {"silent"}
 
 
 def test_no_module_is_imported_because_a_label_names_it(own: Path) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -254,7 +254,26 @@ class Label(_Part):
         Raises:
             SettingsError: They are of a kind that is in no catalogue.
         """
-        return tuple(Fault.read(fault) for fault in self.faults)
+        return self.injected_of(())
+
+    def injected_of(self, foreign: Collection[str]) -> tuple[Fault, ...]:
+        """The faults, which may be of some users' own kinds; no other code is run for a file.
+
+        Args:
+            foreign: The kinds, as `module:object`, that the caller allows.
+
+        Raises:
+            SettingsError: They are of another kind that is in no catalogue.
+        """
+        try:
+            return tuple(Fault.read(fault, foreign) for fault in self.faults)
+        except SettingsError as error:
+            raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
+
+    def is_of(self, kinds: Collection[str]) -> bool:
+        """Whether it has a fault of one of some kinds, by name or `module:object`; all, if none."""
+        named = {*self.kind.split(" + "), *(str(fault["kind"]) for fault in self.faults)}
+        return not kinds or not named.isdisjoint(kinds)
 
     @property
     def decoys(self) -> tuple[Fault, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dig.faults.inject.run_pair import play
@@ -114,7 +115,7 @@ class HealingScores:
 
 
 def score_healing(
-    known: FaultSet, *, jobs: int = 1,
+    known: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> HealingScores:  # fmt: skip
     """Play the runs of a set again, with healing.
@@ -123,20 +124,28 @@ def score_healing(
         known: The set; runs without labels are left out, and those that were healed already or
             did no harm.
         jobs: The number of processes.
+        kinds: The kinds of faults that are wanted; all, if none is named. Kinds that are in no
+            catalogue have to be named, as `module:object`.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
     Raises:
-        SettingsError: The set has no labels.
+        SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
-    labels = [label for one in known.labelled() if _is_wanted(label := one.label())]
+    labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
-        pairs = workers.all(heal, labels, lambda done: progress("runs", done, len(labels)))
+        do = partial(heal, foreign=tuple(kinds))
+        pairs = workers.all(do, labels, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
 
 
-def heal(label: Label) -> Pair:
-    """Play one run by each method, with its faults, and with healing without them."""
-    plain, faults = label.team_run, (*label.decoys, *label.injected)
+def heal(label: Label, foreign: Collection[str] = ()) -> Pair:
+    """Play one run by each method, with its faults, and with healing without them.
+
+    Args:
+        label: The label of the run.
+        foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
+    """
+    plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
     run = replace(plain, method=HEALED)
     others = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
@@ -151,8 +160,8 @@ def heal(label: Label) -> Pair:
     )
 
 
-def _is_wanted(label: Label) -> bool:
-    return label.harm and not label.is_healed
+def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
+    return label.harm and not label.is_healed and label.is_of(kinds)
 
 
 _COLUMNS = ("valid", "complete", "RMSE", "s")

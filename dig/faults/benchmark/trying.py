@@ -25,15 +25,15 @@ from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import read_fork, read_source
 from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
-from dig.faults.inject.faulty_team import Injected, disturbance_of
-from dig.faults.inject.run_pair import lines, without_policy
+from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.run_pair import lines, published, without_policy
 from dig.graph.records import Emit, Leave
 from dig.tasks.experiment.statistics import mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.execute import execute
-from dig.traces.journal.journal import read_side
+from dig.tasks.run.methods import Arrangement
 from dig.traces.run import RecordedActivation, RecordedRun
 
 from .instances import FaultSet, Instance, Label, RunEnding, by_kind
@@ -209,17 +209,24 @@ def score_trials(
         one
         for one in known.labelled()
         if not (label := one.label()).is_healed and len(label.faults) == 1
-        and (not kinds or label.kind in kinds)
+        and label.is_of(kinds)
     ][:count]  # fmt: skip
+    do = partial(try_instance, foreign=tuple(kinds))
     with Workers(jobs, "the experiments", "try it with fewer --jobs") as workers:
-        found = workers.all(try_instance, chosen, lambda done: progress("runs", done, len(chosen)))
+        found = workers.all(do, chosen, lambda done: progress("runs", done, len(chosen)))
     return TrialScores(tuple(found))
 
 
-def try_instance(instance: Instance) -> TriedInstance:
-    """Try hypotheses about one run, and let the search find its cause."""
+def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInstance:
+    """Try hypotheses about one run, and let the search find its cause.
+
+    Args:
+        instance: The run.
+        foreign: Kinds that are in no catalogue, as `module:object`, that its fault may be of.
+    """
     label = instance.label()
-    culprit = label.injected[0].target
+    faults = label.injected_of(foreign)
+    culprit = faults[0].target
     started = TriedInstance(instance.entry.id, label.kind, culprit)
     if label.problems > 1:
         return _skipped(started, "it has several problems at once, and a goal judges one")
@@ -227,8 +234,8 @@ def try_instance(instance: Instance) -> TriedInstance:
         return _skipped(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
-        run = _made_again(instance, label, Path(folder))
-        disturb = disturbance_of(read_side(run))
+        disturb = partial(Injected.into, faults=[*label.decoys, *faults])
+        run = _made_again(instance, label, disturb, Path(folder))
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
         if source.judged(goal).good:
@@ -250,16 +257,24 @@ def _skipped(one: TriedInstance, why: str) -> TriedInstance:
     return TriedInstance(one.instance, one.kind, one.culprit, why)
 
 
-def _made_again(instance: Instance, label: Label, folder: Path) -> Path:
+def _made_again(
+    instance: Instance, label: Label, disturb: Callable[[Arrangement], Injected], folder: Path
+) -> Path:
     """The run in a directory of its own, which can be forked.
+
+    Args:
+        instance: The run of the set.
+        label: Its label.
+        disturb: Puts its faults and decoys round the team.
+        folder: Where the directory is made.
 
     Raises:
         SettingsError: It is not the run of the set.
     """
-    disturb = partial(Injected.into, faults=list(label.injected))
     made = execute(label.team_run, folder, disturb=disturb).directory
-    records = map(without_policy, RecordedRun.read(made, payloads=True).records)
-    if lines(records) != lines(instance.records()):
+    records = [*map(without_policy, RecordedRun.read(made, payloads=True).records)]
+    known = lines(instance.records())
+    if known not in (lines(records), lines(published(records, instance.entry.id))):
         raise SettingsError(
             f"{instance.entry.id} came out differently: the set was made by another version"
         )

@@ -87,7 +87,9 @@ def verify_all(
             if isinstance(graph, Dropped):
                 return graph
             graphs.append(graph)
-    return _united(graphs) if graphs else Dropped(NO_CONSEQUENCE)
+    if not graphs:
+        return Dropped(SILENT if faulted.records == twin.records else NO_CONSEQUENCE)
+    return _united(graphs)
 
 
 def _united(graphs: Sequence[CausalGraph]) -> CausalGraph:
