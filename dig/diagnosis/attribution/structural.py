@@ -100,7 +100,7 @@ class StructuralAnswer:
         agents: dict[str, list[SignGroup]] = {}
         for one in self.suspicions:
             agents.setdefault(one.agent, []).append(one)
-        return [_named(some) for some in agents.values()]
+        return [named(some) for some in agents.values()]
 
     def _group(self, some: Sequence[Sign]) -> SignGroup:
         mattering = [one for one in some if self.matters(one)]
@@ -195,7 +195,7 @@ class StructuralAnswer:
         return replace(one, status="origin") if one is first or is_second else one
 
 
-def _named(some: list[SignGroup]) -> list[SignGroup]:
+def named(some: list[SignGroup]) -> list[SignGroup]:
     """Suspicions about an agent, those first that name how the first one went wrong."""
     first = some[0]
     place = {one.activation for one in first.signs}

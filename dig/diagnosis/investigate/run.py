@@ -1,8 +1,7 @@
 """A recorded run as a world: its entities are agents and the outcome, its evidence is signs.
 
-`Beliefs` is the suspect `beliefs`: the candidates of an investigation of a run by rules. A sign that
-a neighbour's earlier one explains makes an agent a symptom of that neighbour; any other strong sign
-makes it an origin.
+`believed` is behind the suspect `beliefs`. A sign that a neighbour's earlier one explains makes an
+agent a symptom of that neighbour; any other strong sign makes it an origin.
 """
 
 from __future__ import annotations
@@ -13,25 +12,21 @@ from functools import cached_property
 from hashlib import sha256
 
 from dig._util.text import one_line
-from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer
+from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer, named
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.components import blamed
-from dig.diagnosis.concepts import Candidate, Status
+from dig.diagnosis.concepts import Status
 from dig.diagnosis.signs.table import ROWS, SignRow
-from dig.tasks.milestones import Evidence
 from dig.traces.run import RecordedEvent
 
 from .beliefs import Alert, Claim, Fact, LocalJudgement, Message, Neighbour, Packet, Window
-from .investigation import Investigation, investigate
+from .investigation import investigate
 
-LEAST = 0.1
-"""A weaker sign does not count."""
 STRONG = 0.5
 """The score from which on a sign that nothing explains makes an agent an origin."""
 LESS = 0.3
 """The part of its weight that an agent keeps which is no origin."""
-MOST_EVIDENCE = 3
 
 WORKS_FOR, ENDS_IN = "works for", "ends in"
 SPOILT, MISSING = "its work is wrong", "its work is missing"
@@ -125,6 +120,15 @@ class RunWorld:
                 found.setdefault(target, []).append(row)
         return found
 
+    def others(self, group: SignGroup) -> list[SignGroup]:
+        """The other signs of an agent, the strongest first."""
+        some = (
+            one
+            for one in self._structure.groups
+            if one.agent == group.agent and one.first.name != group.first.name
+        )
+        return sorted(some, key=lambda one: (-one.score, one.first.t))
+
     def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
         """A fact for each component that the signs of a row have an effect on, one at least."""
         first = group.first
@@ -161,10 +165,10 @@ class RunRules:
     name = "rules for runs"
 
     def judge(self, packet: Packet) -> LocalJudgement:
-        """An origin, a symptom of the neighbour that explains its signs, not decided, or healthy."""
+        """An origin, a symptom of the neighbour that explains its signs, or less."""
         if packet.kind == OUTCOME:
             return _outcome(packet)
-        facts = [fact for fact in packet.evidence if (fact.value or 0.0) >= LEAST]
+        facts = [fact for fact in packet.evidence if _strength(fact) > 0]
         if not facts:
             return LocalJudgement("healthy", weight=0.0, why="no sign")
         causes = {fact.id: _explaining(fact, packet) for fact in facts}
@@ -248,54 +252,21 @@ def _outcome(packet: Packet) -> LocalJudgement:
     return LocalJudgement("symptom", told[0].sender, 0.0, ids, "the run failed", claims)
 
 
-class Beliefs:
-    """The candidates that an investigation of a run names."""
+def believed(case: Case) -> list[list[SignGroup]]:
+    """The signs of each agent by an investigation of a run, the agents of the frontier first.
 
-    name = "beliefs"
-
-    def candidates(self, case: Case) -> Sequence[Candidate]:
-        """The agents of the frontier, then those that they explain, then those not decided."""
-        world = RunWorld(case)
-        found = investigate(world, RunRules())
-        judged = {one.name: one for one in found.entities}
-        order = [
-            one for one in found.ranked if one.entity != OUTCOME and judged[one.entity].evidence
-        ]
-        whole = sum(one.weight for one in order) or 1.0
-        made = [self._candidate(world, found, one.entity, one.weight / whole) for one in order]
-        made.sort(key=lambda one: (-one.share, one.agent))
-        return [replace(one, id=f"c{number}") for number, one in enumerate(made, 1)]
-
-    def _candidate(
-        self, world: RunWorld, found: Investigation, agent: str, share: float
-    ) -> Candidate:
-        """An agent as a candidate; its place is that of its earliest evidence.
-
-        Args:
-            world: The run.
-            found: The investigation.
-            agent: The agent.
-            share: Its share.
-        """
-        case = world.case
-        judged = next(one for one in found.entities if one.name == agent)
-        groups = dict.fromkeys(world.groups[one] for one in judged.evidence)
-        first = next(iter(groups)).first
-        activation = case.run.activations.get(first.activation or "")
-        status: Status = "open"
-        if agent in found.frontier:
-            status = "origin"
-        elif judged.label in ("origin", "symptom"):
-            status = "propagated"
-        signs = [sign for group in groups for sign in group.signs][:MOST_EVIDENCE]
-        return Candidate(
-            id="c0", agent=agent, share=share, by=(self.name,), mechanism=first.mechanism,
-            evidence=tuple(
-                Evidence(one.t, one_line(one.says, 200), case.steps.get(one.activation or ""))
-                for one in signs
-            ),
-            status=status, step=case.steps.get(first.activation or ""),
-            t=activation.t if activation else first.t,
-            until=activation.end.t if activation and activation.end else None,
-            activation=first.activation,
-        )  # fmt: skip
+    The first signs of an agent are those that its belief rests on; their score is its weight.
+    """
+    world = RunWorld(case)
+    found = investigate(world, RunRules())
+    judged = {one.name: one for one in found.entities}
+    agents: list[list[SignGroup]] = []
+    for one in found.ranked:
+        belief = judged[one.entity]
+        facts = [fact for fact in belief.evidence if fact in world.groups]
+        if facts:
+            status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
+            status = "origin" if one.entity in found.frontier else status
+            first = replace(world.groups[facts[0]], score=one.weight, status=status)
+            agents.append(named([first, *world.others(first)]))
+    return sorted(agents, key=lambda some: (-some[0].score, some[0].first.t, some[0].agent))
