@@ -30,6 +30,8 @@ WRONG = ("damaged", "mixed-up")
 """Mechanisms that make an answer wrong: by themselves they leave no part of it out."""
 WRONG_PART = 0.55
 """The part of its score that such a sign keeps if there is no answer, or one that lacks parts."""
+FIRST = 0.5
+"""The least score of the first cause: with less it is not decided."""
 SECOND = 0.55
 """The least score of a second cause."""
 
@@ -189,10 +191,12 @@ class StructuralAnswer:
             return one
         first = ranked[0]
         is_second = (
-            one.score > SECOND and one.first.mechanism is not None
+            one.first.mechanism is not None
             and one.agent != first.agent and one.first.name != first.first.name
         )  # fmt: skip
-        return replace(one, status="origin") if one is first or is_second else one
+        if (one is first and one.score > FIRST) or (is_second and one.score > SECOND):
+            return replace(one, status="origin")
+        return one
 
 
 def named(some: list[SignGroup]) -> list[SignGroup]:

@@ -10,13 +10,15 @@ from dig.tasks.ranges import common, length, without
 from dig.traces.run import RecordedEvent
 
 from .activations import is_unreadable
+from .peers import LEAST_KNOWN
 from .seen import Seen, Shown
 from .traits import amounts_of
 
 BEYOND = 1.5
 """Wrong amounts are so many times the largest usual ones, or so small a part of the smallest."""
-PROFILE = 1.1
-"""Amounts that are shared out otherwise are so many times as far from others as is usual."""
+PROFILE, PROFILE_ALONE = 1.1, 2.0
+"""Amounts that are shared out otherwise are so many times as far from others as is usual; more, if
+only the other agents of the run say what is usual."""
 SHARE = 0.02
 """How much of an amount may be missing or too much."""
 
@@ -62,10 +64,11 @@ def profiles(seen: Seen) -> Iterator[Shown]:
     for event in seen.sent:
         far = seen.profiles.get(event.id)
         usual = _usual(seen, event, "profile")
-        if far is None or len(usual) < 12 or far <= PROFILE * max(usual):
+        if far is None or len(usual) < LEAST_KNOWN:
             continue
+        most = (PROFILE if seen.usual.runs else PROFILE_ALONE) * max(usual)
         was = [seen.profiles[one.id] for one in seen.used_by(event) if one.id in seen.profiles]
-        if all(one <= PROFILE * max(usual) for one in was):
+        if far > most and all(one <= most for one in was):
             yield _shown(event, f"{name(event.id)} has amounts that are shared out otherwise")
 
 
