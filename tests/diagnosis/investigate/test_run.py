@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -22,8 +21,6 @@ from dig.diagnosis.investigate.controller import Course
 from dig.diagnosis.investigate.investigation import investigate
 from dig.diagnosis.investigate.run import MISSING, SPOILT, RunRules, RunWorld, believed
 from dig.diagnosis.suspects import SUSPECTS
-from dig.tasks.run.execute import execute
-from dig.tasks.run.team_run import TeamRun
 from tests.diagnosis.failed_runs import failed
 
 
@@ -66,13 +63,22 @@ def test_evidence_is_of_the_agent_alone(silent: Case) -> None:
     assert [one.entity for one in world.neighbours(OUTCOME)] == sorted(silent.run.agents)
 
 
-def test_a_run_without_signs_or_failures_has_no_candidate(tmp_path: Path) -> None:
-    """Nothing is invented about a good run."""
-    run = execute(TeamRun(agents=4, size=3000), tmp_path).directory
-    case = read_case(run)
-    assert case.failures == ()
-    groups: list[list[SignGroup]] = believed(case)
-    assert all(some[0].status != "origin" for some in groups)
+def test_without_a_failure_the_outcome_is_no_alarm(silent: Case) -> None:
+    """It has no evidence then, and is not decided; agents are judged all the same."""
+    world = RunWorld(replace(silent, failures=()))
+    assert OUTCOME not in {one.entity for one in world.alerts()}
+    assert world.evidence(OUTCOME, world.window) == []
+    labels = {one.name: one.label for one in investigate(world, RunRules()).entities}
+    assert labels[OUTCOME] == "defer" and labels["agent-3"] == "origin"
+
+
+def test_the_strongest_belief_of_the_frontier_comes_first(silent: Case) -> None:
+    """Signs of each agent, with the weight of its belief as their score."""
+    groups: list[list[SignGroup]] = believed(silent)
+    scores = [some[0].score for some in groups]
+    assert scores == sorted(scores, reverse=True)
+    assert [some[0].status for some in groups].index("origin") == 0
+    assert len({some[0].agent for some in groups}) == len(groups)
 
 
 def test_another_order_of_records_is_another_world(silent: Case) -> None:
