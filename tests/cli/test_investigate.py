@@ -12,6 +12,8 @@ from tests.diagnosis.investigate.test_model import as_rules
 from tests.diagnosis.investigate.worlds import FLASH_SALE
 from tests.llm.server import fails, serving
 
+PAGE = Path(__file__).parents[2] / "docs" / "investigate.md"
+
 
 def test_the_answer_and_a_line_a_step(call: Any) -> None:
     """Status 0 with a frontier; steps on standard error."""
@@ -21,6 +23,17 @@ def test_the_answer_and_a_line_a_step(call: Any) -> None:
     assert err.splitlines()[0] == "1/40 S2: symptom of S3 (failed-call); 1 active"
     status, out, _ = call("investigate", FLASH_SALE, "--no-messages", "--orders", 3)
     assert status == 0 and "it began at S4" in out and "agree by 1.00" in out
+
+
+def test_the_page_shows_what_the_command_prints(call: Any) -> None:
+    """The example in docs/investigate.md is its output, and its Python runs."""
+    text = PAGE.read_text("utf-8")
+    _, out, err = call("investigate", FLASH_SALE)
+    assert "".join(f"    {line}\n" for line in [*err.splitlines(), *out.splitlines()]) in text
+    code = text.split("```python\n")[1].split("```")[0]
+    told: list[object] = []
+    exec(code.replace("examples/flash-sale", str(FLASH_SALE)), {"print": told.append})
+    assert told == [("S1",)]
 
 
 def test_a_guess_has_status_1(call: Any, tmp_path: Path) -> None:
