@@ -11,10 +11,10 @@ The order of files, rows and keys changes nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import astuple, dataclass, field
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,8 @@ class Snapshot:
             rows: The evidence; ids are unique.
 
         Raises:
-            SettingsError: Two entities share an alias, two facts an id, or there are too many.
+            SettingsError: Two entities share an alias, two facts an id, a number is none, or there
+                are too many entities.
         """
         self.name = name
         self._names = _canonical_names(topology.entities)
@@ -124,12 +125,11 @@ class Snapshot:
             key=lambda one: (one.ts, one.entity, one.name),
         )
         self._neighbours = self._all_neighbours(sorted(set(edges), key=astuple))
-        whole = [
-            self._kinds, sorted(self._names.items()), [asdict(one) for one in self._alerts],
-            sorted({astuple(one) for one in edges}),
-            {entity: [asdict(one) for one in some] for entity, some in sorted(facts.items())},
-        ]  # fmt: skip
-        self.sha256 = sha256(json.dumps(whole).encode()).hexdigest()
+        whole = sha256(repr([self._kinds, sorted(self._names.items()), self._alerts]).encode())
+        whole.update(repr(sorted(self._neighbours.items())).encode())
+        for entity, some in facts.items():
+            whole.update(repr((entity, some)).encode())
+        self.sha256 = whole.hexdigest()
 
     @classmethod
     def read(cls, directory: Path) -> Snapshot:
@@ -235,6 +235,8 @@ def _canonical_names(entities: Iterable[EntityRow]) -> dict[str, str]:
 
 
 def _renamed(alert: Alert, canonical: Any) -> Alert:
+    if not all(map(isfinite, (alert.ts, alert.until or 0.0))):
+        raise SettingsError(f"the time of an alarm about {name(alert.entity)} is no number")
     return Alert(canonical(alert.entity), alert.ts, alert.name, alert.until, alert.severity)
 
 
@@ -243,6 +245,8 @@ def _facts(rows: Iterable[EvidenceLine], canonical: Any) -> dict[str, list[Fact]
     found: dict[str, list[EvidenceLine]] = {}
     taken: set[str] = set()
     for row in rows:
+        if not all(map(isfinite, (row.ts, row.value or 0.0, row.usual or 0.0))):
+            raise SettingsError(f"evidence about {name(row.entity)} has a number that is none")
         if row.id is not None and row.id in taken:
             raise SettingsError(f"two lines of evidence have the id {name(row.id)}")
         if row.id is not None:

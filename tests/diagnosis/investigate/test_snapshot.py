@@ -130,6 +130,8 @@ def test_the_window_is_that_of_the_alarms(tmp_path: Path) -> None:
         ({"evidence": '{"id": "i", "entity": "x", "ts": 1, "type": "log"}\n' * 2}, "have the id i"),
         ({"evidence": '{"id": "x/2", "entity": "x", "ts": 1, "type": "log"}\n'
                       '{"entity": "x", "ts": 2, "type": "log"}'}, "x/2 is an id"),
+        ({"evidence": '{"entity": "x", "ts": NaN, "type": "log"}'}, "x has a number that is none"),
+        ({"alerts": '[{"entity": "x", "ts": 1e999, "name": "n"}]'}, "about x is no number"),
         ({"topology": {"entities": [{"id": "x", "aliases": ["y"]}, {"id": "y"}]}},
          "y is a name of two entities"),
     ],
