@@ -79,6 +79,7 @@ ALARM = (Alert("me", 5.0, "errors"),)
     ("given", "label", "by"),
     [
         (packet(("change", 1, None), ("error", 2, None)), "origin", None),
+        (packet(("change", 2, None), ("failed-call", 2, "down")), "origin", None),  # at once
         (packet(("change", 1, None), ("exhausted", 2, None), ("traffic", 1, "up"), inbox=(UP,)),
          "origin", None),  # a change of its own, whatever traffic came
         (packet(("change", 3, None), ("failed-call", 2, "down")), "symptom", "down"),  # too late
