@@ -114,6 +114,7 @@ def packet(*facts: Fact, inbox: tuple[Message, ...] = (), kind: str = "agent") -
         (packet(fact("unlike its peers", 5, 0.3)), "defer", None),  # weak
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 3),)), "symptom", "b"),
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 9),)), "origin", None),
+        (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 5),)), "origin", None),
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 3, "defer"),)),
          "origin", None),
         (packet(fact("waits on work", 5, 0.8), inbox=(told("b", MISSING, 3, "symptom"),)),

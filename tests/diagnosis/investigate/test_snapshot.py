@@ -49,15 +49,15 @@ def test_the_order_of_rows_and_keys_changes_nothing(tmp_path: Path) -> None:
 
 def test_rows_without_ids_get_the_same_ids_in_any_order(tmp_path: Path) -> None:
     """An id is made of the entity and the place in time."""
-    rows = [{"entity": "a", "ts": ts, "type": "log"} for ts in (3, 1, 2)]
+    rows = [{"entity": "a", "ts": ts, "type": kind} for ts, kind in ((3, "x"), (1, "x"), (3, "w"))]
     ids = []
     for number, some in enumerate((rows, rows[::-1])):
         folder = tmp_path / str(number)
         folder.mkdir()
         write(folder, evidence="\n".join(map(json.dumps, some)))
         known = Snapshot.read(folder)
-        ids.append([(one.id, one.ts) for one in known.evidence("a", known.window)])
-    assert ids[0] == ids[1] == [("a/1", 1.0), ("a/2", 2.0), ("a/3", 3.0)]
+        ids.append([(one.id, one.ts, one.type) for one in known.evidence("a", known.window)])
+    assert ids[0] == ids[1] == [("a/1", 1.0, "x"), ("a/2", 3.0, "w"), ("a/3", 3.0, "x")]
 
 
 def test_the_hash_seed_changes_nothing() -> None:
