@@ -12,21 +12,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
 from dig._util.text import counted, name, one_line
 from dig.errors import SettingsError
+from dig.show.gate.checked import runs_in
+from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.milestones import Evidence
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedActivation
 
 from .attribution.structural import SignGroup, StructuralAnswer
-from .case import Case
+from .case import Case, RunSource
 from .components import blamed
 from .concepts import Candidate
+from .goal import Goal
 from .investigate.run import believed
-from .signs.seen import Sign
+from .signs.seen import Sign, UsualTeam
+from .signs.table import learned
 
 LEAST = 0.01
 """The weight of an agent against which nothing speaks."""
@@ -259,3 +264,41 @@ def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates by falling share, ties by agent, with ids in this order."""
     found = sorted(candidates, key=lambda one: (-one.share, one.agent))
     return [replace(one, id=f"c{number}") for number, one in enumerate(found, 1)]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Which suspects are asked, and what they know.
+
+    Attributes:
+        by: The names of the suspects; a user's own as `module:object`.
+        top: How many candidates are listed.
+        peers: A directory with good runs of the same sort, as the measure for signs; ``None``: the
+            other agents of the run are the measure.
+        accounting: Reads the payloads, as `module:object`; ``None``: as the task of the run does.
+    """
+
+    by: tuple[str, ...] = USUAL_SUSPECTS
+    top: int = 10
+    peers: Path | None = None
+    accounting: str | None = None
+
+    def case(self, source: RunSource, goal: Goal) -> Case:
+        """What the suspects are given about a run.
+
+        Raises:
+            SettingsError: There is no such accounting, or no good run among the peers.
+        """
+        reads: Accounting | None = None
+        if self.accounting is not None:
+            reads = load(self.accounting, "accounting")
+        return source.case(goal, reads, self._usual(goal, reads))
+
+    def _usual(self, goal: Goal, accounting: Accounting | None) -> UsualTeam | None:
+        if self.peers is None:
+            return None
+        sources = map(RunSource.read, runs_in([self.peers]))
+        good = [one.run.records for one in sources if one.judged(goal).good]
+        if not good:
+            raise SettingsError(f"{self.peers} has no run that is good ({goal.text})")
+        return learned(good, accounting or PAYLOADS)

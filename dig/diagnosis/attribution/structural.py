@@ -109,7 +109,9 @@ class StructuralAnswer:
         chosen = mattering or some
         last = max(self.seen.run.last.t, 1)
         weight = max(one.weight for one in chosen) * (1 + AGAIN * min(len(chosen) - 1, 4))
-        usual = max(0.0, 1 - USUAL * self.seen.usual.share(some[0].name))
+        # A general sign says itself how rare it is.
+        often = self.seen.usual.share(some[0].name) if some[0].mechanism else 0.0
+        usual = max(0.0, 1 - USUAL * often)
         score = weight * usual - EARLY * chosen[0].t / last
         if not mattering:
             score *= ASIDE
@@ -128,8 +130,13 @@ class StructuralAnswer:
         if sign.mechanism in COPIES or (sign.spoils and sign.event in self.seen.first_said):
             is_used_twice = any(self._is_used_twice(one) for one in events)
             return sign.mechanism == "stale" or (is_used_twice and not self._work.is_short)
+        if sign.spoils and any(one.id in used for one in events):
+            return True
+        if sign.spoils and sign.mechanism is None and sign.activation is not None:
+            activation = self.seen.run.activations[sign.activation]
+            return self._work.is_undone(self.seen.run.inputs(activation))
         if sign.spoils:
-            return any(one.id in used for one in events)
+            return False
         return any(map(self._work.is_lost, events))
 
     def _is_used_twice(self, event: RecordedEvent) -> bool:

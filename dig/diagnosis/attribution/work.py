@@ -40,6 +40,12 @@ class WorkDone:
             return False
         return self._undone(event)
 
+    def is_undone(self, used: Iterable[RecordedEvent]) -> bool:
+        """Whether parts are not done that an activation has used, or nothing was made of them."""
+        events = list(used)
+        about = self.seen.about(events)
+        return bool(without(about, self.done)) or any(map(self.is_lost, events))
+
     def _undone(self, event: RecordedEvent) -> bool:
         """Whether parts are not done that an event is about or, if it is silent about them, that
         its activation used and nothing else that it made is about."""

@@ -17,22 +17,21 @@ FAR = 1.5
 """An unusual number is so many times the largest of peers, or so small a part of the smallest."""
 
 
-RESULTS = ("makes", "outputs", "length", "said", "about", "amount", "profile")
+RESULTS = ("makes", "outputs", "said", "about", "amount", "profile")
 """The respects that are about what an agent made."""
 
 
 def acts(seen: Seen) -> Iterator[Shown]:
-    """Acts that peers hardly ever do: of each agent, each respect once."""
+    """Acts that peers hardly ever do."""
     yield from _unusual(seen, [one for one in seen.traits if one.question[0] not in RESULTS])
 
 
 def results(seen: Seen) -> Iterator[Shown]:
-    """Results that peers hardly ever have: of each agent, each respect once."""
+    """Results that peers hardly ever have."""
     yield from _unusual(seen, [one for one in seen.traits if one.question[0] in RESULTS])
 
 
 def _unusual(seen: Seen, traits: Iterable[Trait]) -> Iterator[Shown]:
-    told: set[tuple[str, tuple[str, ...], str | float]] = set()
     measures = {agent: seen.unlike(agent) for agent in seen.run.agents}
     for one in traits:
         measure = measures[one.agent]
@@ -45,16 +44,12 @@ def _unusual(seen: Seen, traits: Iterable[Trait]) -> Iterator[Shown]:
         is_number = not isinstance(one.answer, str)
         if is_number and not _is_far(one, measure.numbers[one.question]):
             continue
-        key = (one.agent, one.question, "" if is_number else one.answer)
-        if key in told:
-            continue
-        told.add(key)
         rarity = 1 - (alike + 1) / (known + 2) / RARE
         yield Shown(
             agent=one.agent,
             t=one.t,
             says=_says(one, alike, known),
-            activation=one.activation,
+            activation=one.activation or None,
             event=one.event,
             part=0.5 + 0.5 * rarity,
         )
@@ -62,10 +57,15 @@ def _unusual(seen: Seen, traits: Iterable[Trait]) -> Iterator[Shown]:
 
 def _is_far(one: Trait, values: list[float]) -> bool:
     assert not isinstance(one.answer, str)
-    return one.answer > FAR * values[-1] + 0.001 or one.answer < values[0] / FAR - 0.001
+    if one.answer > FAR * values[-1] + 0.001:
+        return True
+    # What was cut short by the end of the run is no wonder.
+    return one.question[0] != "lasted" and one.answer < values[0] / FAR - 0.001
 
 
 _TITLES = {
+    "stays": "{place} stayed in the team: {answer}",
+    "lasted": "{place} lasted {answer:.1f} s",
     "ended": "{place} ended {answer}",
     "seconds": "{place} took {answer:.1f} s with {about}",
     "fate": "{place} has the fate {answer} for a {about}",
@@ -86,6 +86,6 @@ _TITLES = {
 
 def _says(one: Trait, alike: int, known: int) -> str:
     what, *about = one.question
-    place = name(one.event or one.activation)
+    place = name(one.event or one.activation or one.agent)
     told = _TITLES[what].format(place=place, answer=one.answer, about=", ".join(about))
     return f"{told}; of {counted(known, 'like act')} of peers {alike} did so"

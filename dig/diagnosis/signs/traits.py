@@ -146,9 +146,10 @@ def _kinds(events: Iterable[RecordedEvent]) -> str:
 def _of_activation(run: RecordedRun, activation: RecordedActivation, of: str) -> Iterator[Trait]:
     """How it ended, how long it took, and what became of each event before it."""
     end, agent, name = activation.end, activation.agent, activation.id
-    how = "without an end" if end is None else "with an error" if end.error else "well"
-    t = activation.t if end is None else end.t
-    yield Trait(("ended",), how, agent, t, name)
+    t, until = (run.last.t, run.last.us) if end is None else (end.t, end.us)
+    yield Trait(("lasted",), (until - activation.us) / 1_000_000, agent, t, name)
+    if end is not None:
+        yield Trait(("ended",), "with an error" if end.error else "well", agent, t, name)
     if end is None or activation.has_failed:
         return
     yield Trait(("seconds", of), (end.us - activation.us) / 1_000_000, agent, t, name)
@@ -282,6 +283,9 @@ def amounts_of(payload: Any) -> dict[str, float]:
 
 def _of_ways(run: RecordedRun) -> Iterator[Trait]:
     """How long events were on their way, and whether they came."""
+    for agent in run.agents:
+        t = run.leaves.get(agent, run.last.t)
+        yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")
     gone = {record.event for record in run.records if isinstance(record, Expire)}
     for event in run.events.values():
         if event.agent is None or event.final or event.by in (None, SYSTEM):
@@ -290,6 +294,8 @@ def _of_ways(run: RecordedRun) -> Iterator[Trait]:
         took = (
             (run.times[event.arrivals[0][1]] if event.arrivals else run.last.us) - event.us
         ) / 1e6
+        if event.to and all(to in run.leaves for to in event.to):
+            continue  # the agents that left are to blame themselves
         lost = event.id in gone or not event.arrivals
         yield Trait(
             ("comes", event.type),
