@@ -91,7 +91,12 @@ class StructuralAnswer:
         """Everything that speaks against an agent, by falling score."""
         found = [self._explained(one, self.groups) for one in self.groups]
         found.sort(key=lambda one: (-one.score, one.first.t, one.agent))
-        return [self._with_status(one, found) for one in found]
+        second = next((one for one in found if self._is_second(one, found[0])), None)
+        causes = [one for one in found[:1] if one.score > FIRST] + ([second] if second else [])
+        return [
+            replace(one, status="origin") if one.status == "open" and one in causes else one
+            for one in found
+        ]
 
     @cached_property
     def by_agent(self) -> list[list[SignGroup]]:
@@ -193,17 +198,12 @@ class StructuralAnswer:
                 ahead += by.with_fate("consume") if by is not None else ()
         return frozenset(found)
 
-    def _with_status(self, one: SignGroup, ranked: Sequence[SignGroup]) -> SignGroup:
-        if one.status != "open":
-            return one
-        first = ranked[0]
-        is_second = (
-            one.first.mechanism is not None
+    def _is_second(self, one: SignGroup, first: SignGroup) -> bool:
+        """Whether a group is about a second cause: of another agent, and of another sort."""
+        return (
+            one.status == "open" and one.score > SECOND and one.first.mechanism is not None
             and one.agent != first.agent and one.first.name != first.first.name
         )  # fmt: skip
-        if (one is first and one.score > FIRST) or (is_second and one.score > SECOND):
-            return replace(one, status="origin")
-        return one
 
 
 def named(some: list[SignGroup]) -> list[SignGroup]:
