@@ -10,10 +10,10 @@ from statistics import fmean
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table
 
 from .answers import Answers
-from .baselines import ORACLE
 from .candidates import Recipe
 from .generate import Harvest
 from .instances import FaultSet, Index, by_kind
+from .oracle import ORACLE
 from .scores_answers import Scores, score
 
 HARD = ("concurrent", "decoys", "gradual", "hybrid", "silent contents")

@@ -27,8 +27,8 @@ from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about
-from .baselines import ORACLE, oracle
 from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
+from .oracle import ORACLE, oracle
 from .reading import step_at
 
 T = TypeVar("T")
