@@ -18,6 +18,7 @@ from dig.faults.benchmark.attributing import FLOORS, attribute_all
 from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
 from dig.faults.benchmark.hidden import Made, attempt_hidden
 from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
+from dig.faults.benchmark.oracle import oracle
 from dig.faults.benchmark.scores_answers import NO_HARM, score
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.catalogue import KINDS
@@ -229,6 +230,19 @@ def test_problems_at_once_have_roots_answers_and_ends_of_their_own(hidden: Fault
             assert (said.outcome, said.rmse) == (it.result.outcome, it.rmse)
         ends.add(tuple(sorted(one == GOOD for one in came_to)))
     assert {(False, True), (False, False)} <= ends
+
+
+def test_the_oracle_tells_two_faults_apart(hidden: FaultSet) -> None:
+    """Of failures with two faults it names a cause more often than the first difference does."""
+    both = [one for one in hidden.instances() if len(one.label().faults) == 2 and one.label().harm]
+    named = first = 0
+    for one in both:
+        answer, causes = oracle(one), {cause.component for cause in one.label().causes}
+        names = [cause.component for cause in answer.root_causes]
+        assert len(names) <= 2 and len({*names}) == len(names)
+        first += names[0] in causes
+        named += not causes.isdisjoint(names)
+    assert len(both) > 5 and named > first
 
 
 def test_silent_contents_are_silent(hidden: FaultSet) -> None:
