@@ -74,9 +74,11 @@ class Sets(Entrance):
         self._valid = _made(folder)
         self._written: dict[str, bytes] = {}
         self._write(b"")
-        (one,) = FaultSet.open(folder).instances()
+        known = FaultSet.open(folder)
+        (one,) = known.instances()
         self._label = one.label()
-        self._pair = heal(self._label)
+        self._baseline = known.baseline(self._label.configuration)
+        self._pair = heal((self._label, self._baseline))
         first = [f"public/i0001/{file}" for file in FILES]
         self.seeds = [
             self._input(INDEX, *first[2:]),
@@ -146,7 +148,7 @@ class Sets(Entrance):
             return None
         if label.faults == self._label.faults:  # it would be played as it was before
             return replace(self._pair, plain=label.faulted)
-        return heal(label)
+        return heal((label, self._baseline))
 
     def _attributed(self, name: str) -> None:
         json.loads(attribute_all(name, FaultSet.open(self._path)).text().encode())

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from dig.faults.inject.run_pair import play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.verification import is_all_good, verdicts
 from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
@@ -32,6 +34,7 @@ class Pair:
         healed: Its end with healing.
         unharmed: Its end with healing and without faults.
         rivals: Its end by other methods, by name.
+        good: The methods by which it came to a good end, as the set calls one.
     """
 
     kind: str
@@ -39,6 +42,7 @@ class Pair:
     healed: RunEnding
     unharmed: RunEnding
     rivals: Mapping[str, RunEnding] = field(default_factory=dict)
+    good: frozenset[str] = frozenset()
 
     def by(self, method: str) -> RunEnding | None:
         """Its end by a method."""
@@ -60,15 +64,24 @@ class HealingScores:
         return Table(
             "methods",
             "The same failures with the same faults, by method",
-            ["method", "runs", *_COLUMNS],
-            [[name, len(some), *_of_method(some).values()] for name, some in self._by_method()],
+            ["method", "runs", "good", *_COLUMNS],
             [
-                "Complete: the answer is valid and about all of the problem. `other draws`: "
+                [name, len(some), *self._of_method(name, some).values()]
+                for name, some in self._by_method()
+            ],
+            [
+                "Good: the answer is right and complete, as the set means it; in a session, all of "
+                "them. Complete: it is valid and, if it says so, about all. `other draws`: "
                 "nothing is done, but agents draw other random numbers, since instances are "
                 "chosen because they fail unhealed. `watchdog` tells all to continue after a "
                 "silence, `retry` poses the problem again; neither knows a graph.",
             ],
         )
+
+    def _of_method(self, name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
+        """The cells of a method."""
+        good = Value(share([name in one.good for one in self.pairs]))
+        return {"good": good, **_of_method(some)}
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
         rows = [(name, [one.by(name) for one in self.pairs]) for name in ROWS]
@@ -92,7 +105,7 @@ class HealingScores:
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
-        methods = {name: _of_method(some) for name, some in self._by_method()}
+        methods = {name: self._of_method(name, some) for name, some in self._by_method()}
         return {
             "methods": {
                 name: {column: as_json(cell.ours) for column, cell in row.items()}
@@ -132,31 +145,39 @@ def score_healing(
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
     labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
+    baselines = {one.configuration: known.baseline(one.configuration) for one in labels}
+    asked = [(label, baselines[label.configuration]) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         do = partial(heal, foreign=tuple(kinds))
-        pairs = workers.all(do, labels, lambda done: progress("runs", done, len(labels)))
+        pairs = workers.all(do, asked, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
 
 
-def heal(label: Label, foreign: Collection[str] = ()) -> Pair:
+def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     """Play one run by each method, with its faults, and with healing without them.
 
     Args:
-        label: The label of the run.
+        asked: The label of the run, and fault-free runs of its sort.
         foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
     """
+    label, baseline = asked
     plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
-    run = replace(plain, method=HEALED)
-    others = {
+    runs = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
-        **{method: replace(plain, method=method) for method in RIVALS},
+        **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
     }
+    played = {name: play(run, faults) for name, run in runs.items()}
+    twin = play(plain, label.decoys)
+    ends = {name: RunEnding.of(one) for name, one in played.items()}
     return Pair(
         label.kind,
         label.faulted,
-        RunEnding.of(play(run, faults)),
-        RunEnding.of(play(run, label.decoys)),
-        {name: RunEnding.of(play(other, faults)) for name, other in others.items()},
+        ends.pop(HEALED),
+        RunEnding.of(play(runs[HEALED], label.decoys)),
+        ends,
+        frozenset(
+            name for name, one in played.items() if is_all_good(verdicts(one, baseline, twin))
+        ),
     )
 
 
