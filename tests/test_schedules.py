@@ -34,6 +34,17 @@ def test_every_law_holds_whatever_fails(engine: str, count: int) -> None:
     assert struck >= {*POINTS} - ({"export"} if engine == "simulator" else set())
 
 
+@pytest.mark.parametrize(
+    ("number", "engine"),
+    [(940104, "simulator"), (5001763, "simulator"), (5000270, "shell")],
+)
+def test_a_note_names_only_history_that_a_session_keeps(
+    number: int, engine: str, tmp_path: Path
+) -> None:
+    """Sessions that let go of history say the same in notes: a LIVELOCK's origin is not named."""
+    assert len(carry_out(Schedule.of(number, engine), tmp_path)[0])
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_schedule_comes_again(engine: str, tmp_path: Path) -> None:
     """Same number, same records, in one process and in others that hash differently."""

@@ -124,10 +124,15 @@ def _cut(value: Any) -> tuple[Any, bool]:
     return value, False
 
 
+PAST = {("LIVELOCK", "origin"), ("LOOP", "last")}
+"""The evidence, by pattern, that names history of which a session may have let go."""
+
+
 def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
     """The events that a finding names; and the agents that it names, or that made what it names.
 
-    Both are in the order in which the finding names them.
+    Both are in the order in which the finding names them. `PAST` evidence is left out, so that a
+    session that lets go of history, and one that keeps it, say the same.
 
     Args:
         graph: The graph that it was found in; it may have grown since.
@@ -135,9 +140,10 @@ def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], lis
     """
     h, evidence = graph.history, finding.evidence
     events, agents = list[str](), list[str | None]()
-    parts = evidence.values() if isinstance(evidence, Mapping) else ()
+    items = evidence.items() if isinstance(evidence, Mapping) else [("", evidence)]
+    parts = [part for key, part in items if (finding.pattern, key) not in PAST]
     waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
-    for one in dict.fromkeys([*texts_in(finding.subject), *texts_in(evidence), *waiting]):
+    for one in dict.fromkeys([*texts_in(finding.subject), *texts_in(parts), *waiting]):
         n, v = h.event(one), h.activation(one)
         if n is not None:
             events.append(one)

@@ -15,6 +15,7 @@ from .langgraph_teams import (
     asking,
     bad_update,
     both,
+    by_enum,
     cached,
     chain,
     command,
@@ -117,7 +118,7 @@ ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]
     ask: (
         chain, fan, two_doors, command, both, send, send_in_command, conditional, deferred,
         subgraph, two_teams, nested_send, failing, retried, lost, half_join, bad_update, talking,
-        writing,
+        writing, by_enum,
     ),
     ask_with_limit: (endless,),
     ask_form: (typed,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -64,6 +65,26 @@ def chain(script: Script) -> Any:
 def fan(script: Script) -> Any:
     edges: list[tuple[Any, str]] = [(START, "a"), ("a", "b"), ("a", "c"), ("c", "d")]
     return graph(script, "abcdj", [*edges, (["b", "d"], "j"), ("j", END)]).compile()
+
+
+class Step(str, Enum):  # noqa: UP042  # a StrEnum is its value as text, too
+    """Names of nodes that are members of an enum: as text they are not the nodes' names."""
+
+    SPLIT, WORK, CHECK, JOIN, LAST = "split", "work", "check", "join", "last"
+
+
+def by_enum(script: Script) -> Any:
+    """Edges, a join, a goto and a send between nodes that an enum names."""
+
+    def parts(state: Any, number: int) -> Command[Any]:
+        return Command(goto=[Send(Step.WORK, {"name": "x"}), Step.CHECK], update={"done": ["a"]})
+
+    split = node(script, "split", parts)
+    built = graph(script, [Step.WORK, Step.CHECK, Step.JOIN, Step.LAST], [(START, Step.SPLIT)])
+    built.add_node(Step.SPLIT, split)
+    built.add_edge([Step.WORK, Step.CHECK], Step.JOIN)
+    built.add_edge(Step.JOIN, Step.LAST)
+    return built.compile()
 
 
 def two_doors(script: Script) -> Any:

@@ -27,7 +27,7 @@ from dig.runtime.host import Setup
 from .conformance import AskingTheSame, GoingRound
 from .harness import Script, play
 from .langgraph_asked import QUESTION, ask, thread
-from .langgraph_teams import graph, node
+from .langgraph_teams import Step, graph, node
 from .langgraph_watch import Watched, team
 
 
@@ -55,6 +55,24 @@ def test_et_an_answer_without_a_join_that_never_ran_goes_back_and_the_join_runs(
     assert "'j', 'Work is missing" in str(outcome.returned)
     assert "This answer was submitted while work is missing" in str(outcome.returned)
     assert watched.leaves_nothing_open()
+
+
+def test_et_an_answer_goes_back_to_nodes_that_an_enum_names() -> None:
+    """The node that the answer comes back to runs by its key in the graph."""
+
+    def named(script: Script) -> Any:
+        names = [Step.SPLIT, Step.WORK, Step.CHECK]
+        j = node(script, "join", lambda state, number: {"done": ["j", *told(state)]})
+        built = graph(script, names, [(START, Step.SPLIT)])
+        built.add_node(Step.JOIN, j)
+        built.add_edge([Step.WORK, Step.CHECK], Step.JOIN)
+        built.add_conditional_edges(Step.SPLIT, lambda state: Step.WORK, [Step.WORK, Step.CHECK])
+        return built.compile(checkpointer=InMemorySaver())
+
+    watched = Watched("heal")
+    outcome = play(team(named, ask_thread), watched)
+    assert watched.patterns == ["ET"] and watched.healed() == ["reroute"]
+    assert "'j', 'Work is missing" in str(outcome.returned)
 
 
 def test_et_without_a_checkpointer_no_answer_can_go_back_and_that_is_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pytest
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
 
 from langgraph.graph import START, StateGraph
+from langgraph.pregel._loop import SyncPregelLoop
+
+import dig
 
 from .conformance import example, lines_of
 from .harness import Scenario, play
-from .langgraph_teams import State, fan
+from .langgraph_asked import ask
+from .langgraph_teams import State, by_enum, fan
 from .langgraph_watch import Watched, seats
 
 
@@ -28,6 +33,15 @@ def test_overlapping_requests_are_problems_of_their_own_and_turns_are_instances(
     assert {"a", "a#2", "a#3"} <= seats(watched.session.monitor.graph)
     assert watched.patterns == []
     assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def test_nodes_that_an_enum_names_are_agents_by_their_values() -> None:
+    """Edges, gotos and sends between them are told, so that nothing is found in a healthy graph."""
+    watched = Watched()
+    play(Scenario("by enum", by_enum, ask), watched)
+    assert seats(watched.session.monitor.graph) >= {"split", "work", "check", "join", "last"}
+    assert watched.patterns == []
     watched.must_be_sound()
 
 
@@ -49,6 +63,23 @@ def straight() -> Any:
     built.add_edge(START, "a")
     built.add_edge("a", "b")
     return built.compile()
+
+
+def loops() -> int:
+    """How many of LangGraph's loops there are in memory."""
+    return sum(isinstance(one, SyncPregelLoop) for one in gc.get_objects())
+
+
+def test_a_request_leaves_nothing_that_only_the_garbage_collector_frees() -> None:
+    """LangGraph's loop, which holds the state, goes with its last reference, as it does alone."""
+    wrapped = dig.wrap(straight())
+    gc.disable()
+    try:
+        before = loops()
+        wrapped.invoke({"done": []})
+        assert loops() == before
+    finally:
+        gc.enable()
 
 
 def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

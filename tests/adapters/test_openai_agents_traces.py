@@ -13,6 +13,7 @@ pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,o
 from agents import Agent, Handoff, Runner
 from agents.realtime import RealtimeAgent
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner
+from agents.testing import ModelStep, ScriptedModel, assistant_message
 
 import dig
 from dig import Hold
@@ -97,6 +98,37 @@ def test_unwrapping_puts_back_the_runner_that_was_there_and_no_sooner() -> None:
     finally:
         set_default_agent_runner(None)
     assert [session.statistics().requests for session in sessions] == [0, 1]
+
+
+def test_a_custom_runner_does_what_it_did_for_wrapped_and_other_agents() -> None:
+    """Its `run_sync` is called, with its own state, and runs of wrapped teams are monitored."""
+
+    class Own(AgentRunner):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        def run_sync(self, starting_agent: Any, input: Any, **options: Any) -> Any:
+            self.asked.append(starting_agent.name)
+            return super().run_sync(starting_agent, input, **options)
+
+    def saying(name: str) -> Agent[Any]:
+        done = ModelStep.respond(lambda call: [assistant_message("done")])
+        return Agent(name=name, model=ScriptedModel([done]))
+
+    own, other, team = Own(), saying("other"), saying("wrapped")
+    set_default_agent_runner(own)
+    dig.wrap(team)
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())
+    try:
+        assert Runner.run_sync(other, "What now?").final_output == "done"
+        assert Runner.run_sync(team, "What now?").final_output == "done"
+        assert own.asked == ["other", "wrapped"]
+        assert dig.session_of(team).statistics().requests == 1
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+        dig.unwrap(team)
+        set_default_agent_runner(None)
 
 
 def test_agents_of_any_name_are_known_and_nothing_more_is_logged(

@@ -14,6 +14,8 @@ from json import loads
 from math import isfinite
 from typing import Any, NoReturn
 
+from pydantic import BaseModel
+
 from dig._util.json_values import MOST_DIGITS, PER_CHARACTER
 from dig.graph.codec import dumps
 from dig.monitor.sanitize import MOST_BYTES
@@ -159,7 +161,9 @@ class _Telling:
             parts = fields(value)
             return {f.name: self.tell(getattr(value, f.name, None), depth + 1) for f in parts}
         if hasattr(type(value), "model_dump"):
-            return self.tell(value.model_dump(), depth + 1)
+            # pydantic's warnings quote values, which may be secret
+            quiet = {"warnings": False} if type(value).model_dump is BaseModel.model_dump else {}
+            return self.tell(value.model_dump(**quiet), depth + 1)
         if isinstance(value, BaseException):
             return _untold(value, repr(value))
         return _untold(value)

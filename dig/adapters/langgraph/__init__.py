@@ -43,13 +43,15 @@ def plan(
         from . import graph, routes, run
         from .messages import GraphTeam
     _check(team)
-    nodes = tuple(name for name in team.nodes if not name.startswith("__"))
+    keys = {routes.plain(key): key for key in team.nodes if not key.startswith("__")}
+    nodes = tuple(keys)
     shared = GraphTeam(
         _static_edges(team, nodes),
         bool(team.builder.waiting_edges),
         frozenset(name for name in nodes if team.nodes[name].cache_policy),
         frozenset(name for name in nodes if _may_be_retried(team, name)),
         {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
+        keys,
         annotate or routes.as_messages,
         handoff or routes.is_handoff,
     )

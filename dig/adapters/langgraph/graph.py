@@ -14,6 +14,7 @@ from dig.adapters.base import ADAPTER_FAILED
 
 from .messages import GraphTeam, release_now
 from .node import PatchedNode
+from .routes import plain
 from .run import GraphRequest, StopConditions
 
 
@@ -98,7 +99,7 @@ class GraphCall:
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {
-            name: tapped(node, name, self._request) for name, node in twin.nodes.items()
+            name: tapped(node, plain(name), self._request) for name, node in twin.nodes.items()
         }
         self.given: tuple[Any, Any] = (given, config)
         self.more = stops.arguments

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langgraph.graph import END
 
 from dig.adapters.base import Session, Turn
 
-from .routes import BRANCH, Annotate, NodeRoute, Write, is_handoff
+from .routes import Annotate, NodeRoute, Write, branch, is_handoff, route_of
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
@@ -35,6 +35,7 @@ class GraphTeam:
         cached: Nodes whose result LangGraph may take from a cache, without running them.
         retried: Nodes that LangGraph may run again when they fail.
         handlers: The node that is run when another fails, by that one.
+        keys: The key of each node in the graph, which may be a member of an enum.
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
         session: The session, from when it is attached.
@@ -48,11 +49,29 @@ class GraphTeam:
     cached: frozenset[str]
     retried: frozenset[str]
     handlers: Mapping[str, str]
+    keys: Mapping[str, str]
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
     session: Session = field(init=False)
     has_failed: bool = False
     ending: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Note how channels, which have the key as text, call the nodes."""
+        self._in_channels = {f"{key}": node for node, key in self.keys.items()}
+
+    def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
+        """Those of some writes that start nodes, as routes."""
+        found = [route for write in writes if (route := route_of(write)) is not None]
+        return [replace(one, node=self._in_channels.get(one.node, one.node)) for one in found]
+
+    def goto(self, routes: Iterable[NodeRoute]) -> list[Any]:
+        """Some routes, as a command has them."""
+        return [one.value if one.is_send else self.key(one.node) for one in routes]
+
+    def key(self, node: str) -> str:
+        """The key of a node in the graph; of any other name that name."""
+        return self.keys.get(node, node)
 
 
 @dataclass(eq=False)
@@ -175,7 +194,7 @@ class PendingDeliveries:
 
     def reserve(self, node: str) -> NodeDelivery:
         """The delivery of a node that is to run once more."""
-        return self.address(NodeRoute(node, BRANCH + node, None))
+        return self.address(branch(self._team.key(node)))
 
     def holders(self, event: str) -> set[str]:
         """The instances that an event lies in front of, or will when a gate releases it."""
@@ -196,7 +215,7 @@ class PendingDeliveries:
                     delivery.events.append(event)
                     going[id(route)] = route
             for instance in sorted(arrived.difference(outgoing.instances, outgoing.before)):
-                route = outgoing.routes[0][0].to(instance)
+                route = outgoing.routes[0][0].to(self._team.key(instance))
                 self._put(instance, event, route)
                 going[id(route)] = route
         for _, delivery in outgoing.routes:

@@ -14,7 +14,7 @@ from langgraph.types import Command
 from dig.adapters.base import inside
 
 from .messages import NodeWork, release_now
-from .routes import Write, command_with, route, without_notes, writes_of
+from .routes import Write, route_of, without_notes, writes_of
 from .run import GraphRequest
 
 _END = object()
@@ -42,6 +42,7 @@ class NodeRun(NodeWork):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The node has returned or raised; what it raised is raised on."""
+        self.config = {}  # it leads back here, and to the state of the whole run
         if error is None:
             self._finish()
         elif isinstance(error, ParentCommand):
@@ -90,10 +91,10 @@ class NodeRun(NodeWork):
         if self._has_notes:
             writes = [(channel, without_notes(value)) for channel, value in writes]
         self.writes.extend(writes)
-        routes = [found for write in writes if (found := route(write)) is not None]
+        routes = self._run.team.routes(writes)
         self.routes.extend(routes)
         if routes and self._heals:
-            writes = [write for write in writes if route(write) is None]
+            writes = [write for write in writes if route_of(write) is None]
         self._send(writes)
 
     def _finish(self) -> None:
@@ -108,11 +109,11 @@ class NodeRun(NodeWork):
             self._run.step(self._run.finish, self, default=None)
             return
         self.writes.extend(writes_of(command))
-        self.routes.extend(one for write in self.writes if (one := route(write)) is not None)
+        self.routes.extend(self._run.team.routes(self.writes))
         going = self._run.step(self._run.finish, self, default=self.routes)
         if self._has_notes or (self._heals and going != self.routes):
             kept = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
-            error.args = (replace(command_with(command, going), update=kept),)
+            error.args = (replace(command, goto=self._run.team.goto(going), update=kept),)
 
 
 class PatchedNode:

@@ -61,18 +61,28 @@ class NodeRoute:
         """The write."""
         return self.channel, self.value
 
-    def to(self, node: str) -> NodeRoute:
-        """The same to another node."""
+    def to(self, key: str) -> NodeRoute:
+        """The same to another node, by its key in the graph."""
         if isinstance(self.value, Send):
-            return replace(self, node=node, value=Send(node, self.value.arg))
-        return NodeRoute(node, BRANCH + node, None)
+            return replace(self, node=plain(key), value=Send(key, self.value.arg))
+        return branch(key)
 
 
-def route(write: Write) -> NodeRoute | None:
+def branch(key: str) -> NodeRoute:
+    """The route to the node with a key in the graph."""
+    return NodeRoute(plain(key), f"{BRANCH}{key}", None)
+
+
+def plain(node: str) -> str:
+    """The name of a node as plain text: graphs may name their nodes by members of an enum."""
+    return str.__str__(node)
+
+
+def route_of(write: Write) -> NodeRoute | None:
     """A write as a route, if it starts a node."""
     channel, value = write
     if channel == TASKS:
-        return NodeRoute(value.node, channel, value) if isinstance(value, Send) else None
+        return NodeRoute(plain(value.node), channel, value) if isinstance(value, Send) else None
     if channel.startswith(BRANCH):
         return NodeRoute(channel.removeprefix(BRANCH), channel, value)
     if channel.startswith(JOIN):
@@ -85,7 +95,7 @@ def update(writes: Iterable[Write]) -> dict[str, Any]:
     return {
         channel: value
         for channel, value in writes
-        if channel == "__root__" or not (channel.startswith("__") or route((channel, value)))
+        if channel == "__root__" or not (channel.startswith("__") or route_of((channel, value)))
     }
 
 
@@ -93,14 +103,10 @@ def writes_of(command: Command[Any]) -> list[Write]:
     """A command to the graph above, as the writes that will come of it."""
     goto = command.goto
     targets: Sequence[Any] = [goto] if isinstance(goto, str | Send) else list(goto)
-    routes = [(TASKS, one) if isinstance(one, Send) else (BRANCH + one, None) for one in targets]
+    routes = [
+        (TASKS, one) if isinstance(one, Send) else (f"{BRANCH}{one}", None) for one in targets
+    ]
     return [*command._update_as_tuples(), *routes]
-
-
-def command_with(command: Command[Any], routes: Iterable[NodeRoute]) -> Command[Any]:
-    """A command that goes elsewhere."""
-    goto = [one.value if one.is_send else one.node for one in routes]
-    return replace(command, goto=goto)
 
 
 def is_handoff(written: Mapping[str, Any]) -> bool:

@@ -412,7 +412,7 @@ class GraphRequest(AdapterState):
         for delivery in deliveries:
             delivery.events.append(turn.submitted)
             delivery.waits = False
-        return Command(goto=[delivery.node for delivery in deliveries])
+        return Command(goto=[self.team.key(delivery.node) for delivery in deliveries])
 
     def abort(self, error: BaseException) -> None:
         """The graph has raised, or its caller does not wait for its end."""

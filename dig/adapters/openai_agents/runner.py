@@ -150,45 +150,50 @@ class NotesFilter:
         return given if items is None else replace(given, input=items)
 
 
-class MonitoredRunner(AgentRunner):  # type: ignore[misc]
-    """Has every run done by the runner that was there, and tells sessions of those of teams."""
+class MonitoredRunner:
+    """Has every run done by the runner that was there, and tells sessions of those of teams.
 
-    def __init__(self, inner: AgentRunner) -> None:
-        self.inner = inner
-        self.teams: list[AgentTeam] = []
+    It is mixed into the class of that runner, and shares its state, so that a custom `run_sync` is
+    called as before.
+
+    Attributes:
+        dig_inner: The runner that was there.
+        dig_teams: The wrapped teams.
+    """
+
+    __slots__ = ()
+
+    dig_inner: AgentRunner
+    dig_teams: list[AgentTeam]
 
     async def run(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Run an agent until there is a result."""
         run = self._run_of(starting_agent, input, kwargs)
         if run is None:
-            return await self.inner.run(starting_agent, input, **kwargs)
+            return await self.dig_inner.run(starting_agent, input, **kwargs)
         options = monitored(kwargs, run)
         if isinstance(input, RunState):
             options["max_turns"] = input._max_turns  # the SDK, too, looks at nothing else then
         try:
             await run.begun()
             with inside(run.as_turn):
-                result = await self.inner.run(starting_agent, input, **options)
+                result = await self.dig_inner.run(starting_agent, input, **options)
                 while await run.is_handed_back(result, options):
-                    result = await run.once_more(self.inner, result, options)
+                    result = await run.once_more(self.dig_inner, result, options)
         except BaseException as error:
             run.fail(error)
             raise
         return result
 
-    def run_sync(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
-        """Run an agent on the thread's own loop; that comes back to `run`."""
-        return AgentRunner.run_sync(self, starting_agent, input, **kwargs)
-
     def run_streamed(self, starting_agent: Any, input: Any, **kwargs: Any) -> Any:
         """Begin to run an agent, and return what streams what happens."""
         run = self._run_of(starting_agent, input, kwargs, is_streamed=True)
         if run is None:
-            return self.inner.run_streamed(starting_agent, input, **kwargs)
+            return self.dig_inner.run_streamed(starting_agent, input, **kwargs)
         try:
             with inside(run.as_turn):
                 options = monitored(kwargs, run)
-                result = self.inner.run_streamed(starting_agent, input, **options)
+                result = self.dig_inner.run_streamed(starting_agent, input, **options)
         except BaseException as error:
             run.fail(error)
             raise
@@ -202,11 +207,11 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
         if isinstance(given, RunState):
             agent = given._current_agent or agent
         caller = running()
-        if caller is not None and any(caller.team is team for team in self.teams):
+        if caller is not None and any(caller.team is team for team in self.dig_teams):
             if caller.has_failed:
                 return None
             return MonitoredRun(caller.team, agent, given, caller=caller, is_streamed=is_streamed)
-        mine = [team for team in self.teams if team.has(agent)]
+        mine = [team for team in self.dig_teams if team.has(agent)]
         first = [team for team in mine if team.first is agent]
         if not mine:
             return None
@@ -219,13 +224,23 @@ class MonitoredRunner(AgentRunner):  # type: ignore[misc]
         )
 
 
+def monitored_runner(inner: AgentRunner) -> Any:
+    """A runner that stands in place of another, with its class and its state."""
+    kind = type(inner)
+    slots = {"__slots__": ("dig_inner", "dig_teams"), "__module__": kind.__module__}
+    now: Any = object.__new__(type(kind.__name__, (MonitoredRunner, kind), slots))
+    now.__dict__ = inner.__dict__
+    now.dig_inner, now.dig_teams = inner, []
+    return now
+
+
 def install(team: AgentTeam) -> None:
     """Have the runs of a team monitored from now on."""
     now = get_default_agent_runner()
     if not isinstance(now, MonitoredRunner):
-        now = MonitoredRunner(now)
+        now = monitored_runner(now)
         set_default_agent_runner(now)
-    now.teams.append(team)
+    now.dig_teams.append(team)
 
 
 def remove(team: AgentTeam) -> None:
@@ -233,6 +248,6 @@ def remove(team: AgentTeam) -> None:
     now = get_default_agent_runner()
     if not isinstance(now, MonitoredRunner):
         return  # other code has put another one in its place
-    now.teams[:] = [one for one in now.teams if one is not team]
-    if not now.teams:
-        set_default_agent_runner(now.inner)
+    now.dig_teams[:] = [one for one in now.dig_teams if one is not team]
+    if not now.dig_teams:
+        set_default_agent_runner(now.dig_inner)
