@@ -17,10 +17,11 @@ import pytest
 from dig.faults.benchmark.attributing import FLOORS, attribute_all
 from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
 from dig.faults.benchmark.hidden import Made, attempt_hidden
-from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
+from dig.faults.benchmark.instances import LABELS, FaultSet, Index, Instance, Label
 from dig.faults.benchmark.oracle import oracle
 from dig.faults.benchmark.scores_answers import NO_HARM, score
-from dig.faults.benchmark.storing import make_set
+from dig.faults.benchmark.scores_detectors import score_detectors
+from dig.faults.benchmark.storing import make_set, write_instance
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, lines, play, published
@@ -264,7 +265,7 @@ def test_silent_contents_are_silent(hidden: FaultSet) -> None:
     assert len(silent) > alone > 0
 
 
-def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
+def test_several_problems_can_be_mixed_up(tmp_path: Path) -> None:
     """An agent that puts solutions of both together does harm, and CLA says so; no twin has it."""
     place = HIDDEN.configurations[2]
     runs = [play(run) for run in HIDDEN.baseline(place)]
@@ -275,6 +276,10 @@ def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
     harmful = [one.label for one in tried if isinstance(one, Made) and one.label.harm]
     assert len(harmful) > 1
     assert all("CLA" in label.faulted.raised for label in harmful)
+    made = [one for one in tried if isinstance(one, Made)]
+    entries = [write_instance(tmp_path, f"i{n}", "public", one) for n, one in enumerate(made)]
+    (scores,) = score_detectors(FaultSet(tmp_path, Index(instances=tuple(entries)))).values()
+    assert scores.to_json()["patterns"]["CLA"]["recall"]["mean"] == 1.0
 
 
 def test_the_onset_of_a_gradual_fault_is_the_first_difference(hidden: FaultSet) -> None:

@@ -43,7 +43,6 @@ from dig.faults.inject.catalogue import KINDS, is_foreign
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.injections import Injection
 from dig.faults.inject.run_pair import Played
-from dig.faults.truth.baseline import Baseline
 from dig.graph.records import Record
 from dig.tasks.experiment.results import MOST, Amount, Count
 from dig.tasks.run.team_run import Recipients, TeamRun
@@ -432,18 +431,6 @@ class FaultSet:
         """
         for path in sorted((self.path / BASELINE).glob(f"*/{ENDINGS}")):
             yield path.parent.name, read_model(Endings, path).root
-
-    def baseline(self, configuration: str) -> Baseline:
-        """The numbers of the runs without a fault of a configuration.
-
-        Raises:
-            SettingsError: The file of them cannot be read.
-        """
-        path = self.path / BASELINE / f"{configuration}.json"
-        try:
-            return Baseline.read(json.loads(read_text(path)))
-        except RecordError as error:
-            raise SettingsError(f"{path}: {one_line(error)}") from None
 
     def raised(self, *, in_sessions: bool = False) -> Mapping[str, Mapping[str, int]]:
         """For each pattern, in how many candidates with which end it was raised.

@@ -14,7 +14,7 @@ from typing import Any
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.run_pair import pattern_of
-from dig.graph.records import FindingRow, Record
+from dig.graph.records import End, FindingRow, Record
 from dig.tasks.experiment.statistics import Mean, as_json, share, spread, wilson
 from dig.tasks.experiment.table import Table, Value
 
@@ -264,8 +264,12 @@ def _seen(instance: Instance, label: Label) -> Seen:
     rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
-    first = min((injection["t"], injection["ts"]) for injection in label.injections)
-    delays = _delays(instance.records(), first, is_session=label.problems > 1)
+    records = instance.records()
+    # What an activation decides is seen at its end, before what it generates is there.
+    ends = {row.activation: (row.t, row.ts) for row in records if isinstance(row, End)}
+    acts = ((one["activation"], (one["t"], one["ts"])) for one in label.injections)
+    first = min(min(at, ends.get(activation, at)) for activation, at in acts)
+    delays = _delays(records, first, is_session=label.problems > 1)
     return Seen(label.kind, should, may, delays)
 
 

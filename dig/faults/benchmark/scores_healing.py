@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from dig.faults.inject.run_pair import play
 from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.measurements import DIGITS
 from dig.faults.truth.verification import is_all_good, verdicts
 from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
@@ -145,12 +146,23 @@ def score_healing(
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
     labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
-    baselines = {one.configuration: known.baseline(one.configuration) for one in labels}
-    asked = [(label, baselines[label.configuration]) for label in labels]
+    usual = dict(_errors(known))
+    asked = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         do = partial(heal, foreign=tuple(kinds))
         pairs = workers.all(do, asked, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
+
+
+NO_ERRORS = Baseline(0, {})
+
+
+def _errors(known: FaultSet) -> Iterator[tuple[str, Baseline]]:
+    """For each configuration the errors of its runs without a fault: what tells a wrong answer."""
+    for name, endings in known.baseline_endings():
+        each = [one for ending in endings for one in ending.problems or (ending,)]
+        errors = sorted(round(one.rmse, DIGITS) for one in each if one.rmse is not None)
+        yield name, Baseline(len(each), {"outcome wrong": tuple(errors)})
 
 
 def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
