@@ -277,7 +277,7 @@ def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
     """The runs of the baseline that are not healed, by the recipients of the problem."""
     found: dict[str, list[FaultFree]] = {}
     for name, endings in known.baseline_endings():
-        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?$", name)
+        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
         if team is None:  # healed, or no configuration of ours
             continue
         for one in endings:
