@@ -40,6 +40,7 @@ SELECTION = (
     "tests/monitor/test_release.py",
     "tests/graph/test_graph.py",
     "tests/graph/test_retention.py",
+    "tests/diagnosis/attribution/test_deciding.py",
 )
 WITH_TEAMS = tuple(
     f"tests/adapters/test_{what}.py"

@@ -23,6 +23,7 @@ class Mutant(NamedTuple):
     engine: str = ""
 
 
+DECIDING = "diagnosis/attribution/deciding.py"
 CLA = "detectors/patterns/cross_lineage.py"
 DL = "detectors/patterns/deadlock.py"
 ER = "detectors/patterns/excessive_rerouting.py"
@@ -650,5 +651,66 @@ MUTANTS = [
         "if not (us < now or (us == now and self._graph.t + 1 >= t)):",
         "if not us <= now:",
         "a policy acts again before what else happened at its moment",
+    ),
+    # -- deciding about conversations ---
+    Mutant(
+        "deciding-levels-forgotten", DECIDING,
+        "return tuple(in_agents or in_subtasks or steps)",
+        "return tuple(steps)",
+        "a step that deviates is a candidate though neither its agent nor its subtask does",
+    ),
+    Mutant(
+        "deciding-upstream-later", DECIDING,
+        "upstream = [one for one in said.upstream if one < step and self._is_known(one)]",
+        "upstream = [one for one in said.upstream if self._is_known(one)]",
+        "a later step explains an earlier one",
+    ),
+    Mutant(
+        "deciding-loop-invented", DECIDING,
+        'if loop is None:\n            self.notes',
+        'if loop is None and responsible == "none":\n            self.notes',
+        "a loop that the texts do not show raises an error",
+    ),
+    Mutant(
+        "deciding-roles-swapped", DECIDING,
+        'loop.repetition if responsible == "planner" else loop.failure',
+        'loop.failure if responsible == "planner" else loop.repetition',
+        "the planner's loop is blamed on the worker",
+    ),
+    Mutant(
+        "deciding-spoilt-later", DECIDING,
+        "if spoilt_at > step or not self._is_known(spoilt_at):",
+        "if not self._is_known(spoilt_at):",
+        "data are said to be spoilt by a later step",
+    ),
+    Mutant(
+        "deciding-own-status-lost", DECIDING,
+        "if origin not in self.said.screened or origin not in self.candidates:",
+        "if True:",
+        "a step that is explained itself becomes an origin, because a later one goes back to it",
+    ),
+    Mutant(
+        "deciding-recovered-by-candidate", DECIDING,
+        "if not is_step or later in self.statuses:",
+        "if not is_step:",
+        "a step that deviates itself puts another right",
+    ),
+    Mutant(
+        "deciding-recovered-in-vain", DECIDING,
+        "if self.graph.subtask_of(later).id not in self.said.deviations.subtasks:",
+        "if later:",
+        "a step is put right in a subtask that deviates",
+    ),
+    Mutant(
+        "deciding-verdict-first", DECIDING,
+        "if verdict is not None and verdict[1] in origins:",
+        "if verdict is not None and verdict[1] in statuses:",
+        "the model's verdict wins although the testimony explains it away",
+    ),
+    Mutant(
+        "deciding-last-origin", DECIDING,
+        'first = [*origins, *by_status.get("open", [])]',
+        'first = [*reversed(origins), *by_status.get("open", [])]',
+        "the last of several origins is answered",
     ),
 ]  # fmt: skip

@@ -64,6 +64,10 @@ Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
 ]
+FaultKinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="MODULE:OBJECT", help="A fault's kind of your own that it has."),
+]
 UsualFile = Annotated[
     Path | None,
     typer.Option("--usual", metavar="FILE", help="What is usual for the team; see `digmon learn`."),
@@ -125,27 +129,31 @@ def recovered(file: Path, salvage: bool) -> SetAside | None:
 def grouped(command: Callable[..., T]) -> Callable[..., T]:
     """Turn each parameter of a command that is a dataclass into the options that are its fields.
 
-    A field is annotated as a parameter of a command is, with its default beside it.
+    A field is annotated as a parameter of a command is, with its default beside it. A field that
+    two groups have is one option.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
+    parameters: dict[str, inspect.Parameter] = {}
     for parameter in inspect.signature(command).parameters.values():
         group = groups.get(parameter.name)
         if group is None:
-            parameters.append(_parameter(parameter.name, hints, parameter.default))
+            parameters[parameter.name] = _parameter(parameter.name, hints, parameter.default)
         else:
             inner = get_type_hints(group, include_extras=True)
-            parameters += [_parameter(one.name, inner, one.default) for one in fields(group)]
+            for one in fields(group):
+                parameters.setdefault(one.name, _parameter(one.name, inner, one.default))
 
     @wraps(command)
     def run(**given: Any) -> T:
-        for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
-        return command(**given)
+        made = {
+            name: group(**{one.name: given[one.name] for one in fields(group)})
+            for name, group in groups.items()
+        }
+        return command(**made, **{name: given[name] for name in hints if name in given})
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
     return run
 
 
@@ -356,18 +364,29 @@ class ModelOptions:
         float | None, typer.Option(help="US dollars for a million tokens received.")
     ] = None
 
+    def given(self) -> dict[str, Any]:
+        """The settings of the model that are given; an empty dict if no model is named.
+
+        Raises:
+            SettingsError: Other options are given than the model's name, but not that.
+        """
+        named = {_NAMES.get(one.name, one.name): getattr(self, one.name) for one in _MODEL_FIELDS}
+        given = {name: _plain(value) for name, value in named.items() if value is not None}
+        if self.model is None and given:
+            option = next(iter(given)).replace("_", "-")
+            raise SettingsError(f"--{option} is about a language model; name it with --model")
+        if given and "base_url" not in given and os.environ.get(BASE_URL):
+            given["base_url"] = os.environ[BASE_URL]
+        return given
+
     def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
         """`agents_are` and `options` of a run; an empty dict if no model is named.
 
         Raises:
             SettingsError: The options contradict each other, or the server's key is missing.
         """
-        named = {_NAMES.get(name, name): value for name, value in vars(self).items()}
-        given = {name: _plain(value) for name, value in named.items() if value is not None}
-        if self.model is None:
-            if given:
-                option = next(iter(given)).replace("_", "-")
-                raise SettingsError(f"--{option} is about a language model; name it with --model")
+        given = self.given()
+        if not given:
             return {}
         from dig.runtime.llm import ModelSettings  # slow to import
 
@@ -375,13 +394,12 @@ class ModelOptions:
             raise SettingsError("a language model takes real time to decide; leave --virtual out")
         if speed != 1:
             raise SettingsError("a language model thinks at its own speed; leave --speed out")
-        if "base_url" not in given and os.environ.get(BASE_URL):
-            given["base_url"] = os.environ[BASE_URL]
         model = given.pop("model")
         ModelSettings(model, **given).key()
         return {"agents_are": f"model {model}", "options": given}
 
 
+_MODEL_FIELDS = fields(ModelOptions)
 BASE_URL = "OPENAI_BASE_URL"
 _NAMES = {"request_timeout": "timeout_s"}
 

@@ -10,6 +10,7 @@
   explained. `suspects`: what names candidates.
 - `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
   and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
+- `attribution`: which agent and step of a conversation is at fault.
 - `causes`: the graph of causes, from a root cause to the failure.
 - `components`: which agents, activations and events a component consists of.
 """

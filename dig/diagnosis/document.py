@@ -1,4 +1,4 @@
-"""The document of a diagnosis: `digmon-diagnosis`, version 1; every key is always there.
+"""The document of a diagnosis: `digmon-diagnosis`, version 1; only `graph` may be missing.
 
 found = Diagnosis.from_json(path.read_text())
 print(found.answer.agent if found.answer else found.goal.why)
@@ -183,10 +183,11 @@ class Diagnosis(_Part):
     stages: tuple[StageRow, ...]
     cost: CostRow
     notes: tuple[str, ...]
+    graph: dict[str, Any] | None = None
 
     def to_json(self) -> str:
-        """The document, on one line."""
-        return self.model_dump_json()
+        """The document, on one line; it has a key `graph` only if there is one."""
+        return self.model_dump_json(exclude={"graph"} if self.graph is None else None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:

@@ -119,6 +119,10 @@ class FrequencyTask:
         rmse = hypot(*errors) / sqrt(len(self.values))
         return Score(True, rmse, complete=_covers(answer, part or (0, self.size)))
 
+    def target(self) -> list[object]:
+        """The values that a score compares an answer with; no prompt may have them."""
+        return [*self._truth.values()]
+
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
         """How far a run came: parts read, half and all of them counted, put together, accepted.
 

@@ -20,6 +20,9 @@ RESULT = {
 }  # fmt: skip
 
 
+SESSION = Run(0, 0, "run", ("a",), session=True)
+
+
 def finished(outcome: Any = "submitted", score: Any = None, **more: Any) -> Finished:
     result = RESULT if score is None else {**RESULT, "score": {**SCORE, **score}}
     return Finished([FIRST, Finish(1, 1, outcome)], more.pop("result", result), **more)
@@ -30,6 +33,8 @@ def finished(outcome: Any = "submitted", score: Any = None, **more: Any) -> Fini
     [
         (Finished([FIRST], {}), "the run has no end"),
         (finished("timeout"), "no answer was accepted (outcome timeout)"),
+        (Finished([SESSION, Finish(1, 1, "stopped")], {}), "no problem came"),
+        (Finished([SESSION, Finish(1, 1, "error")], {}), "no answer was accepted (outcome error)"),
         (finished(score={"valid": False, "complete": None}), "the answer is not valid"),
         (finished(score={"complete": False}), "the answer is not complete"),
     ],
@@ -46,7 +51,11 @@ def test_an_answer_that_no_score_can_judge_is_taken_as_it_is() -> None:
 
 def test_the_default_wants_no_unhealed_error() -> None:
     left = [Finding("OE", 3, 3, {"event": "e"}, {}, severity="error")] * 2
-    assert Goal.parse("default").verdict(finished(unhealed=left)) == (False, None, "unhealed: OE")
+    assert Goal.parse("default").verdict(finished(unhealed=left)) == (
+        False,
+        None,
+        "errors that were not healed: orphaned event (OE)",
+    )
 
 
 def test_a_run_that_healing_had_to_save_is_not_healthy_and_a_session_is_judged_apart() -> None:

@@ -330,6 +330,10 @@ class Session:
         """Do what time has made due."""
         self.guard.tick()
 
+    def keep_time(self) -> None:
+        """Have a thread raise what time makes due, in a session that was made without one."""
+        self._watchdog.use()
+
     # --- what a user may ask ---
 
     @property

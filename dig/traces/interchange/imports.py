@@ -57,21 +57,30 @@ def import_file(path: Path, format: str | None = None) -> Imported:
         SettingsError: There is no such format.
         TraceError: The file cannot be read, or is not of this format.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
+    text = read_text(path)
     name = format or ("dig-graph" if _is_reference(text) else "log")
     if name not in READERS:
         raise SettingsError(f"there is no format {name!r}; known are: {', '.join(READERS)}")
     records, guesses = READERS[name](path, text)
     return Imported(name, records, guesses)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that another program wrote.
+
+    Raises:
+        TraceError: It cannot be read, is too long, or is not UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TraceError(path, None, f"is not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
 
 
 def save(imported: Imported, out: Path) -> Path:

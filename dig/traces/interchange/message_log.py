@@ -72,7 +72,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Messages as mappings, with the line or number of each."""
     start = text.lstrip("\ufeff \t\r\n")[:1]
     if start in ("[", "{"):
-        yield from _json_rows(path, text.lstrip("\ufeff"))
+        yield from json_rows(path, text.lstrip("\ufeff"))
         return
     try:
         reader = csv.DictReader(io.StringIO(text.lstrip("\ufeff")), strict=True)
@@ -84,7 +84,12 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         raise TraceError(path, reader.line_num, f"is no CSV: {error}") from None
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a JSON list, of `{"messages": [...]}` or of JSON lines, with their numbers.
+
+    Raises:
+        TraceError: The text is something else; the line (or the number of the object) is named.
+    """
     try:
         whole = parse(text, "what begins here", finite=False)
         rows = whole.get("messages", [whole]) if isinstance(whole, dict) else whole

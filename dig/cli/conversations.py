@@ -1,0 +1,245 @@
+"""Options about the logs of conversations, and `digmon bench whowhen`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dig._util.text import counted
+from dig.errors import SettingsError, file_errors
+
+from .app import print_result, progress_shown
+from .bench import bench
+from .options import AsJson, ModelOptions, grouped
+
+if TYPE_CHECKING:
+    from dig.diagnosis.attribution.pipeline import ModelMethod
+
+SourceLayout = StrEnum("SourceLayout", ["run", "trace", "whowhen", "messages", "conversation"])
+"""run, trace: a recorded run. The others: the layouts of conversations."""
+
+
+Method = StrEnum(
+    "Method",
+    {
+        "structural": "structural",
+        "model": "model",
+        "all_at_once": "all-at-once",
+        "step_by_step": "step-by-step",
+        "binary_search": "binary-search",
+    },
+)
+"""structural: no model. model: the pipeline. The others: plain ways to ask a model."""
+
+Official = Annotated[
+    bool, typer.Option("--official", help="Also by the benchmark's own evaluator.")
+]
+
+OWN_CASES = "The weights were fitted to these very cases: this is no measure."
+
+Part = StrEnum("Part", ["backtrack", "screening"])
+"""A part of the pipeline."""
+
+
+@dataclass(frozen=True)
+class ConversationModelOptions(ModelOptions):
+    """Which model is asked about a conversation, and how; without one, none is."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(help="A language model to ask; the conversation is sent to its server."),
+    ] = None
+    method: Annotated[
+        Method | None, typer.Option(help="How: with --model by default the pipeline, `model`.")
+    ] = None
+    without: Annotated[
+        list[Part] | None, typer.Option(help="Leave out a part of the pipeline; repeatable.")
+    ] = None
+    exemplars: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Tasks with their steps, for the model: JSON lines."),
+    ] = None
+    max_prompt: Annotated[
+        int, typer.Option(min=1000, help="Characters of a request; longer texts are cut.")
+    ] = 120_000
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the model's answers; they are not asked for again."),
+    ] = None
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A stage that fails is an error (exit status 2).")
+    ] = False
+
+    def chosen(self) -> ModelMethod | None:
+        """How the model is asked; ``None``: none is.
+
+        Raises:
+            SettingsError: An option is wrong, or the server's key is missing.
+        """
+        given = self.given()
+        method = self.method.value if self.method is not None else None
+        if not given:
+            if method not in (None, "structural"):
+                raise SettingsError(f"--method {method} asks a model; name it with --model")
+            return None
+        from dig.diagnosis.attribution.pipeline import METHODS, PARTS, ModelMethod
+        from dig.diagnosis.attribution.requests import read_exemplars
+        from dig.runtime.llm import ModelSettings  # slow to import
+        from dig.runtime.llm.model import Spending
+
+        if method == "structural":
+            raise SettingsError("--method structural asks no model; leave --model out")
+        settings = ModelSettings(**given)
+        settings.key()
+        return ModelMethod(
+            settings,
+            next(one for one in METHODS if one == (method or "model")),
+            frozenset(one for one in PARTS if one in {part.value for part in self.without or ()}),
+            read_exemplars(self.exemplars) if self.exemplars is not None else (),
+            self.max_prompt, self.cache, self.strict, Spending(settings),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ConversationOptions(ConversationModelOptions):
+    """How a conversation is read and explained."""
+
+    layout_: Annotated[
+        SourceLayout | None,
+        typer.Option(
+            "--as",
+            help="What a source is, if it is not to be guessed: a recorded run, or a conversation "
+            "(whowhen: a benchmark's file; messages: a list of messages; conversation: a trace "
+            "made by `digmon import`).",
+        ),
+    ] = None
+    graph: Annotated[
+        bool, typer.Option("--graph", help="With --json: the graph of a conversation, too.")
+    ] = False
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE|from-file",
+            help="The right answer of a conversation; without it, one in the file is not read.",
+        ),
+    ] = None
+
+    def explain(self, source: Path, task: str | None, as_json: bool, *, needs_run: bool) -> bool:
+        """Explain a source and print that, if it is a conversation; else return False.
+
+        Args:
+            source: A run directory, a trace, or the log of a conversation.
+            task: The text of the conversation's task, if it is given.
+            as_json: Whether the document is printed.
+            needs_run: Whether an option is given that only a recorded run can have.
+
+        Raises:
+            TraceError: The file cannot be read, or holds no conversation.
+            SettingsError: An option is wrong.
+        """
+        from dig.diagnosis.attribution.explaining import explain
+        from dig.diagnosis.attribution.ranking import rank
+        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of
+        from dig.diagnosis.telling import tell
+
+        given = self.layout_ and self.layout_.value
+        layout = next((one for one in LAYOUTS if one == given), None)
+        layout = layout_of(source) if given is None else layout
+        if layout is None:
+            return False
+        if needs_run:
+            raise SettingsError(
+                f"{source} is a conversation: --try and --good are about recorded runs"
+            )
+        found = explain(
+            source, layout, task=task, expected=text_of(self.expected),
+            attribute=self.chosen() or rank, has_graph=self.graph,
+        )  # fmt: skip
+        for line in [found.to_json()] if as_json else tell(found):
+            print(line)
+        return True
+
+
+def text_of(given: str | None) -> str | None:
+    """A text, or the content of the file that is named after an `@`."""
+    if given is None or not given.startswith("@"):
+        return given
+    path = Path(given[1:])
+    with file_errors(path, "read"):
+        return path.read_text(encoding="utf-8").strip()
+
+
+@bench.command()
+@grouped
+def whowhen(
+    known: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
+    ],
+    by: Annotated[
+        str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
+    ] = "attribution",
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 1,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use these weights; else the shipped ones.")
+    ] = None,
+    fit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only fit weights to all cases, and write them."),
+    ] = None,
+    official: Official = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the answers go, as JSON.")
+    ] = None,
+    asked: ConversationModelOptions = ConversationModelOptions(),
+    as_json: AsJson = False,
+) -> None:
+    """Name the agent and step at fault in the conversations of Who&When, and score that."""
+    from dig.diagnosis.attribution import whowhen as benchmark
+    from dig.diagnosis.attribution.ranking import Weights, rank
+
+    cases, labels = benchmark.load(known), benchmark.read_labels(known)
+    if fit is not None:
+        _write(fit, benchmark.trained(cases, labels, seed).model_dump_json(indent=1))
+        print(f"weights of {counted(len(cases), 'case')} in {fit}")
+        return
+    method = asked.chosen()
+    with progress_shown() as tell:
+        if method is not None:
+            by, runs = method.title, [benchmark.attributed(method, cases, tell)]
+            notes = [method.cost(len(cases))]
+        elif by != "attribution":
+            runs, notes = [benchmark.asked(by, cases, tell)], []
+        elif folds is not None:
+            runs = benchmark.cross_validated(cases, labels, folds, seed, tell)
+            notes = [f"{folds} folds, {len(runs)} repetitions, choices inside the folds."]
+        else:
+            used = Weights.read(weights)
+            runs = [benchmark.attributed(partial(rank, weights=used), cases, tell)]
+            notes = [OWN_CASES] if used.data == benchmark.checksum(labels) else []
+    if output is not None:
+        rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
+        _write(output, json.dumps(rows))
+    scores = benchmark.scored(by, cases, runs, labels, notes)
+    print_result(
+        as_json,
+        lambda: scores.to_json(official=official),
+        lambda: [table.markdown() for table in scores.tables(official=official)],
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    from dig.traces.journal.files import write_output
+
+    with file_errors(path, "written"):
+        write_output(path, f"{text}\n".encode())

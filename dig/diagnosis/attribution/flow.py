@@ -1,0 +1,314 @@
+"""What the texts of a conversation hold: words, code, failures, facts, and where facts go.
+
+A fact is a number, a capitalised word inside a sentence, an address or a quoted string. It flows
+from the latest earlier step that has it to the step that uses it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from math import sqrt
+from pathlib import Path
+from typing import Literal
+
+from dig.errors import SettingsError
+
+from .reading import Conversation, ConversationStep
+
+DataType = Literal["text", "number", "list", "boolean"]
+Bag = Mapping[str, int]
+
+_WORD = re.compile(r"\w{2,}")
+_CODE = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_EXIT = re.compile(r"\s*exitcode:\s*(-?\d+)")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_URL = re.compile(r"https?://[^\s<>()\"'`\]]+")
+_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)*(?![\w])")
+_QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,80})[\"”]")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Word lists, in lower case: parts of a text that mark what a step does.
+
+    Attributes:
+        failure: What is in the output of a tool that failed.
+        nothing: What is in the output of a tool that had nothing to do or found nothing.
+        invention: What is in a step that makes data up.
+        earlier: What is in a step that tells of an earlier attempt.
+    """
+
+    failure: tuple[str, ...]
+    nothing: tuple[str, ...]
+    invention: tuple[str, ...]
+    earlier: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: Mapping[str, Sequence[str]]) -> Vocabulary:
+        """A vocabulary of JSON, with the shipped lists where it has none.
+
+        Raises:
+            SettingsError: A list is unknown, or is no list of texts.
+        """
+        known = _shipped()
+        for key, row in rows.items():
+            if key not in known or not isinstance(row, list | tuple):
+                raise SettingsError(f"{key!r} is no list of words; known are: {', '.join(known)}")
+        merged = {**known, **rows}
+        return cls(**{key: tuple(str(word).casefold() for word in merged[key]) for key in merged})
+
+
+@cache
+def _shipped() -> Mapping[str, Sequence[str]]:
+    text = files(__package__).joinpath("words.json").read_text(encoding="utf-8")
+    found: Mapping[str, Sequence[str]] = json.loads(text)
+    return found
+
+
+@cache
+def vocabulary(path: Path | None = None) -> Vocabulary:
+    """The word lists of a file; ``None``: the shipped ones.
+
+    Raises:
+        SettingsError: The file cannot be read, or is none.
+    """
+    if path is None:
+        return Vocabulary.of({})
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(rows, dict):
+        raise SettingsError(f"{path} is no JSON object with lists of words")
+    return Vocabulary.of(rows)
+
+
+def marks(text: str, words: Iterable[str]) -> int:
+    """How often the words of a list are in a text."""
+    low = text.casefold()
+    return sum(low.count(word) for word in words)
+
+
+def bag(text: str) -> Bag:
+    """The words of a text, each with how often it is there."""
+    return Counter(_WORD.findall(text.casefold()))
+
+
+def cosine(one: Bag, other: Bag) -> float:
+    """How alike two bags are, from 0 to 1."""
+    if not one or not other:
+        return 0.0
+    small, large = (one, other) if len(one) <= len(other) else (other, one)
+    both = sum(count * large[word] for word, count in small.items() if word in large)
+    norm = sqrt(sum(n * n for n in one.values()) * sum(n * n for n in other.values()))
+    return both / norm
+
+
+def code_of(text: str) -> str:
+    """The code in fences."""
+    return "\n".join(_CODE.findall(text))
+
+
+def prose_of(text: str) -> str:
+    """A text without the code in fences."""
+    return _CODE.sub("\n", text)
+
+
+def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"]:
+    """What the output of a tool or worker says: it failed, there was nothing, or it is done."""
+    code = _EXIT.match(text)
+    if code is not None and int(code[1]) != 0:
+        return "failed"
+    if marks(text, words.nothing):
+        return "nothing"
+    return "failed" if marks(text, words.failure) else "done"
+
+
+# --- facts ---
+
+
+def facts(text: str) -> dict[str, DataType]:
+    """The facts of a text, each with its type, in order of appearance within each sort."""
+    found: dict[str, DataType] = {}
+    for number in _NUMBER.findall(text):
+        plain = number.replace(",", "")
+        if sum(one.isdigit() for one in plain) >= 2:
+            found[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
+    for pattern in (_URL, _QUOTED, _NAME):
+        for one in pattern.findall(text):
+            found.setdefault(one.rstrip(".,;:").casefold(), "text")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DataEdge:
+    """A fact that goes from one step to a later one.
+
+    Attributes:
+        source: The latest earlier step that has it.
+        target: The step that uses it.
+        fact: The fact.
+        type: What it is.
+    """
+
+    source: int
+    target: int
+    fact: str
+    type: DataType
+
+
+def flow(steps: Iterable[ConversationStep]) -> list[DataEdge]:
+    """The edges by which facts go through a conversation, in order of their target."""
+    latest: dict[str, int] = {}
+    found: list[DataEdge] = []
+    for one in steps:
+        held = facts(one.text)
+        found += [
+            DataEdge(latest[fact], one.number, fact, kind)
+            for fact, kind in held.items()
+            if fact in latest
+        ]
+        latest.update(dict.fromkeys(held, one.number))
+    return found
+
+
+def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
+    """The shortest way along edges from one step to another; only the first if there is none.
+
+    Args:
+        edges: The sources and targets of edges.
+        start: The step at which the way begins.
+        end: The step at which it ends.
+    """
+    following: dict[int, dict[int, None]] = {}
+    for source, target in edges:
+        following.setdefault(source, {})[target] = None
+    before: dict[int, int] = {}
+    waiting = deque([start])
+    while waiting and end not in before:
+        one = waiting.popleft()
+        for target in following.get(one, ()):
+            if target not in before and target != start:
+                before[target] = one
+                waiting.append(target)
+    path = [end] if end in before else [start]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return tuple(reversed(path))
+
+
+# --- loops ---
+
+ALIKE = 0.6
+"""Two texts that are closer than that say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopGroup:
+    """Rounds in a row in which a planner asks a worker and gets nothing new.
+
+    Attributes:
+        steps: All its steps.
+        planner_steps: Those of the planner.
+        executor_steps: Those of the worker, and of tools.
+        same_command: Whether the planner says the same each time.
+        failed: Whether an answer failed.
+        failing: The steps of the worker that failed.
+        repeating: The planner's steps that repeat a command that has failed.
+    """
+
+    steps: tuple[int, ...]
+    planner_steps: tuple[int, ...]
+    executor_steps: tuple[int, ...]
+    same_command: bool
+    failed: bool
+    failing: tuple[int, ...]
+    repeating: tuple[int, ...]
+
+    @property
+    def repetition(self) -> int:
+        """The planner's first step that repeats a failed command or, if none does, its first."""
+        return min(self.repeating, default=self.planner_steps[0])
+
+    @property
+    def failure(self) -> int:
+        """The worker's first failing step or, if none failed, its first step."""
+        return min(self.failing, default=self.executor_steps[0])
+
+    @property
+    def responsible(self) -> int:
+        """The step that is responsible, if the loop is to blame."""
+        return self.repetition if self.same_command else self.failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    planner: Sequence[ConversationStep]
+    answer: Sequence[ConversationStep]
+    command: Bag
+    result: Bag
+    failing: tuple[int, ...]
+
+    @property
+    def who(self) -> tuple[str, str]:
+        return self.planner[0].agent, self.answer[0].agent
+
+
+def loops(conversation: Conversation, words: Vocabulary) -> list[LoopGroup]:
+    """The loop groups of a conversation."""
+    found: list[LoopGroup] = []
+    current: list[_Round] = []
+    for one in _rounds(conversation, words):
+        if current and not _goes_on(current, one):
+            found += _group(current)
+            current = []
+        current.append(one)
+    return found + list(_group(current))
+
+
+def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
+    """The planner's steps with the answers that follow them, one round after the other."""
+    planner: list[ConversationStep] = []
+    answer: list[ConversationStep] = []
+    for one in (*conversation.told, None):
+        if one is None or one.role in ("planner", "outside"):
+            if planner and answer:
+                failing = tuple(a.number for a in answer if outcome(a.text, words) != "done")
+                yield _Round(
+                    tuple(planner), tuple(answer), bag(planner[-1].text),
+                    bag("\n".join(a.text for a in answer)), failing,
+                )  # fmt: skip
+                planner, answer = [], []
+            if one is not None and one.role == "planner":
+                planner = [*(planner if planner and planner[0].agent == one.agent else []), one]
+        elif planner:
+            answer.append(one)
+
+
+def _goes_on(current: Sequence[_Round], one: _Round) -> bool:
+    """Whether a round belongs to the loop of those before it."""
+    last = current[-1]
+    is_alike = cosine(last.result, one.result) > ALIKE
+    has_failed = bool(one.failing) and (len(current) > 1 or bool(last.failing))
+    return one.who == last.who and (is_alike or has_failed)
+
+
+def _group(rounds: Sequence[_Round]) -> Iterator[LoopGroup]:
+    if len(rounds) < 2:
+        return
+    planner = tuple(step.number for one in rounds for step in one.planner)
+    executor = tuple(step.number for one in rounds for step in one.answer)
+    repeats = [(a, b, cosine(a.command, b.command) > ALIKE) for a, b in pairwise(rounds)]
+    repeating = tuple(b.planner[-1].number for a, b, is_same in repeats if a.failing and is_same)
+    failing = tuple(number for one in rounds for number in one.failing)
+    yield LoopGroup(
+        tuple(sorted((*planner, *executor))), planner, executor,
+        all(is_same for *_, is_same in repeats), bool(failing), failing, repeating,
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""Features of the steps of a conversation: what their texts show, as numbers.
+
+    rows = features(conversation)          # a mapping of features for each candidate
+
+A feature belongs to a group; the group that counts most is the mechanism of a candidate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log1p
+
+from .flow import Vocabulary, bag, code_of, cosine, facts, marks, outcome, prose_of, vocabulary
+from .reading import END_MARK, Conversation, ConversationStep, folded
+
+COVERED = 0.6
+"""A step that has this share of the question's words has the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature.
+
+    Attributes:
+        group: `order`, `lost-task`, `execution`, `invention` or `data-flow`.
+        says: The sentence about a step that has it; `{}` stands for its number, if it has one.
+    """
+
+    group: str
+    says: str
+
+
+FEATURES: Mapping[str, Feature] = {
+    "task missing": Feature("lost-task", "the question is not in the first step"),
+    "is first": Feature("lost-task", "it is the first step, which has the task and the plan"),
+    "first has code": Feature("lost-task", "the first step has code already"),
+    "earlier results": Feature("lost-task", "the first step tells of an earlier attempt"),
+    "log rank": Feature("order", "its place among the steps that can be at fault"),
+    "last but one": Feature("order", "it is the last step but one that can be at fault"),
+    "turns of agent": Feature("order", "its agent speaks often"),
+    "first code": Feature("execution", "it has the first code of the conversation"),
+    "first failing code": Feature("execution", "it has the first code that failed"),
+    "has code": Feature("execution", "it has code"),
+    "code done": Feature("execution", "its code ran without an error"),
+    "code for nothing": Feature("execution", "its code brought nothing"),
+    "failures before": Feature("execution", "outputs failed before it"),
+    "cut off failing": Feature("execution", "its code failed, and the conversation was cut off"),
+    "invention words": Feature("invention", "it speaks of assumed or made up data"),
+    "unfounded facts": Feature("data-flow", "it states facts without code and without any output"),
+    "new facts": Feature("data-flow", "it states facts that stand nowhere before"),
+    "facts reused": Feature("data-flow", "later steps use facts that it states first"),
+    "facts in the end": Feature("data-flow", "the last step uses facts that it states first"),
+    "about question": Feature("data-flow", "it is close to the words of the question"),
+    "echo": Feature("data-flow", "it repeats words of the step before it"),
+    "hands over": Feature("data-flow", "it names other agents"),
+}
+"""The features by name."""
+
+
+def features(conversation: Conversation, words: Vocabulary | None = None) -> list[dict[str, float]]:
+    """The features of each candidate of a conversation, in order.
+
+    Args:
+        conversation: The conversation.
+        words: The word lists; ``None``: the shipped ones.
+    """
+    log = _Log(conversation, words or vocabulary())
+    return [log.row(rank, one) for rank, one in enumerate(conversation.candidates)]
+
+
+class _Log:
+    """A conversation with all that features need, computed once."""
+
+    def __init__(self, conversation: Conversation, words: Vocabulary) -> None:
+        self.words = words
+        self.candidates = conversation.candidates
+        self.question = bag(conversation.task or "")
+        self.told = conversation.told or conversation.steps
+        self.place = {one.number: place for place, one in enumerate(self.told)}
+        self.turns = Counter(folded(one.agent) for one in self.candidates)
+        self.names = {
+            name: re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for name in dict.fromkeys(folded(one.agent) for one in self.told)
+        }
+        self.is_cut_off = END_MARK not in self.told[-1].text
+        self.bags = [bag(one.text) for one in self.told]
+        self.facts = [facts(one.text) for one in self.told]
+        self.last_facts = next((held for held in reversed(self.facts) if held), {})
+        known: set[str] = {*facts(conversation.task or "")}
+        self.new: list[frozenset[str]] = []
+        for held in self.facts:
+            self.new.append(frozenset(held) - known)
+            known.update(held)
+        self.uses = Counter(fact for held in self.facts for fact in held)
+        self.codes = [bool(code_of(one.text).strip()) for one in self.told]
+        self.outputs = [
+            outcome(one.text, words) if one.role == "tool" else None for one in self.told
+        ]
+        self.failures = [0, *accumulate(output == "failed" for output in self.outputs)]
+        self.first_code = next((i for i, has in enumerate(self.codes) if has), None)
+        failing = (i for i in range(len(self.told)) if self._output(i) == "failed")
+        self.first_failing = next(failing, None)
+        done = (i for i, output in enumerate(self.outputs) if output == "done")
+        self.first_output = next(done, len(self.told))
+
+    def _output(self, place: int) -> str | None:
+        """What came of the code in a step, by the output of the tool right after it."""
+        has_output = self.codes[place] and place + 1 < len(self.told)
+        return self.outputs[place + 1] if has_output else None
+
+    def row(self, rank: int, one: ConversationStep) -> dict[str, float]:
+        """The features of a candidate."""
+        place = self.place[one.number]
+        has_code, output = self.codes[place], self._output(place)
+        found = {
+            "log rank": log1p(rank),
+            "last but one": float(rank == len(self.candidates) - 2),
+            "turns of agent": log1p(self.turns[folded(one.agent)]),
+            "first code": float(place == self.first_code),
+            "first failing code": float(place == self.first_failing),
+            "has code": float(has_code),
+            "failures before": log1p(self.failures[place]),
+            "cut off failing": float(self.is_cut_off and output == "failed"),
+            "about question": cosine(bag(prose_of(one.text)), self.question),
+        }
+        more = self._first(one.text, has_code) if place == 0 else self._later(place, one, output)
+        return {**dict.fromkeys(FEATURES, 0.0), **found, **more}
+
+    def _first(self, text: str, has_code: bool) -> dict[str, float]:
+        """The features of the first step alone, which has the task and the plan."""
+        return {
+            "task missing": float(self._misses_question(text)),
+            "is first": 1.0,
+            "first has code": float(has_code),
+            "earlier results": float(marks(text, self.words.earlier) > 0),
+        }
+
+    def _later(self, place: int, one: ConversationStep, output: str | None) -> dict[str, float]:
+        """The features of the steps after the first one."""
+        new = self.new[place]
+        is_unfounded = not self.codes[place] and place < self.first_output
+        low, others = one.text.casefold(), [*self.names]
+        others.remove(folded(one.agent))
+        return {
+            "code done": float(output == "done"),
+            "code for nothing": float(output == "nothing"),
+            "invention words": log1p(marks(one.text, self.words.invention)),
+            "unfounded facts": log1p(len(new)) if is_unfounded else 0.0,
+            "new facts": log1p(len(new)),
+            "facts reused": log1p(sum(self.uses[fact] > 1 for fact in new)),
+            "facts in the end": float(not new.isdisjoint(self.last_facts)),
+            "echo": cosine(self.bags[place], self.bags[place - 1]),
+            "hands over": float(any(self._names(name, low) for name in others)),
+        }
+
+    def _names(self, name: str, text: str) -> bool:
+        """Whether a text has a name as a word of its own; both are folded."""
+        return name in text and self.names[name].search(text) is not None
+
+    def _misses_question(self, text: str) -> bool:
+        """Whether a text lacks the question, if there is one."""
+        if not self.question:
+            return False
+        held = bag(text)
+        return sum(word in held for word in self.question) < COVERED * len(self.question)
