@@ -15,7 +15,7 @@ import typer
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
-from .app import INTERRUPTED, app, warn
+from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
 from .fork import disturbance, edit_of
 from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
@@ -23,6 +23,7 @@ from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 if TYPE_CHECKING:
     from dig.diagnosis.diagnosing import Trying
     from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.suspects import Asking
     from dig.runtime.llm import ModelSettings
 
 Good = Annotated[
@@ -124,6 +125,38 @@ class TryingOptions:
 
 
 @dataclass(frozen=True)
+class AskingOptions:
+    """Which suspects are asked, and what they know."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What names the candidates: {suspects}, or your own as MODULE:OBJECT; repeatable.",
+        ),
+    ] = None
+    top: Annotated[int, typer.Option(min=1, help="How many candidates are listed.")] = 10
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Good runs of the same sort: what they do is usual."),
+    ] = None
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:OBJECT",
+            help="Says which parts of the task a payload is about, if the task does not.",
+        ),
+    ] = None
+
+    def asking(self) -> Asking:
+        """The same for `diagnose`."""
+        from dig.diagnosis.suspects import Asking
+
+        usual = Asking()
+        return Asking(tuple(self.by or usual.by), self.top, self.peers, self.accounting)
+
+
+@dataclass(frozen=True)
 class HelpOptions(ModelOptions):
     """The language model that helps: it proposes changes, and judges what words mean."""
 
@@ -174,7 +207,7 @@ class HelpOptions(ModelOptions):
         return {"model": Model(settings), "expected": text_of(self.expected)}
 
 
-@app.command()
+@app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
 @grouped
 def why(
     sources: Annotated[
@@ -191,6 +224,7 @@ def why(
     per_attempt: Annotated[
         int, typer.Option(min=1, help="With --try: candidates of each attempt that come first.")
     ] = 2,
+    asked: AskingOptions = AskingOptions(),
     options: TryingOptions = TryingOptions(),
     helping: HelpOptions = HelpOptions(),
     conversation: ConversationOptions = ConversationOptions(),  # noqa: B008 (frozen)
@@ -214,7 +248,7 @@ def why(
         return
     if not sources:
         raise SettingsError("name a run or a conversation: digmon why SOURCE")
-    goal, status = Goal.parse(good), 0
+    goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
             needs_run = try_ or good not in ("default", "none")
@@ -226,7 +260,7 @@ def why(
             helper = helping.of_diagnosis()
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, helping, **more) if try_ else None
-            explain = partial(diagnose, source, goal, trying=trying, **helper)
+            explain = partial(diagnose, source, goal, trying=trying, asking=asking, **helper)
             found = _explained(explain, source, as_json, options)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:

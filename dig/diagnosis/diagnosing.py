@@ -23,7 +23,7 @@ from .goal import Goal
 from .interventions.kinds import in_words, read_interventions
 from .interventions.secrecy import AnswerGuard
 from .reporting import DiagnosisReport
-from .suspects import EveryAgent, Suspects
+from .suspects import Asking, Suspects, Together, suspects_of
 from .trials.arms import TrialBudget, Trials, Tried
 from .trials.replays import Disturb, Lab, read_source
 
@@ -105,6 +105,7 @@ def diagnose(
     goal: Goal | None = None,
     *,
     trying: Trying | None = None,
+    asking: Asking | None = None,
     suspects: Suspects | None = None,
     model: Model | None = None,
     expected: str | None = None,
@@ -116,7 +117,8 @@ def diagnose(
         path: The run directory or trace; it is only read.
         goal: When it is good; ``None``: the default.
         trying: How experiments are made; ``None``: none is.
-        suspects: Names the candidates; ``None``: all agents are.
+        asking: Which suspects are asked, and what they know; ``None``: those that are usual.
+        suspects: Names the candidates, in place of those that `asking` names.
         model: Proposes changes and judges whether notes were followed; ``None``: rules alone do.
         expected: The right answer, by which the model names milestones; no agent is told.
         tell: Takes a line for each replay.
@@ -126,14 +128,16 @@ def diagnose(
         SettingsError: The goal cannot be judged, or the team that goes on cannot be made.
         InterruptedDiagnosis: It was interrupted; it has what was found.
     """
-    goal = goal or Goal.parse("default")
-    report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal)
+    goal, asking = goal or Goal.parse("default"), asking or Asking()
+    report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal, asking)
     if report.judged.good:
         return report.document()
     report.helper = helper = _helper(report.source, model, expected)
     if helper is not None:
         report.case = replace(report.case, attempts=helper.merged(report.case))
-    report.candidates = [*(suspects or EveryAgent()).candidates(report.case)]
+    asked = (suspects,) if suspects else tuple(map(suspects_of, asking.by))
+    together = Together(asked, names_all=trying is not None)
+    report.candidates = [*together.candidates(report.case)]
     if trying is None:
         return report.document()
     lab = trying.lab(path, goal)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dig._util.text import counted
 from dig.tasks.milestones import Evidence
 
+from .attribution.spread import chain
 from .case import RunSource
 from .concepts import Attempt, Candidate, Failure, Hypothesis
 from .document import (
@@ -33,13 +34,11 @@ from .document import (
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
 from .interventions.kinds import in_words
+from .suspects import Asking
 from .trials.arms import TrialCosts, Trials, Tried
 
 if TYPE_CHECKING:
     from .interventions.asking import ModelHelp  # slow to import
-
-TOP = 10
-"""How many candidates are listed."""
 
 
 class DiagnosisReport:
@@ -53,14 +52,15 @@ class DiagnosisReport:
         candidates: The candidates, the likeliest first.
         findings: What experiments found; ``None``: there were none.
         trials: The experiments, with their costs.
+        asking: Which suspects were asked, and how many candidates are listed.
         is_asked: Whether a person named what is tried.
         helper: The model that helped, if one did.
     """
 
-    def __init__(self, source: RunSource, goal: Goal) -> None:
-        self.source, self.goal = source, goal
+    def __init__(self, source: RunSource, goal: Goal, asking: Asking | None = None) -> None:
+        self.source, self.goal, self.asking = source, goal, asking or Asking()
         self.judged: Judgement = source.judged(goal)
-        self.case = source.case(goal)
+        self.case = self.asking.case(source, goal)
         self.candidates: list[Candidate] = []
         self.findings: Findings | None = None
         self.trials: Trials | None = None
@@ -82,7 +82,8 @@ class DiagnosisReport:
             model=self.helper.name if self.helper else None,
             answer=answer,
             candidates=tuple(
-                _candidate(number, one) for number, one in enumerate(candidates[:TOP], 1)
+                _candidate(number, one)
+                for number, one in enumerate(candidates[: self.asking.top], 1)
             ),
             chain=self._chain(answer),
             hypotheses=tuple(
@@ -154,9 +155,11 @@ class DiagnosisReport:
             return None
         first = candidates[0]
         second = candidates[1].share if len(candidates) > 1 else 0.0
-        confidence: Confidence = "medium" if first.share >= 2 * second else "low"
-        if fix is not None:
+        confidence: Confidence = "low"
+        if fix is not None or first.is_certain:
             confidence = "high"
+        elif first.status == "origin" and first.mechanism and first.share >= 2 * second:
+            confidence = "medium"
         reason = first.evidence[0].says
         if fix is not None:
             reason = f"The run succeeds if {_sentence(fix.hypothesis)}."
@@ -174,27 +177,13 @@ class DiagnosisReport:
 
     def _chain(self, answer: AnswerRow | None) -> tuple[int, ...]:
         """A path of steps from the answer's to the last one that goes back to it."""
-        run, steps = self.case.run, self.case.steps
         if answer is None or answer.activation is None:
             return ()
-        before: dict[str, str] = {}
-        reached = [answer.activation]
-        for activation in run.activations.values():
-            generators = [run.events[event].by for event in activation.inputs]
-            used = next(
-                (by for by in reversed(generators) if by in before or by == reached[0]), None
-            )
-            if used is not None and activation.id != reached[0]:
-                before[activation.id] = used
-        last = next(reversed(before), answer.activation)
-        path = [last]
-        while path[-1] in before:
-            path.append(before[path[-1]])
-        return tuple(steps[one] for one in reversed(path))
+        return tuple(self.case.steps[one] for one in chain(self.case.run, answer.activation))
 
     def _stages(self) -> tuple[StageRow, ...]:
-        by = "person" if self.is_asked else "agents"
-        rows = [StageRow(name=by, by="structural", status="done", why=None)]
+        by = ("person",) if self.is_asked else self.asking.by
+        rows = [StageRow(name=one, by="structural", status="done", why=None) for one in by]
         if self.helper is not None:
             failed = next(
                 (note for note in self.helper.notes if note.startswith("the model")), None
@@ -223,8 +212,9 @@ class DiagnosisReport:
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
         found = [*self.source.finished().notes]
-        if len(candidates) > TOP:
-            found.append(f"{counted(len(candidates) - TOP, 'further candidate')} not listed")
+        if len(candidates) > self.asking.top:
+            more = counted(len(candidates) - self.asking.top, "further candidate")
+            found.append(f"{more} not listed")
         if self.findings is None or self.trials is None:
             return found
         manner = self.trials.manner
@@ -274,6 +264,7 @@ def _attempt(one: Attempt) -> AttemptRow:
 
 def _candidate(rank: int, one: Candidate) -> CandidateRow:
     row = {**asdict(one), "evidence": tuple(map(_evidence, one.evidence))}
+    del row["is_certain"]  # the confidence of the answer tells
     return CandidateRow(rank=rank, **row)
 
 

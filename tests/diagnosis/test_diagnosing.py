@@ -198,7 +198,8 @@ def test_experiments_within_a_loop(silent: Path) -> None:
 def test_a_case_has_nothing_that_gives_the_answer_away(silent: Path) -> None:
     """What suspects are given does not hold the faults, the seed, or the score."""
     case = read_case(silent, ANSWERED)
-    assert {*vars(case)} - {"steps"} == {"name", "kind", "run", "failures", "attempts"}
+    public = {"name", "kind", "run", "failures", "attempts", "accounting", "usual"}
+    assert {*vars(case)} - {"steps", "seen"} == public
     assert "faults" not in repr(vars(case)["failures"])
 
 

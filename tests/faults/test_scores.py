@@ -12,7 +12,12 @@ from dig.faults.benchmark.answers import Answer, Answers, CausalStep, RootCause
 from dig.faults.benchmark.instances import FaultSet, RunEnding
 from dig.faults.benchmark.reading import step_at
 from dig.faults.benchmark.scores_answers import METRICS, score
-from dig.faults.benchmark.scores_detectors import DetectorScores, FaultFree, Seen, score_detectors
+from dig.faults.benchmark.scores_detectors import (
+    DetectorScores,
+    FaultFree,
+    SeenKind,
+    score_detectors,
+)
 from dig.faults.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
 
 
@@ -101,8 +106,8 @@ def test_a_table_has_every_metric_and_every_stratum(small: FaultSet) -> None:
 # --- detectors ---
 
 
-def seen(kind: str, should: str, may: str, **delays: tuple[int, float]) -> Seen:
-    return Seen(kind, frozenset(should.split()), frozenset(may.split()), delays)
+def seen(kind: str, should: str, may: str, **delays: tuple[int, float]) -> SeenKind:
+    return SeenKind(kind, frozenset(should.split()), frozenset(may.split()), delays)
 
 
 DETECTED = DetectorScores(
@@ -184,7 +189,7 @@ HEALED = HealingScores(
 def test_what_healing_saves_and_what_it_makes_worse() -> None:
     """Worked out by hand: one saved, two worse (no answer any more, a larger RMSE)."""
     found = HEALED.to_json()["drop"]
-    assert HEALED.to_json()["methods"]["dig"]["valid"]["mean"] == 0.75
+    assert HEALED.to_json()["methods"]["dig+"]["valid"]["mean"] == 0.75
     assert [*found] == [*HEALED.table().columns[2:]]
     assert (found["saved"], found["made worse"]) == (1, 2)
     assert found["valid, unhealed"]["mean"] == found["valid, healed"]["mean"] == 0.75
