@@ -151,16 +151,14 @@ class ConversationOptions(ConversationModelOptions):
         given = self.layout_ and self.layout_.value
         layout = next((one for one in LAYOUTS if one == given), None)
         layout = layout_of(source) if given is None else layout
-        if layout is None and self.model is None:
-            return False
         if layout is None:
-            raise SettingsError(f"{source} is a recorded run: --model is about conversations")
+            return False
         if needs_run:
             raise SettingsError(
                 f"{source} is a conversation: --try and --good are about recorded runs"
             )
         found = explain(
-            source, layout, task=task, expected=_text(self.expected),
+            source, layout, task=task, expected=text_of(self.expected),
             attribute=self.chosen() or rank, has_graph=self.graph,
         )  # fmt: skip
         for line in [found.to_json()] if as_json else tell(found):
@@ -168,7 +166,7 @@ class ConversationOptions(ConversationModelOptions):
         return True
 
 
-def _text(given: str | None) -> str | None:
+def text_of(given: str | None) -> str | None:
     """A text, or the content of the file that is named after an `@`."""
     if given is None or not given.startswith("@"):
         return given

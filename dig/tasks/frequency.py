@@ -144,6 +144,10 @@ class FrequencyTask:
             f"{off} (RMSE; 0 is right)."
         )
 
+    def target(self) -> list[object]:
+        """The values that a score compares an answer with; no prompt may have them."""
+        return [*self._truth.values()]
+
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
         """How far a run came: parts read, half and all of them counted, put together, accepted.
 

@@ -43,6 +43,7 @@ class Task(Protocol):
     - `team`: agents of its own, a mapping from names to agents;
     - `accounting`: says which parts of the task an event is about
       (`dig.tasks.accounting.Accounting`);
+    - `target()`: the values that the score compares an answer with, which nobody may be told;
     - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most.
     """
 

@@ -100,7 +100,7 @@ def test_try_has_the_status_of_its_verdict(call: Any, silent: Path) -> None:
     at = first_start(silent, "agent-3")
     given = ("try", silent, "--at", at, "--good", ANSWERED)
     status, out, _ = call(*given, "--seat", "agent-3=agent-1")
-    assert status == 0 and "Smallest change that makes the run good" in out
+    assert status == 0 and "This change makes the run good" in out
     status, out, _ = call(*given, "--seat", "agent-2=agent-1", "--json")
     assert status == 1
     (tried,) = json.loads(out)["hypotheses"]
@@ -170,7 +170,7 @@ def test_a_wrapped_run_is_tried_with_its_entry(
     assert "Cause: prices" in out and "the entry says" not in out
     assert "the entry says lamp for 7" in err
     status, out, _ = call("try", run, "--again", "a2", *entry)
-    assert status == 0 and "Smallest change that makes the run good" in out
+    assert status == 0 and "This change makes the run good" in out
 
 
 def test_a_wrapped_run_needs_an_entry(call: Any, tmp_path: Path) -> None:

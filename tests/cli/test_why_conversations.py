@@ -134,9 +134,9 @@ def test_options_that_contradict_each_other(
 
 
 def test_a_run_is_not_sent_to_a_model(call: Any, tmp_path: Path) -> None:
-    """`--model` is about conversations."""
+    """Without `--try` there is nothing that a model could propose."""
     status, _, err = call("why", tmp_path, "--model", "m")
-    assert status == 2 and "--model is about conversations" in err
+    assert status == 2 and "--model proposes changes of a run: add --try" in err
 
 
 def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:

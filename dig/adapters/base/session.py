@@ -331,6 +331,10 @@ class Session:
         """Do what time has made due."""
         self.guard.tick()
 
+    def keep_time(self) -> None:
+        """Have a thread raise what time makes due, in a session that was made without one."""
+        self._watchdog.use()
+
     # --- what a user may ask ---
 
     @property
@@ -474,4 +478,4 @@ def fitting(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
         return replace(setup, session=True, memory=True, fail_closed=False)
     if setup.gates:
         raise SettingsError("a gate keeps events, so it needs mode='heal'")
-    return replace(setup, session=True, memory=True, fail_closed=False, healers=None)
+    return replace(setup, session=True, memory=True, fail_closed=False, healers=None, ladder=False)

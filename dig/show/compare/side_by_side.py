@@ -12,6 +12,7 @@ from dig.errors import UndecidedError
 from dig.graph.behaviour import LIMIT_S
 from dig.show.runs.summary import RunSummary, grade, summarise
 
+from .continued import side_by_side
 from .difference import Comparison, Divergence, behaviour_at
 from .golden import is_golden
 
@@ -26,10 +27,12 @@ class RunComparison:
     Attributes:
         behaviour: The comparison of their behaviours.
         runs: The summary of each; ``None`` for a golden file.
+        continued: Of a run and its fork: the decisions of both from the first difference on.
     """
 
     behaviour: Comparison
     runs: tuple[RunSummary | None, RunSummary | None]
+    continued: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon diff --json` prints."""
@@ -40,6 +43,7 @@ class RunComparison:
     def told(self, a: str, b: str) -> Iterator[str]:
         """The comparison in lines."""
         yield from told(self.behaviour, a, b)
+        yield from self.continued
         one, other = self.runs
         if one and other:
             yield from _section("findings", _unequal(one.findings, other.findings), a, b)
@@ -71,7 +75,9 @@ def compare_runs(
     one, other = behaviour_at(a), behaviour_at(b)
     comparison = Comparison.of(one, other, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
     sides = [None if is_golden(path) else summarise(path) for path in (a, b)]
-    return RunComparison(comparison, (sides[0], sides[1]))
+    has_records = None not in sides and not comparison.is_same
+    continued = tuple(side_by_side(a, b)) if has_records else ()
+    return RunComparison(comparison, (sides[0], sides[1]), continued)
 
 
 def first_difference(a: Path, b: Path) -> dict[str, Any]:
