@@ -93,7 +93,7 @@ def investigate(
         Path | None,
         typer.Option(metavar="ANSWERS", help="Score stored answers by DIR/truth.json instead."),
     ] = None,
-    model: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schemas of the answer and the files.")
     ] = False,
@@ -115,7 +115,7 @@ def investigate(
     if score is not None:
         _score(snapshot, directory, score, as_json)
         return
-    work = _Work(snapshot, course.courses(model.model is not None), model, course.checkpoint)
+    work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
     try:
         found = work.run()
     except KeyboardInterrupt:
