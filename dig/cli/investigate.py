@@ -218,13 +218,13 @@ def _beside(checkpoint: Path) -> Path:
 @asynccontextmanager
 async def _asked(options: ModelOptions) -> AsyncIterator[Model | None]:
     """The model that the options name, if there is one; at temperature 0 unless they say so."""
-    asked = options.of_run(virtual=False, speed=1)
-    if not asked:
+    given = options.given()
+    if not given:
         yield None
         return
     from dig.runtime.llm import Model, ModelSettings
 
-    settings = ModelSettings(str(options.model), **{"temperature": 0.0} | asked["options"])
+    settings = ModelSettings(**{"temperature": 0.0} | given)
     async with Model(settings) as model:
         model.tell = warn
         yield model
