@@ -14,7 +14,7 @@ import typer
 from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 
-from .app import print_result, progress_shown
+from .app import INTERRUPTED, print_result, progress_shown, warn
 from .bench import bench
 from .options import AsJson, ModelOptions, grouped
 
@@ -159,10 +159,14 @@ class ConversationOptions(ConversationModelOptions):
             raise SettingsError(
                 f"{source} is a conversation: --try and --good are about recorded runs"
             )
-        found = explain(
-            source, layout, task=task, expected=_text(self.expected),
-            attribute=self.chosen() or rank, has_graph=self.graph,
-        )  # fmt: skip
+        try:
+            found = explain(
+                source, layout, task=task, expected=_text(self.expected),
+                attribute=self.chosen() or rank, has_graph=self.graph,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            warn("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
         for line in [found.to_json()] if as_json else tell(found):
             print(line)
         return True

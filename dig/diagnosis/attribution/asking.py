@@ -90,7 +90,7 @@ class StageAnswers:
 
     async def _ask(
         self, name: str, messages: Sequence[Mapping[str, Any]], schema: type[S],
-        check: Callable[[S], str | None] | None,         is_repairable: bool,
+        check: Callable[[S], str | None] | None, is_repairable: bool,
     ) -> S | None:  # fmt: skip
         last: list[S] = []
 

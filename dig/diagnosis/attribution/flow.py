@@ -25,12 +25,13 @@ from .reading import Conversation, ConversationStep
 DataType = Literal["text", "number", "list", "boolean"]
 Bag = Mapping[str, int]
 
+# A log may be hostile: none of these takes longer than in proportion to a text.
 _WORD = re.compile(r"\w{2,}")
-_CODE = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"```[^\n`]{0,80}\n(.*?)(?:```|\Z)", re.DOTALL)
 _EXIT = re.compile(r"\s*exitcode:\s*(-?\d+)")
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(\w*)")
 _URL = re.compile(r"https?://[^\s<>()\"'`\]]+")
-_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)*(?![\w])")
+_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)*(?!\w)")
 _QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,80})[\"”]")
 
 
@@ -137,9 +138,9 @@ def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"
 def facts(text: str) -> dict[str, DataType]:
     """The facts of a text, each with its type, in order of appearance within each sort."""
     found: dict[str, DataType] = {}
-    for number in _NUMBER.findall(text):
+    for number, rest in _NUMBER.findall(text):
         plain = number.replace(",", "")
-        if sum(one.isdigit() for one in plain) >= 2:
+        if not rest and sum(one.isdigit() for one in plain) >= 2:
             found[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
     for pattern in (_URL, _QUOTED, _NAME):
         for one in pattern.findall(text):

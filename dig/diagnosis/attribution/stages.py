@@ -514,12 +514,12 @@ never at fault itself; the step that called the tool, or that believed its outpu
 `candidates` are steps that deviate. Separate causes from consequences. For each of them answer
 four questions, one after the other. Upstream: would it have been right, had certain earlier steps
 been right? Then list those steps in `upstream`; if its input was sound, leave the list empty.
-Loop: is it part of a group in `loops`? Then `responsible` is planner if the same order was
-repeated in spite of failures, and executor if the orders changed and the work still failed; else
-none. Data: at which step was a datum that it relies on first wrong? That is `spoilt_at`, or null.
-Reversal: did a later step put it right for good? That is `recovered_at`, or null. Finally give
-your verdict: the earliest step such that, had it been right, the team would not have failed in
-this way, with its agent.""",
+Loop: is it part of a group in the graph's `loops`? Then `responsible` is planner if the same
+order was repeated in spite of failures, and executor if the orders changed and the work still
+failed; else none. Data: at which step was a datum that it relies on first wrong? That is
+`spoilt_at`, or null. Reversal: did a later step put it right for good? That is `recovered_at`, or
+null. Finally give your verdict: the earliest step such that, had it been right, the team would
+not have failed in this way, with its agent.""",
         lambda known: {
             "candidates": list(known.candidates),
             "graph": known.shown_graph(),
