@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import runpy
@@ -15,6 +16,7 @@ import anyio
 import pytest
 
 from dig.detectors.thresholds import Thresholds
+from dig.diagnosis.diagnosing import Trying, diagnose
 from dig.tasks.experiment.file import read_grid
 from dig.tasks.experiment.run import carry_out
 from dig.tasks.run.arrange import make_run
@@ -96,6 +98,20 @@ def test_a_wrapped_shop_answers_early_and_in_circles_until_it_is_healed(
     assert found == ["ET", "ER", "ET", "ER"]
     assert "healed: {'reroute': 1, 'inject': 1}" in out
     assert all(verify(run / "trace.dig.jsonl").problems == [] for run in tmp_path.iterdir())
+
+
+def test_a_wrapped_team_that_failed_is_explained_by_running_it_again(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The carrier is named, and that to ask it again would have helped."""
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_served.py"))
+    run = anyio.run(functools.partial(example["run"], str(tmp_path), carrier_is_up=False))
+    found = diagnose(run, trying=Trying(entry="wrap_served:run"))
+    assert found.answer is not None and found.answer.agent == "carrier"
+    fix = found.hypothesis(found.fix)
+    assert fix is not None and fix.interventions[0]["kind"] == "again"
+    assert capsys.readouterr().out == "failed: no answer from the carrier in Ulm\n"
 
 
 @pytest.mark.skipif(not README.exists(), reason="an installed package has no docs beside it")

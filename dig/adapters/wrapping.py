@@ -99,13 +99,20 @@ def wrap(
     _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
-    files = _Files(_directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
+    files = _files(plan, _directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
     session = _session(plan, setup, files, mode=mode, require=require, **more)
     return cast(_T, _attach(team, plan, session, files))
 
 
 def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
     """The session of a team, which begins with its first record."""
+    if plan.served is not None:
+        given["clock"] = plan.served.clock
+        if setup.gates or setup.approve:
+            raise SettingsError(
+                f"{plan.who} with gates, or with a person who is asked, cannot run again from its "
+                "record: what they decided is not repeated"
+            )
     try:
         session = Session(
             plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=files,
@@ -121,15 +128,28 @@ def _directory(
     journal: str | Path | None, plan: WrapPlan, mode: Mode, setup: Setup, segment_bytes: int | None
 ) -> Callable[[], RunDirectory] | None:
     """Makes the run directory, if one is to be kept."""
+    if plan.served is not None:
+        journal = plan.served.runs
     if journal is None:
         return None
     if not isinstance(journal, str | Path):
         raise SettingsError(f"journal={journal!r:.60} is no path of a directory")
     about = {
-        "run": setup.run, "mode": mode, "team": plan.who, "capabilities": sorted(plan.capabilities)
+        "run": setup.run, "mode": mode, "team": plan.who,
+        "capabilities": sorted(plan.capabilities), **plan.about,
     }  # fmt: skip
     keeping = Keeping(segment_bytes=segment_bytes)
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
+
+
+def _files(
+    plan: WrapPlan, make: Callable[[], RunDirectory] | None, sink: Sink | None,
+    on_alarm: OnAlarm | None,
+) -> _Files:  # fmt: skip
+    """The files of a session; a team that runs again from its record sends nothing elsewhere."""
+    if plan.served is not None:
+        return _Files(make, plan.served.sink, None)
+    return _Files(make, sink, on_alarm)
 
 
 def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:

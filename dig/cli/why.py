@@ -50,6 +50,10 @@ class TryingOptions:
             help="The task of the run, if it is one of your own; of a conversation: its text."
         ),
     ] = None
+    entry: Annotated[
+        str | None,
+        typer.Option(help="Runs a wrapped team of plain callables again: `module:function`."),
+    ] = None
     max_replays: Annotated[
         int | None, typer.Option(min=1, help="How many replays may be made; by default 60.")
     ] = None
@@ -79,7 +83,8 @@ class TryingOptions:
 
         found = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
-            detectors=further(self.detector), disturb=disturbance(run), is_fresh=self.fresh,
+            entry=self.entry, detectors=further(self.detector), disturb=disturbance(run),
+            is_fresh=self.fresh,
             budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd), **more,
         )  # fmt: skip
         if self.team is not None or self.task is not None:

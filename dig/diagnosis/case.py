@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from dig.adapters.plain.adapter import PLAIN_TEAM
 from dig.detectors import plugins, standard
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
@@ -129,6 +130,11 @@ class RunSource:
     def wrapped(self) -> str | None:
         """What was wrapped, if it is a run of a wrapped team: code that ran outside of dig."""
         return str(self.side.get("team")) if "capabilities" in self.side else None
+
+    @property
+    def is_plain_team(self) -> bool:
+        """Whether it is a run of a wrapped team of plain callables, which can run again."""
+        return self.wrapped == PLAIN_TEAM
 
     @property
     def forks(self) -> Path:

@@ -60,6 +60,8 @@ class Trying:
             them.
         task: The task of the run, if it is not one of this package.
         crew: Makes the team that goes on, in place of a name.
+        entry: For the run of a wrapped team of plain callables: what makes and runs that again, as
+            `module:function`.
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
         is_fresh: Whether forks that are there already are made again.
@@ -79,6 +81,7 @@ class Trying:
     disturb: Disturb | None = None
     is_fresh: bool = False
     has_controls: bool = True
+    entry: str | None = None
 
     def lab(self, path: Path, goal: Goal) -> Lab:
         """What makes the replays of a run."""
@@ -86,7 +89,7 @@ class Trying:
         forks = source.forks if self.runs is None else self.runs
         return Lab(
             path, goal, forks, self.team, self.task, self.crew, self.detectors, self.disturb,
-            self.is_fresh,
+            self.is_fresh, self.entry,
         )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from .case import Case
 from .concepts import Candidate, Hypothesis
 from .interventions.kinds import size
-from .interventions.proposing import oddities
 from .trials.arms import Trials, Tried, interrupted
 from .trials.seats import (
     better_decisions,
@@ -192,7 +191,7 @@ class Experiments:
     def _proposed(self, candidate: str | None) -> Iterator[Hypothesis]:
         """What rules propose about a candidate; ``None``: about all."""
         by_agent = {one.agent: one.id for one in self._candidates}
-        for odd in oddities(self._case.run):
+        for odd in self._trials.lab.oddities(self._case.run):
             name = by_agent.get(odd.agent)
             if name is not None and candidate in (None, name):
                 if odd.activation is not None and odd.mechanism in DECIDED:

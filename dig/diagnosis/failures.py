@@ -16,7 +16,7 @@ from dig.traces.run import RecordedEvent, RecordedRun
 
 from .causes import OUTCOME
 from .concepts import Failure
-from .goal import Finished, Goal
+from .goal import Finished, Goal, has_answer, is_session
 
 LONGEST = 120
 """How many characters a sentence has at most: payloads and texts from outside are in it."""
@@ -50,7 +50,11 @@ def _of_the_end(run: Finished, recorded: RecordedRun) -> Iterator[Failure]:
     finish, answer = recorded.finish, recorded.answer
     how = _HOW.get(finish.outcome, NO_ANSWER) if finish else "the trace ends without an outcome"
     end = (Evidence(recorded.last.t, how),)
-    if answer is None or finish is None or finish.outcome != "submitted":
+    if is_session(run.records):
+        judged = has_answer(run)
+        if not judged.good:
+            yield Failure("no-answer", OUTCOME, (Evidence(recorded.last.t, judged.why),))
+    elif answer is None or finish is None or finish.outcome != "submitted":
         late = answer is not None and finish is not None and finish.outcome == "timeout"
         yield Failure("timeout" if late else "no-answer", OUTCOME, end)
     score = run.score

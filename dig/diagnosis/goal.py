@@ -142,10 +142,16 @@ Test = Callable[[Finished], Judgement]
 
 
 def has_answer(run: Finished) -> Judgement:
-    """Whether a run ended with an accepted answer, valid and complete as far as a score tells."""
+    """Whether a run ended with an accepted answer, valid and complete as far as a score tells.
+
+    A session, such as that of a wrapped team, is stopped at some moment: each of its problems needs
+    an accepted answer that is no error.
+    """
     finish = run.records[-1] if run.records else None
     if not isinstance(finish, Finish):
         return Judgement(False, None, "the run has no end")
+    if is_session(run.records):
+        return _has_answers(RecordedRun(run.records))
     if finish.outcome != "submitted":
         return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome})")
     score = run.score
@@ -154,6 +160,26 @@ def has_answer(run: Finished) -> Judgement:
     if score is not None and score.complete is False:
         return Judgement(False, None, "the answer is not complete")
     return Judgement(True, None, "an answer was accepted")
+
+
+def is_session(records: Sequence[Record]) -> bool:
+    """Whether some records are those of a session that was stopped at some moment."""
+    first, last = (records[0], records[-1]) if records else (None, None)
+    is_stopped = isinstance(last, Finish) and last.outcome == "stopped"
+    return isinstance(first, Run) and first.session and is_stopped
+
+
+def _has_answers(run: RecordedRun) -> Judgement:
+    """Whether each problem of a session has an accepted answer that is no error."""
+    accepted = [event for event in run.events.values() if event.accepted_t is not None]
+    good = [one for one in accepted if one.by and not run.activations[one.by].has_failed]
+    answered = frozenset[str]().union(*(run.ancestors(one.id) for one in good))
+    posed = [event.id for event in run.events.values() if event.by is None and event.is_work]
+    left = [event for event in posed if event not in answered]
+    if left or not posed:
+        lacks = f"{names(left, 4)} has" if len(left) == 1 else f"{names(left, 4)} have"
+        return Judgement(False, None, f"{lacks} no answer" if left else "no problem came")
+    return Judgement(True, None, "each problem has an answer")
 
 
 def is_unfailed(run: Finished) -> Judgement:

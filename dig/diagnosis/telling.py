@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dig._util.text import counted, name, names, one_line
+from dig.graph.codec import to_row
 from dig.graph.records import Record
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
@@ -162,11 +163,28 @@ def _difference(best: HypothesisRow, source: RunSource, forks: Path) -> Iterator
     if not best.arms.changed.forks:
         return
     path = forks / best.arms.changed.forks[0]
-    new = first_other(source.run.records, list(read_records(path, payloads=False)))
+    fork = [*read_records(path, payloads=source.is_plain_team)]
+    if source.is_plain_team:
+        new, told = _first_other_content(source.run.records, fork), _content
+    else:
+        new, told = first_other(source.run.records, fork), _record
     if new is not None:
         old = source.run.records[new.t] if new.t < len(source.run.records) else None
-        before = _record(old) if old else "nothing, the run was over"
-        yield f"  First record that differs: {new.t}: {_record(new)}; recorded was {before}"
+        before = told(old) if old else "nothing, the run was over"
+        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
+
+
+def _first_other_content(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
+    """The first record of a run in real time that differs from its parent's in more than time."""
+    rows = [{**to_row(record), "ts": 0} for record in parent[: len(fork)]]
+    same = (old == {**to_row(new), "ts": 0} for old, new in zip(rows, fork, strict=False))
+    return next((new for new, is_same in zip(fork, same, strict=False) if not is_same), None)
+
+
+def _content(record: Record) -> str:
+    """A record in a few words, with its error or payload."""
+    said = getattr(record, "error", None) or getattr(record, "payload", None)
+    return _record(record) + (f": {one_line(said, 60)}" if said is not None else "")
 
 
 def first_other(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
@@ -215,6 +233,9 @@ def _tried(found: Diagnosis, candidate: str) -> str:
 
 def _to_try(source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
+    if source.is_plain_team:
+        yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
+        return
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return

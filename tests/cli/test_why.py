@@ -13,6 +13,7 @@ from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE, read_records
 from tests.diagnosis.failed_runs import failed
+from tests.diagnosis.served_teams import failed as wrapped
 
 ANSWERED = "dig.diagnosis.goal:has_answer"
 
@@ -138,3 +139,24 @@ def test_why_prints_its_schema(call: Any) -> None:
 def test_why_needs_a_source(call: Any) -> None:
     """Without one it says how it is called."""
     assert call("why")[0] == 2
+
+
+def test_a_wrapped_run_is_tried_with_its_entry(
+    call: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Standard output has the diagnosis alone, although the entry prints; `try` takes it, too."""
+    run = wrapped(tmp_path)
+    capsys.readouterr()
+    entry = ("--entry", "tests.diagnosis.served_teams:mended")
+    status, out, err = call("why", run, "--try", *entry)
+    assert status == 1
+    assert "Cause: prices" in out and "the entry says" not in out
+    assert "the entry says lamp for 7" in err
+    status, out, _ = call("try", run, "--again", "a2", *entry)
+    assert status == 0 and "Smallest change that makes the run good" in out
+
+
+def test_a_wrapped_run_needs_an_entry(call: Any, tmp_path: Path) -> None:
+    """Status 2, and the option is named."""
+    status, _, err = call("why", wrapped(tmp_path), "--try")
+    assert status == 2 and "--entry module:function" in err

@@ -20,6 +20,9 @@ RESULT = {
 }  # fmt: skip
 
 
+SESSION = Run(0, 0, "run", ("a",), session=True)
+
+
 def finished(outcome: Any = "submitted", score: Any = None, **more: Any) -> Finished:
     result = RESULT if score is None else {**RESULT, "score": {**SCORE, **score}}
     return Finished([FIRST, Finish(1, 1, outcome)], more.pop("result", result), **more)
@@ -30,6 +33,8 @@ def finished(outcome: Any = "submitted", score: Any = None, **more: Any) -> Fini
     [
         (Finished([FIRST], {}), "the run has no end"),
         (finished("timeout"), "no answer was accepted (outcome timeout)"),
+        (Finished([SESSION, Finish(1, 1, "stopped")], {}), "no problem came"),
+        (Finished([SESSION, Finish(1, 1, "error")], {}), "no answer was accepted (outcome error)"),
         (finished(score={"valid": False, "complete": None}), "the answer is not valid"),
         (finished(score={"complete": False}), "the answer is not complete"),
     ],

@@ -21,18 +21,20 @@ from .plan import (
     Attached,
     Deliver,
     NoteDelivery,
+    ServedSession,
     WrapPlan,
     importing,
     need_attributes,
     need_version,
 )
 from .session import Mode, Session, Statistics
-from .turn import HandedOver, Turn, current, describe, inside, notes, notes_about
+from .turn import MOST_IN_ERROR, HandedOver, Turn, current, describe, inside, notes, notes_about
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "NOTE", "AdapterState", "Attached", "Call", "Deliver",
-    "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches", "RecipientOrder",
-    "RunAgent", "Session", "Statistics", "ToolCalls", "Turn", "WrapPlan", "as_call",
-    "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole",
-    "known", "names_in", "need_attributes", "need_version", "notes", "notes_about", "unjson",
+    "ADAPTER_FAILED", "CAPABILITIES", "MOST_IN_ERROR", "NOTE", "AdapterState", "Attached", "Call",
+    "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches",
+    "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls", "Turn",
+    "WrapPlan", "as_call", "as_payload", "current", "current_turn", "describe", "importing",
+    "inside", "is_whole", "known", "names_in", "need_attributes", "need_version", "notes",
+    "notes_about", "unjson",
 ]  # fmt: skip

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.monitor.sinks import Sink
 
 from .capabilities import Veto
 from .holds import LoopCaller
@@ -34,6 +36,21 @@ class Attached:
 
 
 @dataclass(frozen=True)
+class ServedSession:
+    """What is otherwise in the session of a team that runs again from its record.
+
+    Attributes:
+        clock: Seconds; the recorded ones at first.
+        sink: Is given every record.
+        runs: Where its run directory is made.
+    """
+
+    clock: Callable[[], float]
+    sink: Sink
+    runs: Path
+
+
+@dataclass(frozen=True)
 class WrapPlan:
     """What an adapter makes of a team, before anything of it is changed.
 
@@ -44,6 +61,8 @@ class WrapPlan:
         capabilities: What the team can be made to do.
         veto: Asked about each event that healing wants to send elsewhere.
         on_note: Brings an agent at once what healing says to it, where that can be done.
+        about: Further fields of the run's side file.
+        served: The session, if the team runs again from its record.
     """
 
     who: str
@@ -52,6 +71,8 @@ class WrapPlan:
     capabilities: frozenset[str] = frozenset()
     veto: Veto = field(default=lambda wish: None)
     on_note: Deliver | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+    served: ServedSession | None = None
 
 
 class NoteDelivery:

@@ -20,15 +20,22 @@ from dig.adapters.base import (
     Session,
     WrapPlan,
     as_call,
+    as_payload,
+    current,
     known,
+    names_in,
 )
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
-from .callables import CallablePlace, Function, places_of, replace_all
+from .callables import CallablePlace, Function, places_of, replace_all, shared_state
+from .served import NOT_PLAIN, Served, serving
 
 Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 """Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
+
+PLAIN_TEAM = "a team of plain callables"
+"""Such a team in words, as the side file of its run calls it."""
 
 SURE = frozenset({"annotate", "tell", "hold"})
 ALLOWABLE = ("bounce", "reroute")
@@ -40,6 +47,7 @@ def plan(
     allow: Iterable[str] = (),
     annotate: Annotate | None = None,
     deliver: Deliver | None = None,
+    stateless: Iterable[str] = (),
 ) -> WrapPlan:
     """Look at a team of plain callables.
 
@@ -52,6 +60,9 @@ def plan(
             that have a parameter `notes`, and to all by `dig.notes()`.
         deliver: Told of what healing says to an agent (its name, and a note) when no call brings
             it; runs on the loop of the latest request.
+        stateless: The agents that keep nothing between calls: when the run is tried again with a
+            change, they answer from its journal (docs/diagnosis.md). A callable with an attribute
+            `stateless = True` needs no mention.
 
     Raises:
         SettingsError: It has no agents, or one that is not async; or an option makes no sense.
@@ -59,20 +70,48 @@ def plan(
     allowed = known(allow, "allow")
     if not allowed <= {*ALLOWABLE}:
         raise SettingsError(f"allow can name {', '.join(ALLOWABLE)}, not {sorted(allowed)}")
-    callables = PlainTeam(list(places_of(team)), annotate, deliver)
+    places, served = list(places_of(team)), serving.get()
+    declared = _stateless(places, stateless)
+    if served is not None:
+        _refuse_shared(places, team, declared)
+    about: dict[str, Any] = {} if served is None else {**served.about}
+    if declared:
+        about["stateless"] = sorted(declared)
+    callables = PlainTeam(places, annotate, deliver, declared, served)
     if not callables.agents:
         raise SettingsError(
             f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
             "async methods, or one such object; another needs an adapter (docs/wrapping.md)"
         )
     return WrapPlan(
-        "a team of plain callables",
+        PLAIN_TEAM,
         callables.agents,
         partial(callables.attach, team),
         SURE | allowed | ({"wake"} if deliver else set()),
         callables.why_not,
         callables.notes.on_note,
+        about,
+        served.session_parts if served else None,
     )
+
+
+def _stateless(places: Iterable[CallablePlace], named: Iterable[str]) -> frozenset[str]:
+    """The agents that are declared stateless."""
+    agents, found = {place.agent for place in places}, names_in(named, "stateless")
+    if not found <= agents:
+        raise SettingsError(f"stateless names {sorted(found - agents)[0]!r}, which is no agent")
+    marked = (one for one in places if getattr(one.function, "stateless", False) is True)
+    return found | {place.agent for place in marked}
+
+
+def _refuse_shared(places: list[CallablePlace], team: Any, stateless: frozenset[str]) -> None:
+    for one, other, name in shared_state(places, team):
+        if not {one, other} <= stateless:
+            raise SettingsError(
+                f"{one} and {other} share `{name}` in their closures, and what they keep there is "
+                "not in the journal: keep it elsewhere, or declare both stateless if it is nothing "
+                "that an answer depends on (`dig.wrap(..., stateless={...})`)"
+            )
 
 
 class PlainTeam:
@@ -88,6 +127,8 @@ class PlainTeam:
         places: list[CallablePlace],
         annotate: Annotate | None,
         deliver: Deliver | None,
+        stateless: frozenset[str] = frozenset(),
+        served: Served | None = None,
     ) -> None:
         """Prepare; nothing is changed yet.
 
@@ -95,8 +136,11 @@ class PlainTeam:
             places: Where the callables are.
             annotate: Puts notes into the arguments of a call.
             deliver: Brings an agent a note at once.
+            stateless: The agents that are declared stateless.
+            served: The record from which the team runs again, if it does.
         """
         self._places = places
+        self._stateless, self._served = stateless, served
         self._annotate = annotate
         self.notes = NoteDelivery(deliver)
         self._session: Session | None = None
@@ -108,11 +152,14 @@ class PlainTeam:
         """Put the session between them."""
         self._session = session
         self.notes.state = AdapterState(session)
+        if self._served is not None:
+            self._served.attach(team, session)
         return Attached(team, replace_all(self._places, partial(self.monitored, session)))
 
     def monitored(self, session: Session, place: CallablePlace) -> Function:
         """An async callable that does what another does, and tells the session of it."""
-        own, works = self._work(place), self._works
+        own, works, served = self._work(place), self._works, self._served
+        tell = partial(_told, session) if place.agent in self._stateless else as_payload
 
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -125,7 +172,16 @@ class PlainTeam:
             def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
                 return (own if agent == place.agent else works[agent])(args, kwargs, notes)
 
-            return await Call(session, place.agent, payload).run(work)
+            def serve(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
+                assert served is not None
+                run = partial(work, agent, notes)
+                is_pure = agent in self._stateless
+                return served.answer(session, place.function, run, is_stateless=is_pure)
+
+            if served is None:
+                return await Call(session, place.agent, payload, tell=tell).run(work)
+            await served.before_call(session, place.agent, payload)
+            return await Call(session, place.agent, payload, tell=tell).run(serve)
 
         return call
 
@@ -158,6 +214,28 @@ class PlainTeam:
             return function(*args, **kwargs)
 
         return work
+
+
+def _told(session: Session, result: Any) -> Any:
+    """The answer of a stateless agent; it is noted if the caller got more than plain JSON."""
+    payload, turn = as_payload(result), current.get()
+    if turn is not None and not _is_equal(result, payload):
+        kind = type(result).__qualname__
+        session.guard.incident(NOT_PLAIN, {"activation": turn.activation, "type": kind})
+    return payload
+
+
+def _is_equal(value: Any, payload: Any) -> bool:
+    """Whether a value is what JSON makes of its payload, to the last type."""
+    if type(value) is not type(payload):
+        return False
+    if isinstance(value, dict):
+        return value.keys() == payload.keys() and all(
+            type(key) is str and _is_equal(value[key], payload[key]) for key in value
+        )
+    if isinstance(value, list):
+        return len(value) == len(payload) and all(map(_is_equal, value, payload))
+    return bool(value == payload)
 
 
 def _annotated(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, MutableSequence
 from dataclasses import dataclass, replace
+from dis import get_instructions
 from functools import partial
-from inspect import getattr_static, iscoroutinefunction
+from inspect import getattr_static, iscoroutinefunction, isfunction
+from types import ModuleType, NoneType
 from typing import Any
 
 from dig.errors import SettingsError
@@ -126,6 +128,54 @@ def _of_object(item: Any, agent: str) -> Iterable[CallablePlace]:
             )
         function, own = getattr(item, method), vars(item)
         yield CallablePlace(agent, function, own, method, method, is_inherited=method not in own)
+
+
+def shared_state(places: Iterable[CallablePlace], team: Any) -> Iterable[tuple[str, str, str]]:
+    """What agents share in their closures and can change, besides the team: both, and its name.
+
+    Args:
+        places: The callables of the team.
+        team: The team, in which they find each other.
+    """
+    before: dict[int, tuple[str, str, bool]] = {}  # agent, variable, whether it is changed
+    for place in places:
+        for key, (name, is_changed) in _captured(place.function, team).items():
+            agent, _, was_changed = before.get(key, (place.agent, "", False))
+            if agent != place.agent and (is_changed or was_changed):
+                yield agent, place.agent, name
+            before[key] = agent, name, is_changed or was_changed
+
+
+def _captured(item: Any, team: Any, inside: frozenset[int] = frozenset()) -> _Captured:
+    """The variables around a function, and around the functions that these are."""
+    found: _Captured = {}
+    while isinstance(item, partial):
+        item = item.func
+    owner = getattr(item, "__self__", None)
+    if owner is not None and not all(map(callable, getattr(owner, "__dict__", {}).values())):
+        found[id(owner)] = "self", True
+    function = getattr(item, "__func__", item)
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    if code is None or id(function) in inside:
+        return found
+    stored = {one.argval for one in get_instructions(code) if one.opname == "STORE_DEREF"}
+    for name, cell in zip(code.co_freevars, cells or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is not bound yet
+            continue
+        if isfunction(value):
+            found |= _captured(value, team, inside | {id(function)})
+        elif isinstance(value, _FIXED):
+            found[id(cell)] = name, name in stored
+        elif value is not team:
+            found[id(value)] = name, True
+    return found
+
+
+_Captured = dict[int, tuple[str, bool]]
+"""By what it is: the name of a variable, and whether it changes or may be changed."""
+_FIXED = (NoneType, bool, int, float, complex, str, bytes, tuple, frozenset, type, ModuleType)
 
 
 def is_async(item: Any) -> bool:

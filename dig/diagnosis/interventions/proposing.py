@@ -145,10 +145,17 @@ def _failed(run: RecordedRun) -> Iterator[Oddity]:
             yield _of_activation(activation, "failed", 0.4, says, change)
 
 
+def answered_otherwise(activation: RecordedActivation) -> Oddity:
+    """An agent that may answer otherwise when it is asked again; nothing else speaks against it."""
+    says = f"{name(activation.agent)} answered in activation {name(activation.id)}"
+    change = {"kind": "again", "at": activation.t, "activation": activation.id}
+    return _of_activation(activation, "answered", 0.0, says, change)
+
+
 def _left(run: RecordedRun) -> Iterator[Oddity]:
-    """Agents that left the team."""
+    """Agents that left the team; an instance `NAME#2` of a wrapped agent leaves after its turn."""
     for record in run.records:
-        if isinstance(record, Leave):
+        if isinstance(record, Leave) and "#" not in record.agent:
             says = f"{name(record.agent)} left the team"
             change = {"kind": "omit", "at": record.t, "t": record.t}
             yield Oddity(record.agent, "left", 0.9, Evidence(record.t, says), change)

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b
@@ -19,18 +21,24 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+import anyio
+
 from dig._util.text import one_line
 from dig._version import __version__
+from dig.adapters.plain.served import Served, check_change
+from dig.adapters.wrapping import unwrap
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.kinds import read_interventions
-from dig.errors import DigError, SettingsError
+from dig.diagnosis.interventions.proposing import Oddity, answered_otherwise, oddities
+from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.execute import INTERRUPTED, Disturbance
 from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew, task_crew
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
+from dig.tasks.user_objects import load
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.run import RecordedRun
@@ -54,6 +62,7 @@ class Lab:
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
         is_fresh: Whether forks that are there already are made again.
+        entry: Makes and runs the wrapped team of the run again, as `module:function`.
     """
 
     source: Path
@@ -65,6 +74,7 @@ class Lab:
     detectors: tuple[str, ...] = ()
     disturb: Disturb | None = None
     is_fresh: bool = False
+    entry: str | None = None
 
     def made_crew(self) -> Crew:
         """The team that goes on.
@@ -75,24 +85,51 @@ class Lab:
         if self.crew is not None:
             return self.crew()
         source = read_source(self.source, self.detectors)
-        if source.wrapped is not None:
-            raise SettingsError(
-                f"{source.name} is a run of {one_line(source.wrapped, 60)}, whose code ran outside "
-                "of dig-monitor and is not in the trace: it cannot be continued, so no change of "
-                "it can be tried; `digmon why` without --try says what its records show"
-            )
+        if source.wrapped is not None or self.entry is not None:
+            self._check_entry(source)
+            return Crew({})  # it has no agents of ours: its own code runs again
         if self.task is not None:
             return task_crew(source.side, self.task, self.team, self.detectors)
         if self.team is not None:
             return named_crew(self.team)
         return simulated_crew(source.side, self.detectors)
 
+    def _check_entry(self, source: RunSource) -> None:
+        """Refuse a wrapped team that cannot run again, and an entry that is none or not needed."""
+        who = f"{source.name} is a run of {one_line(source.wrapped or '', 60)}"
+        if source.wrapped is None:
+            raise SettingsError(f"{source.name} is no run of a wrapped team: it needs no --entry")
+        if not source.is_plain_team:
+            raise SettingsError(
+                f"{who}, whose code ran outside of dig-monitor: it cannot be continued, since its "
+                "framework keeps state that is not in the journal; that can be done with teams of "
+                "plain callables alone. `digmon why` without --try says what its records show"
+            )
+        if self.entry is None or self.team is not None or self.task is not None:
+            raise SettingsError(
+                f"{who}, whose code ran outside of dig-monitor: it cannot be continued unless you "
+                "name the function that makes and runs the team again, and nothing else that goes "
+                "on (--entry module:function)"
+            )
+        load(self.entry, "entry")
+
+    def oddities(self, run: RecordedRun) -> list[Oddity]:
+        """What is odd in the run, with changes that can be made in its replays."""
+        found = oddities(run)
+        if self.entry is None:
+            return found
+        stateless = read_source(self.source, self.detectors).side.get("stateless", ())
+        answered = (one for one in run.activations.values() if one.end and not one.has_failed)
+        mine = (one for one in answered if one.agent.partition("#")[0] in stateless)
+        found += map(answered_otherwise, mine)
+        return [one for one in found if _is_possible(run, one.change)]
+
     def place(self, request: ReplayRequest) -> Path:
         """Where the fork of a request lies."""
         source = read_source(self.source, self.detectors)
         key = blake2b(_prefix(source, request.at), digest_size=16)
         crew = {
-            "team": self.team or "simulated",
+            "team": f"entry {self.entry}" if self.entry else self.team or "simulated",
             "task": self.task,
             "faults": source.side.get("faults"),
         }
@@ -112,6 +149,8 @@ class Lab:
             SettingsError: There is no such team.
         """
         team = self.made_crew().team
+        if self.entry is not None:
+            return Manner(is_paired=False, is_deterministic=False)
         side = read_source(self.source, self.detectors).side
         virtual = goes_on_virtually(team, side, False)
         names = tuple(one.settings.model for one in models(team))
@@ -212,22 +251,54 @@ def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
 def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
     """Fork into a hidden directory, and give it its name when it is whole."""
     hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
-    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
     try:
-        made = fork(
-            lab.source, request.at, hidden, changes=read_changes(request), repeat=request.repeat,
-            crew=crew, detectors=lab.detectors, disturb=lab.disturb,
-        )  # fmt: skip
-        if made.result.reason == INTERRUPTED:
-            raise KeyboardInterrupt
-        result = {**made.to_json(), "directory": str(place)}
-        write_file(made.directory / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
+        make = _forked if lab.entry is None else _served
+        made, result = make(lab, request, hidden)
+        result = {**result, "directory": str(place)}
+        write_file(made / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
         if place.exists():
             rmtree(place)
         read_fork.cache_clear()
-        made.directory.rename(place)
+        made.rename(place)
     finally:
         rmtree(hidden, ignore_errors=True)
+
+
+def _forked(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
+    """Fork a run; gives the directory of the fork, and its result."""
+    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
+    made = fork(
+        lab.source, request.at, runs, changes=read_changes(request), repeat=request.repeat,
+        crew=crew, detectors=lab.detectors, disturb=lab.disturb,
+    )  # fmt: skip
+    if made.result.reason == INTERRUPTED:
+        raise KeyboardInterrupt
+    return made.directory, made.to_json()
+
+
+def _served(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
+    """Run a wrapped team again; gives the directory of the new run, and its result."""
+    changes = read_changes(request)
+    origin = {
+        "run": str(lab.source), "at": request.at, "repeat": request.repeat,
+        "changes": [*request.changes],
+    }  # fmt: skip
+    source = read_source(lab.source, lab.detectors)
+    served = Served(source.run, request.at, runs, changes=changes, about={"forked_from": origin})
+    with redirect_stdout(sys.stderr):  # it may print
+        anyio.run(served.run, load(lab.entry or "", "entry"), unwrap)
+    assert served.directory is not None
+    return served.directory, json.loads((served.directory / RESULT).read_bytes())
+
+
+def _is_possible(run: RecordedRun, row: Row) -> bool:
+    """Whether a change can be made in a run of plain callables that goes again."""
+    (change,) = read_interventions([row])
+    try:
+        check_change(run, change, change.at)
+    except ReplayError:
+        return False
+    return True
 
 
 def read_changes(request: ReplayRequest) -> Any:
