@@ -164,7 +164,9 @@ class _Pipeline:
             stage.name, self.requests.messages(stage.instructions, stage.needs(known), full=full),
             stage.schema, lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
         )  # fmt: skip
-        if answer is not None:
+        if answer is None:
+            stage.stand_in(known)
+        else:
             stage.take(known, answer)
             self.answered.add(stage.name)
 
@@ -189,13 +191,11 @@ class _Pipeline:
         ]
         if not self.answered & {"backtrack", "screening", "verdict"}:
             return self._ranked(notes)
-        screened = known.screened
-        if screened is None and "screening" not in self.without:
-            screened = known.drafted_screening()
+        if "screening" not in self.answered | self.without:
             notes.append("candidates were screened by the texts alone")
         decided = decide(
             self.conversation, known.graph,
-            ModelTestimony(known.deviations, screened or {}, known.verdict),
+            ModelTestimony(known.deviations, known.screened, known.verdict),
         )  # fmt: skip
         notes += decided.notes
         if decided.step is None:

@@ -7,7 +7,7 @@ edge backwards) are dropped and counted. An answer in which nothing is of use is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -40,6 +40,8 @@ MOST_EDGES = 200
 MOST_DRAFTED = 3
 """How many steps of the ranking stand in for a model's candidates."""
 MOST_SHOWN = 300
+KEY_EVIDENCE = ("each number and each name has a source in the log",)
+ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
 
 
 class _Said(BaseModel):
@@ -211,7 +213,7 @@ class Known:
         exemplars: The exemplars that are shown.
         graph: The hierarchical graph.
         deviations: What deviates.
-        screened: What is said about each candidate; ``None``: nothing is, and the draft stands in.
+        screened: What is said about each candidate.
         verdict: The agent and the step that the model would answer.
         reasons: What is said about steps.
         dropped: How many items broke a rule, by stage.
@@ -223,7 +225,7 @@ class Known:
     exemplars: Sequence[Exemplar] = ()
     graph: HierarchicalGraph = field(init=False)
     deviations: Deviations = field(init=False)
-    screened: dict[int, Screened] | None = None
+    screened: dict[int, Screened] = field(default_factory=dict)
     verdict: tuple[str, int] | None = None
     reasons: dict[int, list[str]] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
@@ -253,20 +255,6 @@ class Known:
         if count:
             self.dropped[stage] = self.dropped.get(stage, 0) + count
 
-    def drafted_screening(self) -> dict[int, Screened]:
-        """What the texts alone say about candidates: data from other candidates, and loops."""
-        candidates = self.candidates
-        sources = [(one.source, one.target) for one in self.graph.edges if one.level == "step"]
-        found = {}
-        for step in candidates:
-            upstream = tuple(int(a) for a, b in sources if b == step and a in candidates)
-            loop = next((one for one in self.graph.loops if step in one.steps and one.failed), None)
-            by: Responsible = "none"
-            if loop is not None:
-                by = "planner" if loop.same_command else "executor"
-            found[step] = Screened(upstream, loop is not None, by)
-        return found
-
     def shown_graph(self) -> dict[str, Any]:
         """The graph as a model is shown it."""
         row = self.graph.to_json()
@@ -295,6 +283,7 @@ class Stage:
         take: Takes an answer into what is known; raises a `ValueError` if it is of no use.
         is_repairable: Whether `take` can use an answer that `check` complains about twice.
         check: Says what is wrong with an answer that would be taken.
+        stand_in: Takes a draft into what is known, if the model has no answer.
     """
 
     name: str
@@ -304,6 +293,7 @@ class Stage:
     take: Callable[[Known, Any], None]
     check: Callable[[Known, Any], str | None]
     is_repairable: bool = False
+    stand_in: Callable[[Known], None] = lambda known: None
 
 
 def _nothing_known(items: Sequence[object], known: int, what: str) -> str | None:
@@ -378,6 +368,15 @@ def _take_oracles(known: Known, said: Oracles) -> None:
     known.graph = replace(known.graph, subtasks=tuple(subtasks))
 
 
+def _draft_oracles(known: Known) -> None:
+    """What any subtask can be judged by."""
+    subtasks = [
+        replace(one, oracle=SubtaskOracle(one.goal, (), KEY_EVIDENCE, ACCEPTANCE))
+        for one in known.graph.subtasks
+    ]
+    known.graph = replace(known.graph, subtasks=tuple(subtasks))
+
+
 def _check_oracles(known: Known, said: Oracles) -> str | None:
     ids = {one.id for one in known.graph.subtasks}
     return _nothing_known(said.oracles, sum(one.subtask in ids for one in said.oracles), "oracle")
@@ -414,6 +413,20 @@ def _take_screening(known: Known, said: Screening) -> None:
     if said.verdict.step in candidates:
         why = one_line(said.verdict.why, MOST_SHOWN)
         known.reasons.setdefault(said.verdict.step, []).insert(0, why)
+
+
+def _draft_screening(known: Known) -> None:
+    """What the texts alone say about candidates: data from other candidates, and loops."""
+    candidates = known.candidates
+    sources = [(one.source, one.target) for one in known.graph.edges if one.level == "step"]
+    known.screened = {}
+    for step in candidates:
+        upstream = tuple(int(a) for a, b in sources if b == step and a in candidates)
+        loop = next((one for one in known.graph.loops if step in one.steps and one.failed), None)
+        by: Responsible = "none"
+        if loop is not None:
+            by = "planner" if loop.same_command else "executor"
+        known.screened[step] = Screened(upstream, loop is not None, by)
 
 
 def _check_screening(known: Known, said: Screening) -> str | None:
@@ -456,16 +469,19 @@ work.""",
         """\
 `plan` has the subtasks. For every agent that speaks in a subtask give one entry: `observation` is
 what lay before it, `thought` how it reasoned, `action` what it did (code, a call, a request to
-another), `result` what came of that. A few words each; leave empty what the log does not show.
-Then give edges. Level `subtask`: only from a subtask to the next one, of type data_dependency or
-logical_prerequisite, with `subtask` null. Level `agent`: between two agents of one subtask, whose
-id stands in `subtask`, of type observation, reasoning, decision, environment_feedback, memory or
-loop_control. For each edge name in `patterns` how a fault at its source would show at its target:
-`bias` is the fault, `anomaly` the symptom, and `scenario` says which question decides about it:
-local (was the target's input sound?), control (does a planner repeat itself, or does an executor
-fail at sound orders?), data (where was a datum first spoilt?), reversal (was it put right
-later?).""",
-        lambda known: {"plan": known.plan()},
+another), `result` what came of that. A few words each; leave empty what the log does not show;
+`draft` has the beginnings of texts around each agent's first step. Then give edges. Level
+`subtask`: only from a subtask to the next one, of type data_dependency or logical_prerequisite,
+with `subtask` null. Level `agent`: between two agents of one subtask, whose id stands in
+`subtask`, of type observation, reasoning, decision, environment_feedback, memory or loop_control.
+For each edge name in `patterns` how a fault at its source would show at its target: `bias` is the
+fault, `anomaly` the symptom, and `scenario` says which question decides about it: local (was the
+target's input sound?), control (does a planner repeat itself, or does an executor fail at sound
+orders?), data (where was a datum first spoilt?), reversal (was it put right later?).""",
+        lambda known: {
+            "plan": known.plan(),
+            "draft": [asdict(one) for one in known.graph.agents],
+        },
         _take_parsed,
         _check_parsed,
     ),
@@ -493,6 +509,7 @@ ones.""",
         lambda known: {"plan": known.plan(), **_exemplars(known)},
         _take_oracles,
         _check_oracles,
+        stand_in=_draft_oracles,
     ),
     Stage(
         "backtrack", Backtrack,
@@ -526,6 +543,7 @@ not have failed in this way, with its agent.""",
         },
         _take_screening,
         _check_screening,
+        stand_in=_draft_screening,
     ),
 )  # fmt: skip
 """The stages, in order."""

@@ -10,6 +10,7 @@ A directory has the benchmark's own files `N.json`, with labels inside, or `case
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -126,6 +127,23 @@ def _label(path: Path, row: Any, agent: str, step: str) -> BlamedStep:
         return BlamedStep(str(row[agent]), int(row[step]))
     except (KeyError, TypeError, ValueError):
         raise TraceError(path, None, f"has no label (`{agent}`, `{step}`)") from None
+
+
+def exchanged(
+    cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int
+) -> dict[str, BlamedStep]:
+    """Labels whose steps are exchanged between cases: what there is to learn from them is gone.
+
+    Args:
+        cases: The cases.
+        labels: Their labels.
+        seed: Of the random numbers.
+    """
+    steps = [labels[one.name].step for one in cases]
+    random.Random(seed).shuffle(steps)
+    at = [case.steps[min(n, len(case.steps) - 1)] for case, n in zip(cases, steps, strict=True)]
+    pairs = zip(cases, at, strict=True)
+    return {case.name: BlamedStep(one.agent, one.number) for case, one in pairs}
 
 
 def checksum(labels: Mapping[str, BlamedStep]) -> str:

@@ -214,6 +214,14 @@ def test_a_stage_that_fails_has_a_stand_in(schema: str) -> None:
     assert found.candidates[0].step in range(7)
 
 
+def test_oracles_that_fail_are_drafted() -> None:
+    """Backtracking is shown what any subtask can be judged by."""
+    server, _ = asked(script(Oracles=says("no")))
+    shown = document_of(server.requests[-2])["graph"]["subtasks"]
+    assert [one["oracle"]["goal"] for one in shown] == ["find the bridges", "check the number"]
+    assert shown[0]["oracle"]["acceptance"]
+
+
 def test_without_backtracking_by_failure_the_ranking_gives_candidates() -> None:
     """The model then screens the first three of the ranking."""
     server, found = asked(script(Backtrack=says("no")))

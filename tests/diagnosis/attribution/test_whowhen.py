@@ -15,6 +15,7 @@ from dig.diagnosis.attribution.ranking import Weights
 from dig.diagnosis.attribution.whowhen import (
     BlamedStep,
     by_chance,
+    exchanged,
     floors,
     hits,
     load,
@@ -147,6 +148,18 @@ def test_scores_tell_the_best_floor_and_both_evaluators() -> None:
     assert "75.0 [30, 95]" in text and found.version in text
     with pytest.raises(SettingsError, match="no label for 3"):
         scored("mine", cases, [answers], {k: v for k, v in labels.items() if k != "3"})
+
+
+def test_exchanged_labels_are_labels_of_other_cases() -> None:
+    """The same steps as far as cases are long enough, with the agents that speak there."""
+    cases = [talk(name=str(number)) for number in range(6)]
+    labels = {str(number): BlamedStep(BRIDGES[number][0], number) for number in range(6)}
+    found = exchanged(cases, labels, 1)
+    assert sorted(one.step for one in found.values()) == list(range(6))
+    assert found != labels and found == exchanged(cases, labels, 1)
+    assert all(one.agent == BRIDGES[one.step][0] for one in found.values())
+    short = exchanged([talk(BRIDGES[:2], name="a")], {"a": BlamedStep("A", 5)}, 1)
+    assert short == {"a": BlamedStep("Map_Expert", 1)}
 
 
 # --- fitting ---
