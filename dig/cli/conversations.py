@@ -48,7 +48,7 @@ Part = StrEnum("Part", ["backtrack", "screening"])
 
 @dataclass(frozen=True)
 class ConversationModelOptions(ModelOptions):
-    """Which model is asked about a conversation, and how; without one, none is."""
+    """The model that is asked about a conversation, and the way; without one, none is."""
 
     model: Annotated[
         str | None,
@@ -76,7 +76,7 @@ class ConversationModelOptions(ModelOptions):
     ] = False
 
     def chosen(self) -> ModelMethod | None:
-        """How the model is asked; ``None``: none is.
+        """The way in which the model is asked; ``None``: none is.
 
         Raises:
             SettingsError: An option is wrong, or the server's key is missing.
@@ -107,7 +107,7 @@ class ConversationModelOptions(ModelOptions):
 
 @dataclass(frozen=True)
 class ConversationOptions(ConversationModelOptions):
-    """How a conversation is read and explained."""
+    """Options for reading and explaining a conversation."""
 
     layout_: Annotated[
         SourceLayout | None,
@@ -182,7 +182,7 @@ def _text(given: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class AnsweringOptions:
-    """What names agent and step in the cases of a benchmark."""
+    """The source of answers about the cases of a benchmark."""
 
     by: Annotated[
         str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
@@ -200,7 +200,7 @@ class AnsweringOptions:
         self, method: ModelMethod | None, cases: Sequence[Conversation],
         labels: Mapping[str, BlamedStep],
     ) -> tuple[str, list[Predictions], list[str]]:  # fmt: skip
-        """Who answered, the answers of each repetition, and how to read them.
+        """The name of the source, the answers of each repetition, and notes about them.
 
         Args:
             method: How a model is asked; ``None``: none is.

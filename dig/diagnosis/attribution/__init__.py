@@ -1,4 +1,4 @@
-"""Which agent and which step of a failed conversation is at fault.
+"""Attribution of a failed conversation: the agent and the step at fault.
 
 - `reading`: from a file to steps and roles. `flow`: words, code, facts and loops in texts.
   `hierarchy`: the hierarchical graph, and its draft.

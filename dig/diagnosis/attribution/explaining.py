@@ -28,7 +28,7 @@ from .ranking import Attribution, rank
 from .reading import Conversation, Layout, read_conversation
 
 TOP = 10
-"""How many candidates are listed."""
+"""The number of candidates that are listed."""
 
 WHY = "a conversation has no outcome of its own: it is taken as failed"
 

@@ -1,4 +1,4 @@
-"""What the texts of a conversation hold: words, code, failures, facts, and where facts go.
+"""Words, code, failures and facts in the texts of a conversation, and the flow of facts.
 
 A fact is a number, a capitalised word inside a sentence, an address or a quoted string. It flows
 from the latest earlier step that has it to the step that uses it.
@@ -92,7 +92,7 @@ def vocabulary(path: Path | None = None) -> Vocabulary:
 
 
 def marks(text: str, words: Iterable[str]) -> int:
-    """How often the words of a list are in a text."""
+    """The number of times that words of a list stand in a text."""
     low = text.casefold()
     return sum(low.count(word) for word in words)
 
@@ -103,7 +103,7 @@ def bag(text: str) -> Bag:
 
 
 def cosine(one: Bag, other: Bag) -> float:
-    """How alike two bags are, from 0 to 1."""
+    """The likeness of two bags, from 0 to 1."""
     if not one or not other:
         return 0.0
     small, large = (one, other) if len(one) <= len(other) else (other, one)
@@ -123,7 +123,7 @@ def prose_of(text: str) -> str:
 
 
 def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"]:
-    """What the output of a tool or worker says: it failed, there was nothing, or it is done."""
+    """The outcome that the output of a tool or worker tells of."""
     code = _EXIT.match(text)
     if code is not None and int(code[1]) != 0:
         return "failed"
@@ -294,7 +294,7 @@ def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
 
 
 def _goes_on(current: Sequence[_Round], one: _Round) -> bool:
-    """Whether a round belongs to the loop of those before it."""
+    """True for a round that belongs to the loop of those before it."""
     last = current[-1]
     is_alike = cosine(last.result, one.result) > ALIKE
     has_failed = bool(one.failing) and (len(current) > 1 or bool(last.failing))

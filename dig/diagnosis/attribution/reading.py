@@ -68,7 +68,7 @@ class ConversationStep:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it says next to nothing."""
+        """True for a step that says next to nothing."""
         return len(self.text.replace(END_MARK, "").strip()) < LEAST_TEXT
 
 

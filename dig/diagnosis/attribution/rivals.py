@@ -37,7 +37,7 @@ first half (the steps up to and including `half`) or in the second. Say in which
 
 
 class JudgedLast(BaseModel):
-    """Whether the last step that is shown is at fault."""
+    """The judgement of the last step that is shown."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

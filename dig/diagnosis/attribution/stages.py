@@ -36,9 +36,9 @@ from .reading import Conversation
 from .requests import Exemplar
 
 MOST_EDGES = 200
-"""How many edges of a draft or graph a model is shown."""
+"""The number of edges of a draft or graph that a model is shown."""
 MOST_DRAFTED = 3
-"""How many steps of the ranking stand in for a model's candidates."""
+"""The number of the ranking's steps that stand in for a model's candidates."""
 MOST_SHOWN = 300
 KEY_EVIDENCE = ("each number and each name has a source in the log",)
 ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
@@ -98,7 +98,7 @@ class ParsedEdge(_Said):
 
 
 class Parsed(_Said):
-    """What agents did, and what goes on to what."""
+    """The parts of agents in subtasks, and the edges between them."""
 
     agents: list[ParsedAgent]
     edges: list[ParsedEdge]
@@ -115,13 +115,13 @@ class SaidFlow(_Said):
 
 
 class DataFlow(_Said):
-    """Which datum went from which step to which."""
+    """The data that went from step to step."""
 
     edges: list[SaidFlow]
 
 
 class SaidOracle(_Said):
-    """By what a subtask can be judged."""
+    """The tests by which a subtask can be judged."""
 
     subtask: str
     goal: str
@@ -131,13 +131,13 @@ class SaidOracle(_Said):
 
 
 class Oracles(_Said):
-    """By what each subtask can be judged."""
+    """The tests of all subtasks."""
 
     oracles: list[SaidOracle]
 
 
 class JudgedSubtask(_Said):
-    """Whether a subtask deviates."""
+    """The judgement of a subtask."""
 
     id: str
     deviates: bool
@@ -145,7 +145,7 @@ class JudgedSubtask(_Said):
 
 
 class JudgedAgent(_Said):
-    """Whether an agent deviates in a subtask."""
+    """The judgement of an agent in a subtask."""
 
     subtask: str
     agent: str
@@ -154,7 +154,7 @@ class JudgedAgent(_Said):
 
 
 class JudgedStep(_Said):
-    """Whether a step deviates."""
+    """The judgement of a step."""
 
     step: int
     deviates: bool
@@ -162,7 +162,7 @@ class JudgedStep(_Said):
 
 
 class Backtrack(_Said):
-    """Which subtasks, agents in them, and steps of those deviate."""
+    """The judgements of subtasks, agents in them, and their steps."""
 
     subtasks: list[JudgedSubtask]
     agents: list[JudgedAgent]
@@ -170,7 +170,7 @@ class Backtrack(_Said):
 
 
 class ScreenedStep(_Said):
-    """What is said about a candidate."""
+    """The answers to the four questions about a candidate."""
 
     step: int
     upstream: list[int]
@@ -193,7 +193,7 @@ class StepVerdict(_Said):
 
 
 class Screening(_Said):
-    """What is said about each candidate, and a verdict."""
+    """The answers about all candidates, and a verdict."""
 
     candidates: list[ScreenedStep]
     verdict: StepVerdict
@@ -204,7 +204,7 @@ class Screening(_Said):
 
 @dataclass
 class Known:
-    """What is known about a conversation so far: at first the drafts, made without a model.
+    """The state of the pipeline: at first the drafts, which are made without a model.
 
     Attributes:
         conversation: The conversation.
@@ -280,9 +280,9 @@ class Stage:
         schema: The shape of its answer.
         instructions: What the model is asked.
         needs: Further keys of its request.
-        take: Takes an answer into what is known; raises a `ValueError` if it is of no use.
-        is_repairable: Whether `take` can use an answer that `check` complains about twice.
+        take: Takes an answer into what is known.
         check: Says what is wrong with an answer that would be taken.
+        is_repairable: Whether `take` can use an answer that `check` complains about twice.
         stand_in: Takes a draft into what is known, if the model has no answer.
     """
 
@@ -313,7 +313,7 @@ def _subtasks(said: SubtaskPlan) -> list[Subtask]:
 def _take_plan(known: Known, said: SubtaskPlan) -> None:
     case = known.conversation
     subtasks = repaired(_subtasks(said), len(case.steps))
-    known.drop("plan", len(said.subtasks) - len(subtasks))
+    known.drop("plan", max(0, len(said.subtasks) - len(subtasks)))
     known.graph = drafted(case, known.words, subtasks)
     known.deviate([one.step for one in known.ranked.candidates[:MOST_DRAFTED]])
 
@@ -369,7 +369,7 @@ def _take_oracles(known: Known, said: Oracles) -> None:
 
 
 def _draft_oracles(known: Known) -> None:
-    """What any subtask can be judged by."""
+    """Give each subtask tests that fit any subtask."""
     subtasks = [
         replace(one, oracle=SubtaskOracle(one.goal, (), KEY_EVIDENCE, ACCEPTANCE))
         for one in known.graph.subtasks
@@ -416,7 +416,7 @@ def _take_screening(known: Known, said: Screening) -> None:
 
 
 def _draft_screening(known: Known) -> None:
-    """What the texts alone say about candidates: data from other candidates, and loops."""
+    """Screen candidates by the texts alone: data from other candidates, and loops."""
     candidates = known.candidates
     sources = [(one.source, one.target) for one in known.graph.edges if one.level == "step"]
     known.screened = {}

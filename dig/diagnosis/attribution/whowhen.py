@@ -307,7 +307,7 @@ def _order(said: BlamedStep) -> tuple[int, ...]:
 
 
 def is_agent_official(said: BlamedStep, true: BlamedStep) -> bool:
-    """Whether the true agent is in what the benchmark's evaluator reads of an answer.
+    """True if the true agent is in the part of an answer that the benchmark's evaluator reads.
 
     It reads an agent up to the first character that is no letter, digit or underscore.
 
@@ -362,7 +362,7 @@ def _of_last_worker(case: Conversation) -> int:
 def by_chance(
     cases: Iterable[Conversation], labels: Mapping[str, BlamedStep]
 ) -> tuple[float, float]:
-    """How often a random agent and a random step that can be at fault are right, in the mean.
+    """The mean shares of cases in which a random agent, and a random step, is right.
 
     Args:
         cases: The cases.
@@ -383,7 +383,7 @@ def by_chance(
 
 @dataclass(frozen=True)
 class WhoWhenScores:
-    """What answers are worth, beside the floors of the same files.
+    """The scores of answers, beside the floors of the same files.
 
     Attributes:
         by: The name of what answered.

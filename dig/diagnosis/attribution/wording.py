@@ -109,7 +109,7 @@ class _Log:
         self.first_output = next(done, len(self.told))
 
     def _output(self, place: int) -> str | None:
-        """What came of the code in a step, by the output of the tool right after it."""
+        """The outcome of the code in a step, by the output of the tool right after it."""
         has_output = self.codes[place] and place + 1 < len(self.told)
         return self.outputs[place + 1] if has_output else None
 
@@ -157,7 +157,7 @@ class _Log:
         }
 
     def _names_others(self, place: int, one: ConversationStep) -> bool:
-        """Whether a step names another agent."""
+        """True for a step that names another agent."""
         low, own = one.text.casefold(), folded(one.agent)
         near = [
             pair
@@ -167,7 +167,7 @@ class _Log:
         return any(name != own and pattern.search(low) for name, pattern in near)
 
     def _misses_question(self, text: str) -> bool:
-        """Whether a text lacks the question, if there is one."""
+        """True for a text that lacks the question, if there is one."""
         if not self.question:
             return False
         held = bag(text)

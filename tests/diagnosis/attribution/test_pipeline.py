@@ -231,6 +231,22 @@ def test_without_backtracking_by_failure_the_ranking_gives_candidates() -> None:
     assert {one.step for one in found.candidates} <= {*shown, 1}
 
 
+def test_where_nothing_deviates_nothing_is_screened() -> None:
+    """The ranking answers, since the model names no step."""
+    server, found = asked(script(Backtrack={"subtasks": [], "agents": [], "steps": []}))
+    assert len(server.requests) == 5
+    assert statuses(found)["screening"] == "skipped"
+    assert found.candidates[0].step == rank(talk()).candidates[0].step
+    assert "the ranking's stands" in found.notes[0]
+
+
+def test_an_empty_plan_is_one_subtask() -> None:
+    """It is complained about, and repaired then."""
+    _, found = asked(script(SubtaskPlan={"subtasks": []}, Parsed=says("no"), Oracles=says("no")))
+    assert [(one.first, one.last) for one in found.graph.subtasks] == [(0, 6)]
+    assert not any("stage 'plan'" in one for one in found.notes)
+
+
 def test_a_budget_that_ends_after_two_stages() -> None:
     """No further request is sent, later stages are skipped, and the ranking answers."""
     server, found = asked(script(), max_tokens=200)
@@ -264,7 +280,7 @@ def test_strict_makes_a_failed_stage_an_error() -> None:
 
 
 def test_a_budget_is_shared_if_it_is_to_be() -> None:
-    """What one conversation has cost, the next one lacks; the sentence tells of both."""
+    """The cost of one conversation is lacking for the next; the sentence tells of both."""
     with served(script(), max_tokens=700) as (_, method):
         shared = replace(method, spending=Spending(method.settings))
         first, second = shared(talk()), shared(talk())

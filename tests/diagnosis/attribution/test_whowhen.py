@@ -210,7 +210,7 @@ def test_weights_are_where_the_slope_is_nothing() -> None:
 
 
 def test_choices_are_made_by_cases_that_were_not_fitted_to() -> None:
-    """Where only code matters, the group that has it is kept."""
+    """The group with features of code is kept if only code matters."""
     assert chosen(training(), "1").without != "execution"
 
 
