@@ -129,12 +129,15 @@ class ConversationOptions(ConversationModelOptions):
         ),
     ] = None
 
-    def explain(self, source: Path, task: str | None, as_json: bool, *, needs_run: bool) -> bool:
+    def explain(
+        self, source: Path, task: str | None, top: int, *, as_json: bool, needs_run: bool
+    ) -> bool:
         """Explain a source and print that, if it is a conversation; else return False.
 
         Args:
             source: A run directory, a trace, or the log of a conversation.
             task: The text of the conversation's task, if it is given.
+            top: How many candidates are listed.
             as_json: Whether the document is printed.
             needs_run: Whether an option is given that only a recorded run can have.
 
@@ -150,18 +153,17 @@ class ConversationOptions(ConversationModelOptions):
         given = self.layout_ and self.layout_.value
         layout = next((one for one in LAYOUTS if one == given), None)
         layout = layout_of(source) if given is None else layout
-        if layout is None and self.model is None:
-            return False
         if layout is None:
-            raise SettingsError(f"{source} is a recorded run: --model is about conversations")
+            return False
         if needs_run:
             raise SettingsError(
-                f"{source} is a conversation: --try and --good are about recorded runs"
+                f"{source} is a conversation: --try, --good, --peers, --accounting and suspects "
+                "other than attribution are about recorded runs"
             )
         try:
             found = explain(
-                source, layout, task=task, expected=_text(self.expected),
-                attribute=self.chosen() or rank, has_graph=self.graph,
+                source, layout, task=task, expected=text_of(self.expected),
+                attribute=self.chosen() or rank, has_graph=self.graph, top=top,
             )  # fmt: skip
         except KeyboardInterrupt:
             warn("interrupted")
@@ -171,7 +173,7 @@ class ConversationOptions(ConversationModelOptions):
         return True
 
 
-def _text(given: str | None) -> str | None:
+def text_of(given: str | None) -> str | None:
     """A text, or the content of the file that is named after an `@`."""
     if given is None or not given.startswith("@"):
         return given

@@ -12,7 +12,12 @@ from dig.faults.benchmark.answers import Answer, Answers, CausalStep, RootCause
 from dig.faults.benchmark.instances import FaultSet, RunEnding
 from dig.faults.benchmark.reading import step_at
 from dig.faults.benchmark.scores_answers import METRICS, score
-from dig.faults.benchmark.scores_detectors import DetectorScores, FaultFree, Seen, score_detectors
+from dig.faults.benchmark.scores_detectors import (
+    DetectorScores,
+    FaultFree,
+    SeenKind,
+    score_detectors,
+)
 from dig.faults.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
 
 
@@ -101,8 +106,8 @@ def test_a_table_has_every_metric_and_every_stratum(small: FaultSet) -> None:
 # --- detectors ---
 
 
-def seen(kind: str, should: str, may: str, **delays: tuple[int, float]) -> Seen:
-    return Seen(kind, frozenset(should.split()), frozenset(may.split()), delays)
+def seen(kind: str, should: str, may: str, **delays: tuple[int, float]) -> SeenKind:
+    return SeenKind(kind, frozenset(should.split()), frozenset(may.split()), delays)
 
 
 DETECTED = DetectorScores(

@@ -1,4 +1,7 @@
-"""Attribution of a failed conversation: the agent and the step at fault.
+"""From signs, or the texts of a conversation, to the agent and step at fault.
+
+Of a run: `structural` (which signs explain the failure, and one another) and `work` (which events
+led to its answer). Of a conversation:
 
 - `reading`: from a file to steps and roles. `flow`: words, code, facts and loops in texts.
   `hierarchy`: the hierarchical graph, and its draft.

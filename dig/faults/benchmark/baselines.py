@@ -8,18 +8,34 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.components import blamed
+from dig.diagnosis.signs.seen import UsualTeam
+from dig.diagnosis.signs.table import learned, signs
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
-from dig.graph.records import Deliver, Emit, End, Expire, FindingRow, Leave, Record, Run, Start
+from dig.graph.records import (
+    Deliver,
+    Emit,
+    End,
+    Expire,
+    FindingRow,
+    HealRow,
+    Leave,
+    Record,
+    Run,
+    Start,
+)
+from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
-from .deviations import SIGNS, UsualSigns
 from .instances import BASELINE, FaultSet, Instance
 from .reading import read_run, step_at
 from .rules import rules
@@ -129,22 +145,71 @@ def first_finding(known: FaultSet) -> Baseline:
 
 
 def earliest_deviation(known: FaultSet) -> Baseline:
-    """The first agent that does what runs without a fault hardly ever have."""
-    runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
-    for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
-        run = read_run(path)
-        task, *rest = _sort(run)
-        for sort in {(task, *rest), (None, *rest)}:  # a trace without contents names no task
-            runs.setdefault(sort, []).append(run)
-    usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
+    """The agent of the first sign that runs without a fault hardly ever have."""
+    peers = Peers(known)
 
     def attribute(case: Case) -> Answer:
-        run = case.run.records
-        like = usual.get(_sort(run))
-        sign = like.first_unusual(run) if like else None
-        return blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
+        usual = peers.usual(case.run.records)
+        rare = [
+            one
+            for one in signs(replace(case, usual=usual).seen)
+            if one.mechanism is not None and usual.share(one.name) <= RARE
+        ]
+        first = min(rare, key=lambda one: one.t, default=None)
+        if first is None:
+            return Answer()
+        return blame(case.run.records, first.agent, kind_of_mechanism(first.mechanism), first.t)
 
     return attribute
+
+
+class Peers:
+    """The runs without a fault of a set, as the measure for the signs of others."""
+
+    def __init__(self, known: FaultSet) -> None:
+        """Read nothing yet."""
+        self._known = known
+        self._learned: dict[tuple[object, ...], UsualTeam] = {}
+
+    @cached_property
+    def _runs(self) -> Mapping[tuple[object, ...], Sequence[Sequence[Record]]]:
+        runs: dict[tuple[object, ...], list[Sequence[Record]]] = {}
+        for path in sorted((self._known.path / BASELINE).glob("*/*.dig.jsonl")):
+            run = read_run(path)
+            task, whole, *rest = _sort(run)
+            # A trace without contents names no task, and not how large its problem is.
+            for sort in {(task, whole, *rest), (None, (), *rest)}:
+                runs.setdefault((*sort, _is_healed(run)), []).append(run)
+        return runs
+
+    def usual(self, records: Sequence[Record]) -> UsualTeam:
+        """The habits of the runs of the same sort as a run; of none, if there is no such run."""
+        sort = (*_sort(records), _is_healed(records))
+        if sort not in self._learned:
+            self._learned[sort] = learned(self._runs.get(sort, ()), PAYLOADS)
+        return self._learned[sort]
+
+
+KIND_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "lost": "drop", "late": "delay", "misaddressed": "address_nobody", "astray": "misaddress",
+        "failed": "crash", "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent",
+        "waiting": "hoard", "passed-on": "pass_on", "discarded": "discard_needed",
+        "doubled": "duplicate", "dealt-twice": "split_twice", "kept": "work_on_others_part",
+        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
+        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
+    }
+)  # fmt: skip
+"""The kind of fault that each mechanism looks like."""
+UNKNOWN = "unknown"
+"""The kind of a candidate that names no mechanism."""
+RARE = 0.02
+"""The share of runs without a fault that may have a sign which still counts as rare."""
+
+
+def kind_of_mechanism(mechanism: str | None) -> str:
+    """The kind of fault that a mechanism looks like; one that looks like none keeps its name."""
+    return KIND_OF.get(mechanism, mechanism) if mechanism is not None else UNKNOWN
 
 
 ORACLE = "oracle"
@@ -241,8 +306,13 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
-    to = next((record.to for record in run if isinstance(record, Emit)), ())
-    return (first.task, first.agents, len(to), first.session)
+    posed = next((record for record in run if isinstance(record, Emit)), None)
+    whole, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
+    return (first.task, whole, first.agents, to, first.session)
+
+
+def _is_healed(run: Sequence[Record]) -> bool:
+    return any(isinstance(record, HealRow) for record in run)
 
 
 def _last(run: Sequence[Record]) -> Start | None:

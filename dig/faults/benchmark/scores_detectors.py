@@ -29,7 +29,7 @@ GIVEN = {
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenKind:
     """The findings of one run.
 
     Attributes:
@@ -117,7 +117,7 @@ class DetectorScores:
             (`good`) and badly (`bad`); sets of version 1 do not tell.
     """
 
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenKind, ...]
     fault_free: tuple[FaultFree, ...] = ()
     candidates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -212,17 +212,17 @@ class DetectorScores:
     def _false(self, some: Sequence[FaultFree], name: str) -> Value:
         return Value(share([name in one.raised for one in some]))
 
-    def _by_kind(self) -> list[tuple[str, list[Seen]]]:
+    def _by_kind(self) -> list[tuple[str, list[SeenKind]]]:
         none = frozenset[str]()
         quiet = [
-            Seen(NO_FAULT, none, none, dict.fromkeys(one.raised, (0, 0.0)))
+            SeenKind(NO_FAULT, none, none, dict.fromkeys(one.raised, (0, 0.0)))
             for one in self.fault_free
         ]
         found = by_kind([*quiet, *self.seen], lambda one: one.kind)
         order = dict.fromkeys((NO_FAULT, *KINDS, *found))  # hybrids last
         return [(kind, found[kind]) for kind in order if kind in found]
 
-    def _shares(self, some: Sequence[Seen]) -> Iterable[str]:
+    def _shares(self, some: Sequence[SeenKind]) -> Iterable[str]:
         for name in self.patterns:
             expected = "!" if name in some[0].should else "?" if name in some[0].may else ""
             yield f"{sum(name in one.delays for one in some) / len(some):.2f}{expected}"
@@ -242,7 +242,7 @@ def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     Raises:
         SettingsError: The set has no labels.
     """
-    seen: dict[str, list[Seen]] = {}
+    seen: dict[str, list[SeenKind]] = {}
     for instance in known.labelled():
         label = instance.label()
         if not label.is_healed and label.harm:
@@ -260,13 +260,13 @@ def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     }
 
 
-def _seen(instance: Instance, label: Label) -> Seen:
+def _seen(instance: Instance, label: Label) -> SeenKind:
     rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
     first = min((injection["t"], injection["ts"]) for injection in label.injections)
     delays = _delays(instance.records(), first, is_session=label.problems > 1)
-    return Seen(label.kind, should, may, delays)
+    return SeenKind(label.kind, should, may, delays)
 
 
 def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:

@@ -300,7 +300,7 @@ def test_what_was_made_is_found_again(silent: Path, tmp_path: Path) -> None:
         settings = trying(silent, runs=tmp_path / "forks", is_fresh=is_fresh)
         with Trials(settings.lab(silent, ANSWERED)) as trials:
             results.append(trials.verify(one))
-            counts.append(trials.replays)
+            counts.append(trials.costs.replays)
     assert counts[0] == counts[2] > counts[1] == 0
     assert results[0] == results[1] == results[2]
 
@@ -313,7 +313,7 @@ def test_the_number_of_processes_changes_nothing(silent: Path, tmp_path: Path) -
         settings = trying(silent, runs=tmp_path / str(jobs))
         budget = TrialBudget(replays=4)
         with Trials(settings.lab(silent, ANSWERED), jobs=jobs, budget=budget) as trials:
-            found.append((trials.verify(one), trials.replays))
+            found.append((trials.verify(one), trials.costs.replays))
     assert found[0] == found[1]
 
 

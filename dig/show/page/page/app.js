@@ -1,12 +1,13 @@
 // The page at work: what one does to the view, and what is drawn anew after it.
 
 import { $, h } from "./dom.js";
-import { around, nodesOf } from "./focus.js";
+import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
 import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
 import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
+import { Twin } from "./twin.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
@@ -30,6 +31,7 @@ export class App {
   setHead(head) {
     this.model.head = head;
     this.parts?.heading.update();
+    this.ask();
   }
 
   /** Takes rows, in order; as much work as there is news. */
@@ -45,6 +47,11 @@ export class App {
       isOut = end > view.place(view.width - 12);
     if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
     this.ask();
+  }
+
+  /** Shows another run below, along the same time. */
+  setTwin(told) {
+    this.twin = new Twin(this, told);
   }
 
   setLive(state) {
@@ -184,7 +191,7 @@ export class App {
     const nodes = nodesOf(this.model, one);
     this.view.selected = one ?? null;
     this.view.marked = one?.kind === "finding" ? new Set(nodes) : null;
-    this._focus(nodes);
+    this._focus();
   }
 
   /** Focuses on what went from one agent to another. */
@@ -200,13 +207,14 @@ export class App {
     this.ask();
   }
 
-  _focus(nodes) {
-    this.view.setFocus(nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null);
+  _focus() {
+    const { model, view } = this;
+    view.setFocus(inFocus(model, view.selected, view.hops, view.cleaned));
   }
 
   setHops(hops) {
     this.view.hops = Math.max(0, Math.min(9, hops));
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.ask();
   }
 
@@ -222,7 +230,7 @@ export class App {
 
   setCleaned(isCleaned) {
     this.view.cleaned = isCleaned;
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.say(isCleaned ? "The cleaned graph: productive edges only." : "The raw graph.");
     this.ask();
   }
@@ -300,6 +308,7 @@ export class App {
 
   recolour() {
     this.painter.recolour(colours());
+    this.twin?.painter.recolour(colours());
     this.parts.heading.update();
     this.ask();
   }
@@ -318,6 +327,7 @@ export class App {
 
   paint() {
     this.painter.paint();
+    this.twin?.paint();
     for (const part of Object.values(this.parts)) part.update?.();
     this.findings.update();
     if (this.tabs.shown === "details") this.details.update();

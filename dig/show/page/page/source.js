@@ -13,9 +13,10 @@ export async function start(app, element) {
 async function readInlined(app, text) {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { head, rows } = JSON.parse(await new Response(stream).text());
+  const { head, rows, twin } = JSON.parse(await new Response(stream).text());
   app.setHead(head);
   app.add(rows);
+  if (twin) app.setTwin(twin);
   app.ready();
 }
 
