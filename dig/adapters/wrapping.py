@@ -182,7 +182,7 @@ def _setup(
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup(
         "wrapped", keep=keep, limits=Thresholds().limits,
-        detectors=standard, healers=standard_healers,
+        detectors=standard, healers=standard_healers, ladder=True,
     )  # fmt: skip
     setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
     return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))

@@ -167,7 +167,7 @@ def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parame
     )
 
 
-Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig"])
+Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig", "dig+"])
 """What is done about failures."""
 
 Recipients = StrEnum("Recipients", ["one", "all"])
@@ -196,9 +196,9 @@ class RunOptions:
         typer.Option(
             help="mas: only find failures. watchdog: after 10 s of silence, tell all agents to "
             "continue. retry: give an idle one the problem again. judge: a judge reads along. "
-            "dig: heal what is found."
+            "dig: heal what is found, as in the paper. dig+: heal step by step, until it helps."
         ),
-    ] = Method.dig
+    ] = Method["dig+"]
     judge: Judge = None
     habit: Habit = None
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0

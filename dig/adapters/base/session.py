@@ -478,4 +478,4 @@ def fitting(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
         return replace(setup, session=True, memory=True, fail_closed=False)
     if setup.gates:
         raise SettingsError("a gate keeps events, so it needs mode='heal'")
-    return replace(setup, session=True, memory=True, fail_closed=False, healers=None)
+    return replace(setup, session=True, memory=True, fail_closed=False, healers=None, ladder=False)

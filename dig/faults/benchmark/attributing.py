@@ -59,7 +59,10 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
-        **{name: by_suspects(name) for name in ("signs", "attribution", "attribution_blind")},
+        **{
+            name: by_suspects(name)
+            for name in ("signs", "beliefs", "attribution", "attribution_blind")
+        },
         "why": by_suspects(*USUAL_SUSPECTS),
     }
 )

@@ -7,7 +7,6 @@ import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
 import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
-import { Twin } from "./twin.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
@@ -20,6 +19,7 @@ export class App {
     this.view = new View();
     this.layout = new Layout(this.model, this.view);
     this.isReady = false;
+    this.twin = null; // the run beside it
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
     this.pace = new Pace(this);
@@ -47,11 +47,6 @@ export class App {
       isOut = end > view.place(view.width - 12);
     if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
     this.ask();
-  }
-
-  /** Shows another run below, along the same time. */
-  setTwin(told) {
-    this.twin = new Twin(this, told);
   }
 
   setLive(state) {
@@ -308,7 +303,6 @@ export class App {
 
   recolour() {
     this.painter.recolour(colours());
-    this.twin?.painter.recolour(colours());
     this.parts.heading.update();
     this.ask();
   }

@@ -1,5 +1,7 @@
 // Where rows come from: out of the page itself, or live from the server that gave the page.
 
+import { Twin } from "./twin.js";
+
 const AT_ONCE = 4000; // rows between two frames, so that a large run does not freeze the page
 
 /** Reads head and rows into an app. */
@@ -16,7 +18,7 @@ async function readInlined(app, text) {
   const { head, rows, twin } = JSON.parse(await new Response(stream).text());
   app.setHead(head);
   app.add(rows);
-  if (twin) app.setTwin(twin);
+  if (twin) app.twin = new Twin(app, twin);
   app.ready();
 }
 

@@ -52,7 +52,7 @@ export class Twin {
       cleaned: app.view.cleaned,
     });
     if (this.layout.axis !== app.layout.axis) this.layout.reset();
-    painter.theme = app.painter.theme;
+    if (painter.theme !== app.painter.theme) painter.recolour(app.painter.theme);
     painter.paint();
     this._same(painter);
     this._over(painter);
