@@ -642,7 +642,8 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-without-end", HEALING,
-        "elif ladder.steps < self._budget.per_subject:", "elif True:",
+        "if ladder.steps < self._budget.per_subject:\n                proposed",
+        "if True:\n                proposed",
         "a ladder at its end says the same for ever",
     ),
     Mutant(

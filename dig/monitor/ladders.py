@@ -29,6 +29,7 @@ class Ladder:
         row: The logical time of its latest finding's record.
         finding: Its latest finding.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
+        is_ripe: At that moment there was no progress: the next step is to be taken.
         steps: How many were taken.
         asked: The agents that its steps have turned to, in order.
     """
@@ -36,6 +37,7 @@ class Ladder:
     row: int
     finding: Finding
     due: int | None = None
+    is_ripe: bool = False
     steps: int = 0
     asked: dict[str, None] = field(default_factory=dict)
 
@@ -101,16 +103,36 @@ class Ladders:
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so, or it is over."""
         self._timed = [one for one in self._timed if one is not ladder]
-        ladder.due = None
+        ladder.due, ladder.is_ripe = None, False
         if progress in ("under way", "none"):
             ladder.due = now + self.patience
             self._timed.append(ladder)
         elif progress == "made":
             self._open = {name: one for name, one in self._open.items() if one is not ladder}
 
-    def due(self, now: int) -> list[Ladder]:
-        """What is to be looked at by now."""
-        return [one for one in self._timed if one.due is not None and one.due <= now]
+    def poll(self, now: int, progress: Callable[[Ladder, int], Progress]) -> None:
+        """Look at what is due by now, each at its moment.
+
+        Nothing has changed between these moments and now. So it makes no difference whether a host
+        calls at each of them, or only now, as a replay does.
+
+        Args:
+            now: The moment of the call, in microseconds.
+            progress: Says what the latest step has brought about, as it stood at a moment.
+        """
+        for ladder in self._timed:
+            while not ladder.is_ripe and ladder.due is not None and ladder.due <= now:
+                state = progress(ladder, ladder.due)
+                if state == "none":
+                    ladder.is_ripe = True
+                else:
+                    self.wait(ladder, state, ladder.due)
+
+    @property
+    def ripe(self) -> list[Ladder]:
+        """Those whose next step is to be taken now, in order."""
+        some = [one for one in self._timed if one.is_ripe]
+        return sorted(some, key=lambda one: (one.due or 0, one.row))
 
     def deadline(self) -> int | None:
         """When a subject is to be looked at next, in microseconds."""
