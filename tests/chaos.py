@@ -44,15 +44,17 @@ from dig.runtime.simulator import Happening
 from .conservation import Allowed
 
 NAMES = "abcde"
-BUDGET = (3, 2, 1)  # so little that runs come to its end
+BUDGET = (3, 2, 1, 1)  # so little that runs come to its end
+LADDER = (30, 9, 3, 5)  # so much that ladders come to their end
 
 
 @dataclass(frozen=True)
 class Chaos:
-    """An agent that draws what it does; `slow` times longer where time is real."""
+    """An agent that draws what it does; a stubborn one mostly waits, some for very long."""
 
     seed: int
     policies: bool = False
+    stubborn: bool = False
 
     @property
     def habit(self) -> str:
@@ -63,6 +65,9 @@ class Chaos:
     def plan(self, view: View) -> Plan:
         draws = KeyedRandom(self.seed, view.agent, view.turn)
         think_s = round(draws.uniform("think"), 3)
+        if self.stubborn and draws.chance(0.6, "stubborn"):
+            waits = [EventFate(event=e.id, fate="delay") for e in view.events]
+            return Plan(2.5 if draws.chance(0.3, "hangs") else think_s, Decision(fates=waits))
         if draws.chance(0.05, "fail"):
             return Plan(think_s, "it had a bad day")
         if draws.chance(0.02, "nonsense"):
@@ -174,7 +179,9 @@ class ChaosRun:
     @property
     def team(self) -> dict[str, Chaos]:
         """The agents; they use delivery policies if the script interferes anyway."""
-        return {name: Chaos(self.seed, self.allowed.interference) for name in self.agents}
+        stubborn = self.setup.activation_timeout_s > 1
+        chaos = Chaos(self.seed, self.allowed.interference, stubborn)
+        return dict.fromkeys(self.agents, chaos)
 
 
 def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
@@ -182,6 +189,9 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
     draws = KeyedRandom(seed, "run", 0)
     agents = NAMES[: 1 + int(draws.uniform("agents") * 5)]
     interference = draws.chance(0.6, "interference")
+    ladder = draws.chance(0.5, "ladder")
+    stubborn = ladder and draws.chance(0.4, "stubborn")
+    budget = LADDER if ladder else BUDGET
     gates = [ChaosGate(seed, agents)] if interference and draws.chance(0.6, "gates") else []
     setup = Setup(
         seed=seed,
@@ -197,16 +207,18 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         healers=standard_healers if heal else None,
         policy=HEAL_ALL,
         gates=gates,
-        budget=Budget(*BUDGET),
-        limit_s=limit_s,
-        activation_timeout_s=0.95,
+        budget=Budget(*budget),
+        ladder=ladder and heal,
+        limit_s=limit_s * 3 if stubborn else limit_s,
+        activation_timeout_s=2.6 if stubborn else 0.95,
         retries=1,
         backoff_s=0.3,
     )  # fmt: skip
     script = _script(draws, agents) if interference else ()
     to = tuple(n for k, n in enumerate(agents) if draws.chance(0.5, "to", k)) or agents[:1]
     problem = Output("go", tuple(to), "problem")
-    allowed = Allowed(BUDGET, interference, _is_delayed)
+    dl_us = 500_000 if ladder else None
+    allowed = Allowed(budget, dl_us, interference, _is_delayed)
     return ChaosRun(seed, heal, agents, setup, script, problem, allowed)
 
 

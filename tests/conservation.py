@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 ASIDE = ("finding", "heal", "incident")
+SENT = ("reroute", "redeliver", "reassign", "restart")
+BEYOND_NOTES = ("reassign", "replace", "restart")
 
 
 @dataclass
@@ -47,9 +49,10 @@ class _Event:
 
 @dataclass
 class Allowed:
-    """What a run may do. The budget is (run, pattern, subject)."""
+    """What a run may do. The budget is (run, pattern, subject, problem), as in `Budget`."""
 
-    budget: tuple[int, int, int] = (60, 30, 3)
+    budget: tuple[int, int, int, int] = (60, 30, 3, 12)
+    ladder_us: int | None = None  # the least time between two steps; None: no ladders
     interference: bool = False  # gates, policies, hosts redirect and speak without a finding
     unordered: Callable[[Any], bool] = lambda payload: False  # a policy delays such an event
 
@@ -79,8 +82,8 @@ class _Books:
         self.awaited: list[str] = []
         self.emitter = ""
         self.findings: dict[int, Any] = {}
-        self.healed: set[int] = set()
-        self.renewed: set[int] = set()  # healed before the budget began anew
+        self.healed: dict[tuple[int, int], bool] = {}  # finding and moment -> more than notes?
+        self.renewed: set[tuple[int, int]] = set()  # healed before the budget began anew
         self.promised: Any = None  # the heal row whose effect must come next
         self.held = 0
         self.is_session = self.is_over = False
@@ -218,13 +221,18 @@ class _Books:
         assert row.finding in self.findings, "healing answers to an earlier finding"
         if row.action == "refused":
             assert row.reason and row.event is None
-            assert row.finding not in self.healed
             return
-        self.healed.add(row.finding)
+        step = row.finding, row.us
+        if step not in self.healed and self.allowed.ladder_us is not None:
+            before = max((us for t, us in self.healed if t == row.finding), default=None)
+            is_soon = before is not None and row.us < before + self.allowed.ladder_us
+            assert not is_soon, "a step has had no time to help"
+        is_more = row.action in BEYOND_NOTES
+        self.healed[step] = self.healed.get(step, False) or is_more
         self._check_budget()
         if row.action == "create":
             assert row.event not in self.events
-        if row.action in ("create", "reroute"):
+        if row.action in ("create", "replace", *SENT):
             self.promised = row
 
     # --- what follows from them ---
@@ -233,20 +241,24 @@ class _Books:
         """A heal row comes right before its effect, and no such effect comes without one."""
         promised, self.promised = self.promised, None
         if promised is not None:
-            kind = {"create": "emit", "reroute": "redirect"}[promised.action]
+            if promised.action == "replace":
+                assert (row.kind, (row.agent,)) == ("leave", promised.to)
+                return
+            kind = "emit" if promised.action == "create" else "redirect"
             assert (row.kind, row.event, row.to) == (kind, promised.event, promised.to)
         elif not self.allowed.interference:
-            assert row.kind != "redirect"
+            assert row.kind not in ("redirect", "leave")
             assert row.kind != "emit" or row.by != "system"
 
     def _check_budget(self) -> None:
         spent: Counter[str] = Counter()
-        for t in self.healed - self.renewed:
-            row = self.findings[t]
+        for step in self.healed.keys() - self.renewed:
+            row = self.findings[step[0]]
             about = [row.subject, row.evidence.get("waiting")]  # other work, another deadlock
             subject = f"{row.pattern} {json.dumps(about, sort_keys=True)}"
             spent.update(["run", f"pattern {row.pattern}", f"subject {subject}"])
-        most = dict(zip(("run", "pattern", "subject"), self.allowed.budget, strict=True))
+            spent["problem"] += self.healed[step]
+        most = dict(zip(("run", "pattern", "subject", "problem"), self.allowed.budget, strict=True))
         for what, times in spent.items():
             assert times <= most[what.split()[0]], f"the budget for {what} is exceeded"
 

@@ -38,6 +38,7 @@ SELECTION = (
     "tests/graph/test_lineage.py",
     "tests/monitor/test_monitor.py",
     "tests/monitor/test_release.py",
+    "tests/monitor/test_ladders.py",
     "tests/graph/test_graph.py",
     "tests/graph/test_retention.py",
     "tests/diagnosis/attribution/test_deciding.py",

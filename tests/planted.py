@@ -33,6 +33,8 @@ MC = "detectors/patterns/missing_termination.py"
 OE = "detectors/patterns/orphaned_event.py"
 EVENT_WINDOW = "detectors/patterns/event_window.py"
 RSP = "detectors/patterns/repeated_solving.py"
+HEALING = "monitor/healing.py"
+LADDERS = "monitor/ladders.py"
 
 MUTANTS = [
     # -- CLA ---
@@ -618,9 +620,91 @@ MUTANTS = [
     ),
     # -- the monitor ---
     Mutant(
-        "monitor-answers-of-the-gone", "monitor/monitor.py",
+        "monitor-answers-of-the-gone", "monitor/schedule.py",
         "for event in answers:", "for event in ():",
         "an answer on its way back to an agent that leaves is lost",
+    ),
+    # -- ladders ---
+    Mutant(
+        "ladder-at-once", LADDERS,
+        "ladder.due = now + self.patience", "ladder.due = now + 1",
+        "a step has no time to help",
+    ),
+    Mutant(
+        "ladder-patience-fixed", LADDERS,
+        "return max(least, PATIENCE * self._lengths.percentile)", "return least",
+        "a team of slow turns gets no more time than one of fast turns",
+    ),
+    Mutant(
+        "ladder-never-due", "monitor/monitor.py",
+        "            due.append(self._healing.ladders.deadline())\n", "            pass\n",
+        "a step that is due waits for something else to happen",
+    ),
+    Mutant(
+        "ladder-without-end", HEALING,
+        "elif ladder.steps < self._budget.per_subject:", "elif True:",
+        "a ladder at its end says the same for ever",
+    ),
+    Mutant(
+        "ladder-budget-of-a-problem", HEALING,
+        'self._spent["problem"] += is_more', "pass",
+        "work is given away without end",
+    ),
+    Mutant(
+        "ladder-not-refused", HEALING,
+        "if action in self._policy.refuse:", "if False:",
+        "a policy cannot refuse a step",
+    ),
+    Mutant(
+        "ladder-problem-gone", HEALING,
+        "if ladder or any(healer.repeats_problems", "if any(healer.repeats_problems",
+        "a problem cannot begin anew, since what it carried is forgotten",
+    ),
+    Mutant(
+        "ladder-replaced-untold", HEALING,
+        "        self._recorder.incident(REPLACED, detail)\n", "",
+        "nothing says why an agent was taken out",
+    ),
+    Mutant(
+        "ladder-late-output-untold", "runtime/host.py",
+        "return self.monitor.incident(LATE_OUTPUT, detail)", "return []",
+        "what an agent says after it was taken out is silent",
+    ),
+    Mutant(
+        "ladder-dl-same-note", "detectors/patterns/deadlock.py",
+        "elif step.number == 2:", "elif False:",
+        "what waits in a deadlock is not given away",
+    ),
+    Mutant(
+        "ladder-dl-no-restart", "detectors/patterns/deadlock.py",
+        "yield from restart(graph, finding, step, tuple(waiting))", "yield from ()",
+        "a deadlock that goes on does not begin anew",
+    ),
+    Mutant(
+        "ladder-mc-same-agent", MC,
+        "yield Create(note, (helper,), without=without)", "yield Create(note, without)",
+        "the same agent is asked again to submit",
+    ),
+    Mutant(
+        "ladder-stall-stays", "detectors/patterns/stalled_activation.py",
+        "if step.number > 1:", "if False:",
+        "an agent that stays stalled is not taken out",
+    ),
+    Mutant(
+        "ladder-oe-told-alone", OE,
+        "yield Reroute(event.id, note, (helper or \"\",), action=\"redeliver\")",
+        "yield from self.heal(graph, finding)",
+        "lost work whose generator has left is told of, and not given to anyone",
+    ),
+    Mutant(
+        "ladder-er-inside", "detectors/patterns/excessive_rerouting.py",
+        "helper = step.helper(graph, most if is_closed else path)", "helper = path[0]",
+        "a ping-pong goes on among the same agents",
+    ),
+    Mutant(
+        "ladder-et-not-handed-out", "detectors/patterns/early_termination.py",
+        'is_over |= finding.severity != "error"', "is_over = True",
+        "an answer is accepted before what it lacks was handed out again",
     ),
     # -- forks ---
     Mutant(

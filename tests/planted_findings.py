@@ -8,6 +8,7 @@ from __future__ import annotations
 from .planted import CLA, ER, ET, IDLE, Mutant
 
 STALL = "detectors/patterns/stalled_activation.py"
+TURNS = "detectors/turn_lengths.py"
 LATE = "detectors/patterns/late_delivery.py"
 LOOP = "detectors/patterns/repeated_message.py"
 LIVELOCK = "detectors/patterns/livelock.py"
@@ -25,17 +26,17 @@ FINDINGS = [
         "the least limit is the most",
     ),
     Mutant(
-        "stall-percentile", STALL,
+        "stall-percentile", TURNS,
         "-(-9 * self.count // 10) - 1", "9 * self.count // 10",
         "of ten durations the longest is taken",
     ),
     Mutant(
-        "stall-all-durations", STALL,
+        "stall-all-durations", TURNS,
         "if len(self._latest) == LATEST:", "if len(self._latest) > LATEST * LATEST:",
         "durations of long ago still count",
     ),
     Mutant(
-        "stall-newest-gone", STALL,
+        "stall-newest-gone", TURNS,
         "self._latest.popleft()", "self._latest.pop()",
         "of too many durations the newest goes",
     ),

@@ -290,7 +290,7 @@ SCHEDULED = [
     ),
     Mutant(
         "simulation-ends-the-gone", SIMULATION,
-        "self._at(us, happen, lambda: started.activation in activations)", "self._at(us, happen)",
+        "self._at(us, happen, is_due)", "self._at(us, happen)",
         "an activation that ended with its agent's leaving ends again", SIMULATOR,
     ),
     Mutant(
@@ -412,7 +412,7 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-observer-heals", "adapters/base/session.py",
-        "fail_closed=False, healers=None)", "fail_closed=False)",
+        "fail_closed=False, healers=None, ladder=False)", "fail_closed=False)",
         "a team that is only observed is healed", WRAPPED,
     ),
     Mutant(

@@ -88,6 +88,8 @@ class Schedule:
             activation_limit_s=round(0.2 + 5 * draws.uniform("activation"), 3),
             coverage=draws.chance(0.8, "coverage"),
         )
+        if run.allowed.ladder_us is not None:
+            run = replace(run, allowed=replace(run.allowed, ladder_us=round(dl_s * 1_000_000)))
         session = run.setup.session or self.keep is not None
         setup = replace(run.setup, limits=limits, session=session, keep=self.keep)
         run = replace(run, setup=setup)

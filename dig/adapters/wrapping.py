@@ -107,7 +107,7 @@ def wrap(
 def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
     """The session of a team, which begins with its first record."""
     if plan.served is not None:
-        given["clock"] = plan.served.clock
+        given |= {"clock": plan.served.clock, "keeps_time": False}
         if setup.gates or setup.approve:
             raise SettingsError(
                 f"{plan.who} with gates, or with a person who is asked, cannot run again from its "
@@ -182,7 +182,7 @@ def _setup(
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup(
         "wrapped", keep=keep, limits=Thresholds().limits,
-        detectors=standard, healers=standard_healers,
+        detectors=standard, healers=standard_healers, ladder=True,
     )  # fmt: skip
     setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
     return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))

@@ -60,6 +60,10 @@ Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="How the judge judges: every=10, recall=0.6, ..."),
 ]
+Habit = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A habit of simulated agents: error=0, wait=0.1, ..."),
+]
 Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
@@ -163,7 +167,7 @@ def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parame
     )
 
 
-Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig"])
+Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig", "dig+"])
 """What is done about failures."""
 
 Recipients = StrEnum("Recipients", ["one", "all"])
@@ -192,10 +196,11 @@ class RunOptions:
         typer.Option(
             help="mas: only find failures. watchdog: after 10 s of silence, tell all agents to "
             "continue. retry: give an idle one the problem again. judge: a judge reads along. "
-            "dig: heal what is found."
+            "dig: heal what is found, as in the paper. dig+: heal step by step, until it helps."
         ),
-    ] = Method.dig
+    ] = Method["dig+"]
     judge: Judge = None
+    habit: Habit = None
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0
     given: Given = None
     config: Config = None
@@ -217,6 +222,7 @@ class RunOptions:
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
         from dig.tasks.run.arrange import make_run, make_task, members
+        from dig.tasks.simulated.profile import Profile
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
@@ -234,6 +240,7 @@ class RunOptions:
             detectors=detectors,
             to=self.to.value,
             judging=Judging.of(self.judge or ()),
+            profile=Profile.of(self.habit or ()),
             **(asked or {"agents_are": self.team}),
         )
         if self.usual is None:

@@ -121,6 +121,10 @@ def healing_text(row: HealRow) -> str:
     texts = {
         "inject": f"put a note beside {event}" + (f", for {to}" if to else ""),
         "reroute": f"sent {event} to {to or 'nobody'} instead{with_note}",
+        "redeliver": f"sent {event} to {to or 'nobody'} once more{with_note}",
+        "reassign": f"gave {event} to {to or 'nobody'} as well{with_note}",
+        "restart": f"gave {event} to {to or 'nobody'}, from the beginning{with_note}",
+        "replace": f"took {to or 'nobody'} out of the team: {one_line(row.reason)}",
         "create": f"sent note {event} to {to or 'nobody'}",
         "refused": f"did nothing: {one_line(row.reason)}",
     }

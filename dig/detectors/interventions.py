@@ -21,26 +21,53 @@ class Inject:
     to: tuple[str, ...] | None = None
 
 
+Sending = Literal["reroute", "redeliver", "reassign", "restart"]
+"""Why an event is sent: elsewhere instead; once more, since it is late or lost; to others as well,
+since those that have it do not act; or once more although it was consumed: a problem, from the
+beginning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reroute:
-    """Put a note beside the payload of a held event, and send it to others instead.
+    """Put a note beside the payload of an event, and send it to some agents.
 
-    It arrives after `in_s` seconds, or with the next event that does; until then it is on its way.
-    What a gate sends arrives at once: it has kept the event for as long as it liked.
+    Whom it is on its way to is replaced; agents that have it already keep it. It arrives after
+    `in_s` seconds, or with the next event that does; until then it is on its way. What a gate
+    sends arrives at once: it has kept the event for as long as it liked.
+
+    Attributes:
+        event: The event.
+        note: The words.
+        to: The agents that get it.
+        in_s: After how many seconds it arrives.
+        action: Why it is sent, as the trace says.
+        without: The agents that its recipients are to do without, as data beside the note: their
+            part is to be done by others.
     """
 
     event: str
     note: str
     to: tuple[str, ...]
     in_s: float = 0.0
+    action: Sending = "reroute"
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a system event with a note and deliver it to some agents."""
+    """Make a system event with a note and deliver it to some agents; `without` as in `Reroute`."""
 
     note: str
     to: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Take an agent out of the team. What it holds is to be sent to others before."""
+
+    agent: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +77,29 @@ class Refuse:
     reason: str
 
 
-Act = Inject | Reroute | Create
+Act = Inject | Reroute | Create | Replace
 Intervention = Act | Refuse
+
+STEPS = ("reroute", "redeliver", "reassign", "replace", "restart")
+"""The actions of healing that a policy can refuse by name; the others are notes."""
+
+BEYOND_NOTES = ("reassign", "replace", "restart")
+"""Those of them that are steps of a ladder alone; they have a budget of their own."""
+
+
+def action_of(intervention: Intervention) -> str:
+    """The word of a trace for an intervention: `inject`, `restart`, ..."""
+    if isinstance(intervention, Reroute):
+        return intervention.action
+    return "refused" if isinstance(intervention, Refuse) else type(intervention).__name__.lower()
+
 
 Fit = Callable[[InteractionGraph, Act], tuple[Intervention | None, str | None]]
 """Says what a host can do of an intervention: it, a lesser one or none; and why not all of it."""
 
 Means = Literal["bounce", "redirect", "create", "note"]
-"""A means of healing: to return an answer to its submitter, to send other work elsewhere, to make
-a system event, or to put a note beside an event."""
+"""A means of healing: to return an answer to its submitter, to send other work elsewhere (and to
+take out the agent that has it), to make a system event, or to put a note beside an event."""
 
 MEANS: tuple[Means, ...] = get_args(Means)
 
@@ -87,9 +128,15 @@ def _allowed(graph: InteractionGraph, wish: Act, means: Collection[Means]) -> In
         if ("bounce" if graph.event(wish.event).final else "redirect") in means:
             return wish if "note" in means else replace(wish, note="")
         wish = Inject(wish.event, wish.note)
-    needed = "create" if isinstance(wish, Create) else "note"
+    if isinstance(wish, Replace):
+        return wish if "redirect" in means else _not_in(means, "redirect")
+    needed: Means = "create" if isinstance(wish, Create) else "note"
     if needed in means:
         return wish if "note" in means else replace(wish, note="")
+    return _not_in(means, needed)
+
+
+def _not_in(means: Collection[Means], needed: Means) -> Refuse:
     return Refuse(f"healing may not use the means {needed!r} in this run")
 
 
@@ -105,9 +152,11 @@ class Budget:
             helped all through a run of some hundred activations.
         per_pattern: For one pattern; a part of a run's, so that one cannot use up all of it.
         per_subject: For one pattern and one subject. What three notes about the same thing have
-            not mended, a fourth will not.
+            not mended, a fourth will not. A ladder has as many steps.
+        per_problem: How often work, or an agent's place, may be given to others (`BEYOND_NOTES`).
     """
 
     per_run: int = 100
     per_pattern: int = 30
     per_subject: int = 3
+    per_problem: int = 12

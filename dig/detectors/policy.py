@@ -16,6 +16,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
 
 from .finding import Finding, texts_in
+from .interventions import STEPS
 
 Action = Literal["off", "observe", "ask", "heal"]
 """What is done about a finding: nothing and no alarm is made of it; only an alarm; healing, if a
@@ -129,11 +130,13 @@ class Policy:
             all findings are healed with all means, as the paper does.
         notices: Agents for which nothing is work, a log for instance: an event that goes to them
             alone enters as type `notice`.
+        refuse: Steps that healing never takes, whatever was found: words of `STEPS`.
     """
 
     rules: tuple[Rule, ...] = ()
     heal: Literal["severity", "all"] = "severity"
     notices: tuple[str, ...] = ()
+    refuse: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check all values, and put the rules in order.
@@ -142,7 +145,10 @@ class Policy:
             SettingsError: A value is none of those that there are; the message names it.
         """
         _one_of("heal", self.heal, HEAL)
-        object.__setattr__(self, "notices", names_in("notices", self.notices))
+        for name in ("notices", "refuse"):
+            object.__setattr__(self, name, names_in(name, getattr(self, name)))
+        for step in self.refuse:
+            _one_of("refuse", step, STEPS)
         rules = tuple(self.rules)
         if not all(isinstance(rule, Rule) for rule in rules):
             raise SettingsError("the rules of a policy must be of the class Rule")
@@ -203,8 +209,9 @@ class Policy:
         described: dict[str, Any] = {"heal": self.heal}
         if self.rules:
             described["rules"] = [rule.described() for rule in self.rules]
-        if self.notices:
-            described["notices"] = list(self.notices)
+        for name in ("notices", "refuse"):
+            if names := getattr(self, name):
+                described[name] = list(names)
         return described
 
 

@@ -24,7 +24,8 @@ PREFIX = "DIG_POLICY_"
 ANY = "any"
 """Stands for all patterns."""
 
-_SETTINGS = ("heal", "notices")
+_SETTINGS = ("heal", "notices", "refuse")
+_LISTS = ("notices", "refuse")
 _KEYS = tuple(one.name for one in fields(Rule) if one.name != "pattern")
 _ONLY_ASK = ("deadline_s", "otherwise")
 
@@ -92,7 +93,7 @@ def _from_environment(
         if name is None:
             raise SettingsError(unknown_pattern(where, key, (*known, *_SETTINGS, ANY)))
         value: Any = text
-        if name == "notices":
+        if name in _LISTS:
             value = [part.strip() for part in text.split(",") if part.strip()]
         yield where, name, value
 

@@ -16,6 +16,7 @@ from dig.graph.records import Record
 
 from .finding import Finding
 from .interventions import Inject, Intervention
+from .ladder import LadderStep, Progress
 
 
 class Component:
@@ -116,6 +117,23 @@ class Healer(Component, ABC):
     @abstractmethod
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """What should be done about a finding, with the graph as it stands now."""
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterable[Intervention]:
+        """What should be done with ladders, step by step; by default what `heal` says.
+
+        Args:
+            graph: The graph as it stands now.
+            finding: The finding, as it was raised last.
+            step: The step; a further one comes when the finding is raised again, or when
+                `progress` has been `none` for a while.
+        """
+        return self.heal(graph, finding)
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Whether the latest step about a finding has helped; by default the detector tells."""
+        return "untold"
 
     def about(self, finding: Finding) -> object:
         """What tells findings with equal subjects apart for the budget; by default nothing."""

@@ -96,6 +96,10 @@ class Thresholds(BaseModel):
     """How many of one pattern about one subject. What three notes about the same thing have not
     mended, a fourth will not."""
 
+    heals_per_problem: int = Field(default=12, ge=0)
+    """With ladders: how often work, or an agent's place, may be given to others. Three deadlocks or
+    stalls, each with all of its steps, and some to spare."""
+
     cooldown_s: float = Field(default=COOLDOWN_S, ge=0, le=MOST_SECONDS)
     """Seconds before the same is said again to an agent that could go on at once. Longer than a
     loop of an agent that does not listen, shorter than a model call; each repeated bounce of an
@@ -113,7 +117,10 @@ class Thresholds(BaseModel):
     @property
     def budget(self) -> Budget:
         """How much healing there may be."""
-        return Budget(self.heals_per_run, self.heals_per_pattern, self.heals_per_subject)
+        return Budget(
+            self.heals_per_run, self.heals_per_pattern, self.heals_per_subject,
+            self.heals_per_problem,
+        )  # fmt: skip
 
     @classmethod
     def load(

@@ -99,17 +99,32 @@ def _best(found: Diagnosis) -> HypothesisRow | None:
     return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
 
 
+def cause(found: Diagnosis) -> dict[str, Any] | None:
+    """The answer of a diagnosis for the page of a run: the record `t`, and what it `says`."""
+    if found.answer is None:
+        return None
+    shown = f": {found.candidates[0].evidence[0].says}" if found.candidates else ""
+    return {
+        "t": found.answer.t,
+        "says": f"{name(found.answer.agent)}{shown} ({_how(found, _best(found))})",
+    }
+
+
+def _how(found: Diagnosis, best: HypothesisRow | None) -> str:
+    """The confidence of a diagnosis that has an answer, in words."""
+    assert found.answer is not None
+    if found.confidence == "verified":
+        return "confirmed by experiment"
+    if best is not None and best.verdict == "partial":
+        return "confirmed in part by experiment"
+    return f"suspected, confidence {found.answer.confidence}"
+
+
 def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     answer = found.answer
     if answer is None:
         yield "No agent can be named." if not found.hypotheses else "The change was tried:"
         return
-    how = {
-        "verified": "confirmed by experiment",
-        "suspected": f"suspected, confidence {answer.confidence}",
-    }[found.confidence]
-    if found.confidence != "verified" and best is not None and best.verdict == "partial":
-        how = "confirmed in part by experiment"
     others = [one.agent for one in found.candidates[1:] if one.status == "origin"]
     beside = f", together with {names(others)}" if others and found.fix else ""
     since = f", step {answer.step}" if found.source.kind == "conversation" else ""
@@ -117,7 +132,7 @@ def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
-    yield f"Cause: {name(answer.agent)}{since}{beside} ({how})"
+    yield f"Cause: {name(answer.agent)}{since}{beside} ({_how(found, best)})"
     told = [one for one in found.candidates[0].evidence if not one.says.startswith("tried: ")]
     for evidence in [one for one in told if " acted " not in one.says or one == told[0]][:2]:
         yield f"  {_shown(evidence)}"

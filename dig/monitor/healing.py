@@ -13,27 +13,48 @@ from json import dumps
 from typing import Any
 
 from dig.detectors.finding import Finding, bounded, concerned
-from dig.detectors.interventions import Budget, Create, Fit, Inject, Intervention, Refuse, Reroute
+from dig.detectors.interventions import (
+    BEYOND_NOTES,
+    Budget,
+    Create,
+    Fit,
+    Inject,
+    Intervention,
+    Refuse,
+    Replace,
+    Reroute,
+    action_of,
+)
+from dig.detectors.ladder import Progress
 from dig.detectors.notes import MOST_QUOTED, words
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
-from .messages import About, Healed, Proposed
+from .ladders import Ladder, Ladders
+from .messages import About, Healed, Proposed, TakenOut
 from .recorder import Recorder
 from .sanitize import are_names
 from .schedule import DeliverySchedule
 
+REPLACED = "replaced"
+"""The incident when healing has taken an agent out of the team."""
+
 
 class Healing:
-    """The healing of one run."""
+    """The healing of one run.
+
+    Attributes:
+        ladders: The subjects that have further steps; ``None``: healing has no ladders.
+    """
 
     def __init__(
         self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
         healers: Mapping[str, Healer], budget: Budget, fit: Fit | None, policy: Policy,
+        *, ladder: bool = False,
     ) -> None:  # fmt: skip
-        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last four."""
+        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last five."""
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -43,7 +64,8 @@ class Healing:
         self._preventers = {
             k: v for k, v in healers.items() if type(v).prevent is not Healer.prevent
         }
-        if any(healer.repeats_problems for healer in healers.values()):
+        self.ladders = Ladders(lambda: recorder.graph.run.limits) if ladder else None
+        if ladder or any(healer.repeats_problems for healer in healers.values()):
             holds.payloads.keeps_problems = True
         self._budget = budget
         self._fit = fit
@@ -55,9 +77,13 @@ class Healing:
         """Begin the budget anew: in a session, the next problem has a right to it too."""
         self._spent.clear()
         self._healed.clear()
+        if self.ladders is not None:
+            self.ladders.clear()
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
+        if self.ladders is not None:
+            self.ladders.forget(self._recorder.graph)
         for pattern, healer in self._healers.items():
             try:
                 healer.forget(self._recorder.graph)
@@ -77,24 +103,90 @@ class Healing:
             healer = self._healers.get(finding.pattern)
             if healer is None:
                 continue
-            rule = self._policy.ruling(self._recorder.graph, finding)
-            extent = self._policy.extent(rule, finding)
-            if extent == "none":
-                continue
-            reason = self._spend(finding, healer)
-            if reason is not None:
-                self.refuse(row, reason)
-                continue
-            wishes = _limited(self._ask(healer, finding), extent)
-            about = self._as_data(finding)
-            if rule is not None and extent == "ask":
-                how = rule.why, rule.deadline_s, rule.otherwise
-                proposed += [Proposed(row, finding, wishes, *how, about)] if wishes else []
-                continue
+            ladder = None
+            if self.ladders is not None and type(healer).escalate is not Healer.escalate:
+                subject = dumps(finding.subject, sort_keys=True, default=repr)
+                ladder = self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
+            if ladder and ladder.due is not None and ladder.due > self._recorder.now:
+                self.refuse(row, "the step before still has time to help")
+            else:
+                proposed += self._heal(row, finding, ladder, moved)
+        return proposed
+
+    def take_steps(self) -> list[Proposed]:
+        """Take the next step about what the steps before have not helped, where it is due.
+
+        Returns:
+            The healing about which a person is to decide first.
+        """
+        proposed: list[Proposed] = []
+        ladders, now = self.ladders, self._recorder.now
+        for ladder in ladders.due(now) if ladders else ():
+            progress = self._progress(ladder)
+            if self._recorder.is_over or ladders is None:
+                break
+            if progress != "none":
+                ladders.wait(ladder, progress, now)
+            elif ladder.steps < self._budget.per_subject:
+                proposed += self._heal(ladder.row, ladder.finding, ladder, set())
+            else:
+                ladder.due = None
+                self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")
+        return proposed
+
+    def _heal(
+        self, row: int, finding: Finding, ladder: Ladder | None, moved: set[str]
+    ) -> list[Proposed]:
+        """Heal a finding, by the next step if there is a ladder.
+
+        Args:
+            row: The logical time of its record.
+            finding: The finding.
+            ladder: Its ladder; ``None``: there are none.
+            moved: The events that were rerouted because of findings at the same moment.
+
+        Returns:
+            The healing about which a person is to decide first.
+        """
+        healer = self._healers[finding.pattern]
+        rule = self._policy.ruling(self._recorder.graph, finding)
+        extent = self._policy.extent(rule, finding)
+        if ladder:
+            ladder.due = None
+        if extent == "none":
+            return []
+        reason = self._spend(finding, healer)
+        if reason is not None:
+            self.refuse(row, reason)
+            return []
+        wishes = _limited(self._ask(healer, finding, ladder), extent)
+        about, now = self._as_data(finding), self._recorder.now
+        proposed: list[Proposed] = []
+        if rule is not None and extent == "ask":
+            how = rule.why, rule.deadline_s, rule.otherwise
+            proposed += [Proposed(row, finding, wishes, *how, about)] if wishes else []
+            now += micros(rule.deadline_s)
+        else:
             for wish in wishes:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
                     self._carry_out_fitted(row, wish, about, moved)
+        if ladder and self.ladders is not None:
+            self.ladders.wait(ladder, self._progress(ladder), now)
         return proposed
+
+    def _progress(self, ladder: Ladder) -> Progress:
+        """The effect of the latest step about a subject."""
+        assert self.ladders is not None
+        finding, step = ladder.finding, self.ladders.step(ladder, self._recorder.now)
+        try:
+            return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
+        except Exception as error:  # a healer must never be able to stop a team
+            self._report(finding, error)
+            return "made"
+
+    def _report(self, finding: Finding, error: Exception) -> None:
+        what = f"raised {error!r}"
+        self._recorder.report_component_failure(f"healer of {finding.pattern}", what)
 
     def apply_approved(self, proposed: Proposed) -> None:
         """Do what a person, or the deadline, has agreed to, as far as it still makes sense."""
@@ -118,7 +210,7 @@ class Healing:
                 continue
             if isinstance(intervention, Create):
                 self._holds.emit_notice(intervention.note, intervention.to)
-            elif not isinstance(intervention, Refuse):
+            elif not isinstance(intervention, Refuse | Replace):
                 to = intervention.to if isinstance(intervention, Inject) else None
                 self._holds.payloads.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
@@ -144,7 +236,7 @@ class Healing:
                 self._holds.payloads.add_note(note.event, note.note, note.to)
 
     def _spend(self, finding: Finding, healer: Healer) -> str | None:
-        """Take a finding out of the budget, or say why that cannot be."""
+        """Take a finding, or a step about it, out of the budget, or say why that cannot be."""
         cooldown_s = healer.cooldown_s
         subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._recorder.now, self._healed.get(subject)
@@ -168,24 +260,36 @@ class Healing:
         try:
             about = healer.about(finding)
         except Exception as error:  # a healer must never be able to stop a team
-            self._recorder.report_component_failure(
-                f"healer of {finding.pattern}", f"raised {error!r}"
-            )
+            self._report(finding, error)
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
-    def _ask(self, healer: Healer, finding: Finding) -> list[Intervention]:
+    def _ask(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
+        """The interventions of a healer about a finding; with a ladder, those of its next step."""
         try:
-            interventions = list(healer.heal(self._recorder.graph, finding))
+            interventions = self._step(healer, finding, ladder)
             for intervention in interventions:
                 self.check(intervention)
             missing = list(healer.missing_work(finding))[:MOST_QUOTED]
             quotation = words((event, self._holds.payloads.payload(event)) for event in missing)
         except Exception as error:  # a healer must never be able to stop a team
-            self._recorder.report_component_failure(
-                f"healer of {finding.pattern}", f"raised {error!r}"
-            )
+            self._report(finding, error)
             return []
+        if ladder and self.ladders:
+            self.ladders.took(ladder, interventions)
         return [_with_words(intervention, quotation) for intervention in interventions]
+
+    def _step(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
+        """The next step about a finding; without a ladder, or at its end, what is said at first."""
+        graph = self._recorder.graph
+        if ladder and self.ladders and ladder.steps < self._budget.per_subject:
+            ladder.steps += 1
+            step = self.ladders.step(ladder, self._recorder.now)
+            wishes = list(healer.escalate(graph, finding, step))
+            is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)
+            if not is_more or self._spent["problem"] < self._budget.per_problem:
+                self._spent["problem"] += is_more
+                return wishes
+        return list(healer.heal(graph, finding))
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.
@@ -196,8 +300,12 @@ class Healing:
         """
         if isinstance(intervention, Refuse):
             return
-        if not isinstance(intervention, Inject | Reroute | Create):
+        if not isinstance(intervention, Inject | Reroute | Create | Replace):
             raise TypeError(f"{intervention!r} is no intervention")
+        if isinstance(intervention, Replace):
+            if intervention.agent not in self._recorder.graph.agents:
+                raise ValueError(f"agent {intervention.agent!r:.60} is not present")
+            return
         if not isinstance(intervention.note, str):
             raise TypeError(f"the note {intervention.note!r} is no text")
         for_all = isinstance(intervention, Inject) and intervention.to is None
@@ -221,23 +329,32 @@ class Healing:
         """Why an intervention makes no sense any more, if it was decided about for a while."""
         if isinstance(wish, Create | Refuse):
             return None
+        if isinstance(wish, Replace):
+            is_there = wish.agent in self._recorder.graph.agents
+            return None if is_there else f"agent {wish.agent!r:.60} had left before"
         if wish.event not in self._holds.payloads:
             return f"event {wish.event!r:.60} was used up before a decision was there"
         event = self._recorder.graph.event(wish.event)
-        is_gone = event.consumed or bool(event.copies)
-        if isinstance(wish, Reroute) and (is_gone or self._recorder.graph.is_accepted(wish.event)):
+        is_gone = event.consumed or bool(event.copies) or self._recorder.graph.is_accepted(event.id)
+        if isinstance(wish, Reroute) and wish.action in ("reroute", "redeliver") and is_gone:
             return f"event {wish.event!r:.60} had arrived before a decision was there"
         return None
 
     def _fitted(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention that the host can do; less than all becomes an incident."""
+        action = action_of(wish)
+        if action in self._policy.refuse:
+            return Refuse(f"the policy refuses the step {action!r}")
         if self._fit is None or isinstance(wish, Refuse):
             return wish
         possible, reason = self._fit(self._recorder.graph, wish)
         if reason is not None:
-            done = "nothing" if possible is None else type(possible).__name__.lower()
-            detail = {"action": type(wish).__name__.lower(), "instead": done, "reason": reason}
-            detail |= {} if isinstance(wish, Create) else {"event": wish.event}
+            done = "nothing" if possible is None else action_of(possible)
+            detail = {"action": action, "instead": done, "reason": reason}
+            if isinstance(wish, Replace):
+                detail["agent"] = wish.agent
+            elif not isinstance(wish, Create):
+                detail["event"] = wish.event
             self._recorder.incident("downgraded", detail)
         return possible
 
@@ -273,6 +390,11 @@ class Healing:
         if isinstance(what, Refuse):
             self.refuse(row, what.reason)
             return
+        if isinstance(what, Replace):
+            self._replace(row, what)
+            return
+        if not isinstance(what, Inject) and what.without:
+            about = replace(about, without=what.without)
         said = about if what.note else None
         told = said and said.row()
         if isinstance(what, Create):
@@ -284,10 +406,20 @@ class Healing:
             self._write(row, "inject", what.event, to, what.note, about=told)
             self._holds.payloads.add_note(what.event, what.note, to, said)
         else:
-            self._write(row, "reroute", what.event, what.to, what.note, about=told)
+            self._write(row, what.action, what.event, what.to, what.note, about=told)
             self._holds.payloads.add_note(what.event, what.note, None, said)
             self._send(what)
             moved.add(what.event)
+
+    def _replace(self, row: int, what: Replace) -> None:
+        """Take an agent out of the team, and let the host know."""
+        state = self._recorder.graph.agents[what.agent]
+        activation = None if state.activation is None else state.activation.id
+        self._write(row, "replace", None, (what.agent,), reason=what.why)
+        self._schedule.take_out(what.agent)
+        detail = {"agent": what.agent, "activation": activation, "finding": row, "why": what.why}
+        self._recorder.incident(REPLACED, detail)
+        self._recorder.effects.append(TakenOut(what.agent, activation))
 
     def _send(self, what: Reroute) -> None:
         self._holds.redirect(what.event, what.to, hold=not what.in_s)
@@ -305,7 +437,7 @@ class Healing:
 
 def _with_words(what: Intervention, quotation: str) -> Intervention:
     """An intervention whose note begins with a quotation; what is to be done stands at its end."""
-    if isinstance(what, Refuse) or not quotation or not what.note:
+    if isinstance(what, Refuse | Replace) or not quotation or not what.note:
         return what
     return replace(what, note=quotation + what.note)
 
@@ -314,13 +446,13 @@ def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, 
     """What healing may do of what a healer wants.
 
     Where it may only give notes, a reroute becomes its note, and notes beside events are preferred
-    to system events: these are made only if a healer wants nothing else.
+    to system events: these are made only if a healer wants nothing else. No agent is taken out.
     """
     if extent != "notes":
         return tuple(wishes)
     beside: list[Intervention] = [
         Inject(wish.event, wish.note) if isinstance(wish, Reroute) else wish
         for wish in wishes
-        if not isinstance(wish, Create)
+        if not isinstance(wish, Create | Replace)
     ]
-    return tuple(beside or wishes)
+    return tuple(beside or [wish for wish in wishes if not isinstance(wish, Replace)])

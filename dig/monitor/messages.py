@@ -51,6 +51,8 @@ class About:
         agents: The agents that it names, or that made what it names.
         work: The payloads of those of its events that are still open or lost, by id.
         lost: Those of them that no agent has, and that are on their way to none.
+        without: The agents that the recipients are to do without: their part is to be done by
+            others.
         more: Whether it has only the first of many events or agents.
     """
 
@@ -59,11 +61,13 @@ class About:
     agents: tuple[str, ...] = ()
     work: Mapping[str, Any] = field(default_factory=dict)
     lost: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     more: bool = False
 
     def row(self) -> dict[str, Any]:
         """What a trace has of it, as plain JSON."""
         named = {"pattern": self.pattern, "events": [*self.events], "agents": [*self.agents]}
+        named |= {"without": [*self.without]} if self.without else {}
         return {**named, "more": True} if self.more else named
 
 
@@ -235,6 +239,19 @@ class Healed:
 
 
 @frozen
+class TakenOut:
+    """Healing has taken an agent out of the team; what it still says is its host's to report.
+
+    Attributes:
+        agent: Its name.
+        activation: Its activation in progress, if it had one.
+    """
+
+    agent: str
+    activation: str | None
+
+
+@frozen
 class Asked:
     """A gate holds an event: run `gate.decide(event)`, then call `Monitor.resolve`."""
 
@@ -303,6 +320,7 @@ Effect = (
     | Started
     | Raised
     | Healed
+    | TakenOut
     | ComponentFailed
     | Asked
     | Proposed

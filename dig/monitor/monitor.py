@@ -79,6 +79,7 @@ class Monitor:
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
+        ladder: Healing goes on step by step where a first step does not help.
         fit: What the host can do of an intervention; ``None``: all that there are.
         policy: What is done about which findings; ``None``: errors are healed with all means,
             warnings and RSP by notes alone.
@@ -116,6 +117,7 @@ class Monitor:
         healers: Mapping[str, Healer] | None = None,
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
+        ladder: bool = False,
         fit: Fit | None = None,
         policy: Policy | None = None,
         can_hold: bool = True,
@@ -138,7 +140,9 @@ class Monitor:
         recorder = Recorder(tuple(detectors), clock, sink, stopwatch, fail_closed, policy)
         holds = Holds(recorder, self._new_id, policy)
         schedule = DeliverySchedule(recorder, holds)
-        healing = Healing(recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy)
+        healing = Healing(
+            recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy, ladder=ladder
+        )
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -226,6 +230,8 @@ class Monitor:
         copies, usage, error = self._sanitizer.ending(inputs, fates, tuple(outputs), usage, error)
         names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(records.End, activation, fates, names, usage, error)
+        if self._healing.ladders is not None:
+            self._healing.ladders.learn(current, self._recorder.now, error)
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
         if rerouted:
             self._holds.hold(*rerouted)
@@ -257,12 +263,7 @@ class Monitor:
         self._enter()
         if agent not in self.graph.agents:
             raise RequestError(f"agent {agent!r} is not present; it cannot leave")
-        answers = [e.id for e in self.graph.agents[agent].incoming.values() if e.final]
-        self._recorder.write(records.Leave, agent)
-        self._holds.agent_left(agent)
-        self._schedule.cancel_for_agent(agent)
-        for event in answers:
-            self._holds.take_as_it_is(event)
+        self._schedule.take_out(agent)
         return self._leave_call()
 
     def redirect(self, event: str, to: Sequence[str], again: Any = None) -> list[Effect]:
@@ -416,6 +417,8 @@ class Monitor:
             due.append(self._gates.deadline())
         if self._approvals.open:
             due.append(self._approvals.deadline())
+        if self._healing.ladders is not None:
+            due.append(self._healing.ladders.deadline())
         if not self._schedule.is_empty:
             due.append(self._schedule.deadline(self.is_quiet))
         return min([us / 1_000_000 for us in due if us is not None], default=None)
@@ -454,9 +457,11 @@ class Monitor:
         """Heal what was found and release what is held, until there is neither."""
         recorder, holds = self._recorder, self._holds
         while not recorder.is_over:
-            if recorder.found:
-                for proposed in self._healing.apply_healers():
-                    self._approvals.ask(proposed)
+            proposed = self._healing.apply_healers() if recorder.found else []
+            if self._healing.ladders is not None:
+                proposed += self._healing.take_steps()
+            for one in proposed:
+                self._approvals.ask(one)
             self._release()
             if not (recorder.found or holds.held):
                 break

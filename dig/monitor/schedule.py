@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from dig.graph.records import micros
+from dig.graph.records import Leave, micros
 
 from .holds import Holds
 from .messages import DeliveryPolicy, Later, Output, Situation, Step
@@ -87,10 +87,15 @@ class DeliverySchedule:
                 self._cancel(event)
                 self._holds.hold(event)
 
-    def cancel_for_agent(self, agent: str) -> None:
-        """An agent has left: nothing that was scheduled comes to it any more."""
+    def take_out(self, agent: str) -> None:
+        """An agent leaves: nothing that was scheduled or waits comes to it any more."""
+        answers = [e.id for e in self._graph.agents[agent].incoming.values() if e.final]
+        self._recorder.write(Leave, agent)
+        self._holds.agent_left(agent)
         for event in self.postponed.pop(agent, ()):
             self._cancel(event)
+        for event in answers:
+            self._holds.take_as_it_is(event)
 
     def release(self, event: str) -> None:
         """Hold an event that a policy keeps, and ask no policy about it any more."""

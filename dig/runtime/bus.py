@@ -24,7 +24,17 @@ import anyio.lowlevel
 from dig.detectors.policy import Policy
 from dig.errors import SettingsError, StopRunError
 from dig.graph.records import FAILED, Outcome, micros
-from dig.monitor.messages import Answered, Asked, Effect, Output, Over, Proposed, Started, Wake
+from dig.monitor.messages import (
+    Answered,
+    Asked,
+    Effect,
+    Output,
+    Over,
+    Proposed,
+    Started,
+    TakenOut,
+    Wake,
+)
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
@@ -279,6 +289,8 @@ class Bus:
         if reviewer is not None and task.name != reviewer.name:
             while reviewer.is_reading(monitor.graph):
                 await self._has_read.wait()
+        if task.name not in monitor.graph.present:  # healing took it out in this very moment
+            return
         effects = self._request(lambda: monitor.start(task.name))
         started = next((effect for effect in effects if isinstance(effect, Started)), None)
         if started is not None:
@@ -441,6 +453,9 @@ class Bus:
                 if effect.agent in self._agents:  # else it has left in the same call
                     self._agents[effect.agent].mail.set()
                     goes_on = True
+            elif isinstance(effect, TakenOut):
+                if (task := self._agents.pop(effect.agent, None)) is not None:
+                    task.scope.cancel()
             elif isinstance(effect, Asked):
                 self._tasks.start_soon(self._decide, effect)
             elif isinstance(effect, Proposed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from inspect import signature
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from typing import Any
 
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets
-from dig._util.text import one_line
+from dig._util.text import one_line, value_text
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
@@ -25,7 +26,8 @@ from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
-from dig.errors import DecisionError, PayloadError
+from dig.detectors.verdict import RunSoFar
+from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
 from dig.monitor.messages import (
@@ -56,6 +58,9 @@ DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backo
 MOST_FINDINGS = 1_000
 """How many findings are kept where history is evicted; the trace has them all."""
 
+LATE_OUTPUT, MOST_LATE = "late output", 200
+"""The incident when an agent that was taken out still says something, and how much is kept."""
+
 Approve = Callable[[Proposed], bool | Awaitable[bool]]
 """Asks a person whether a finding is to be healed; what is no coroutine function gets a thread."""
 
@@ -76,6 +81,7 @@ class Setup:
         healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
+        ladder: Healing goes on step by step where a first step does not help.
         means: Which means healing may use.
         policy: What is done about which findings.
         approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
@@ -110,6 +116,7 @@ class Setup:
     healers: Callable[[], Mapping[str, Healer]] | None = None
     gates: Sequence[Gate] = ()
     budget: Budget = field(default_factory=Budget)
+    ladder: bool = False
     means: Collection[Means] = MEANS
     policy: Policy = field(default_factory=Policy)
     approve: Approve | None = None
@@ -142,9 +149,15 @@ class Setup:
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
-            "budget": asdict(self.budget),
+            "budget": self._described_budget(),
+            **({"ladder": True} if self.ladder else {}),
             **{name: getattr(self, name) for name in DESCRIBED},
         }
+
+    def _described_budget(self) -> dict[str, int]:
+        """The budget, as far as it counts: that of a problem is one of ladders."""
+        budget = asdict(self.budget)
+        return budget if self.ladder else {k: v for k, v in budget.items() if k != "per_problem"}
 
     def monitor(
         self,
@@ -183,6 +196,7 @@ class Setup:
             healers=self.healers() if self.healers else None,
             gates=self.gates,
             budget=self.budget,
+            ladder=self.ladder,
             fit=only(self.means, fit),
             policy=self.policy,
             can_hold=self.can_hold,
@@ -203,9 +217,11 @@ class Setup:
         """How many records of closed history such a run keeps; ``None``: all."""
         return self.keep if self.session and self.reviewer is None else None
 
-    def tally(self) -> Tally:
-        """The counter of the effects of such a run."""
-        return Tally(most=None if self.kept is None else MOST_FINDINGS)
+    def tally(self, monitor: Monitor) -> Tally:
+        """The counter of the effects of such a run, which begins now."""
+        tally = Tally(most=None if self.kept is None else MOST_FINDINGS)
+        monitor.follow(tally.so_far)
+        return tally
 
 
 def _part(part: object) -> dict[str, Any]:
@@ -234,6 +250,7 @@ class Tally:
         component_failures: The parts that were handed in and failed, by name.
         answer: The accepted answer.
         notes: What the system wrote beside it.
+        so_far: Follows the records, for the verdict on the run.
     """
 
     most: int | None = None
@@ -246,6 +263,7 @@ class Tally:
     component_failures: dict[str, ComponentFailure] = field(default_factory=dict)
     answer: Any = None
     notes: tuple[str, ...] = ()
+    so_far: RunSoFar = field(default_factory=RunSoFar)
 
     def count(self, effects: Iterable[Effect]) -> None:
         """Take some effects into account."""
@@ -292,6 +310,7 @@ class Tally:
             earlier=dict(self.earlier),
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
+            verdict=self.so_far.verdict(state="it goes on"),
         )
 
 
@@ -314,7 +333,7 @@ class Host:
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
-        self._tally = setup.tally()
+        self._tally = setup.tally(monitor)
         self._log: ReviewLog | None = None
         if setup.reviewer is not None:
             self._log = ReviewLog(setup.reviewer.name)
@@ -375,6 +394,8 @@ class Host:
             ended = self.monitor.end(started.activation, fates, outputs, usage=usage)
         except (DecisionError, PayloadError) as error:
             return self.failed(started, str(error))
+        except RequestError as error:
+            return self._late_or_not(started, value, error)
         self._usage.pop(started.activation, None)
         self._failures.pop(started.agent, None)
         return ended, self._looks_again_s(started, outputs, ended)
@@ -403,11 +424,35 @@ class Host:
         wait = self._count_failure(started.agent, error)
         kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
         usage = self._used(started.activation)
-        ended = self.monitor.end(
-            started.activation, kept, usage=usage, error=error, retry=wait is not None
-        )
+        try:
+            ended = self.monitor.end(
+                started.activation, kept, usage=usage, error=error, retry=wait is not None
+            )
+        except RequestError as refused:
+            return self._late_or_not(started, error, refused)
         self._usage.pop(started.activation, None)
         return ended, wait
+
+    def _late_or_not(
+        self, started: Started, value: object, refused: RequestError
+    ) -> tuple[list[Effect], float | None]:
+        """Report what an agent says that healing takes out at this very moment."""
+        if self.monitor.is_over or started.agent in self.monitor.graph.present:
+            raise refused
+        return self.late(started, value), None
+
+    def late(self, started: Started, value: object) -> list[Effect]:
+        """An agent that healing has taken out has decided after all: that is written down, cut."""
+        self._usage.pop(started.activation, None)
+        said = str(value)
+        with suppress(DecisionError):
+            said = "; ".join(value_text(one.payload) for one in as_decision(value).outputs)
+        detail = {
+            "agent": started.agent,
+            "activation": started.activation,
+            "said": one_line(said, MOST_LATE),
+        }
+        return self.monitor.incident(LATE_OUTPUT, detail)
 
     def repeat(
         self, started: Started, end: End, outputs: Sequence[Output]

@@ -15,7 +15,7 @@ from typing import Any
 
 from dig.errors import DigError, RealTimeError, SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
-from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, Wake
+from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, TakenOut, Wake
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 
@@ -105,6 +105,7 @@ class Simulation:
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
+        self._taken_out: set[str | None] = set()  # activations of agents that healing took out
         self._repeats: tuple[int, ...] = ()  # whose random numbers are drawn
         self._phases: Sequence[Phase] = ()  # of the run before, if it goes on from a checkpoint
         self._waiting: list[str] = []  # agents to start when the reviewer has read
@@ -212,7 +213,7 @@ class Simulation:
             self._think(item.started, item.view, item.since_us)
         else:
             end = partial(self.host.repeat, item.started, item.end, item.outputs)
-            self._end_at(item.started, item.end.us, end)
+            self._end_at(item.started, item.end.us, end, item.end.error or item.outputs)
 
     def _take(self, effects: list[Effect]) -> None:
         """Count what a request brought about, and carry it out."""
@@ -226,6 +227,8 @@ class Simulation:
                 self._start_later(effect.agent, self._latency(effect.agent, self._repeats))
             elif isinstance(effect, Started):
                 self._think(effect, self.host.view(effect), self._now)
+            elif isinstance(effect, TakenOut):
+                self._taken_out.add(effect.activation)
             elif isinstance(effect, Asked):
                 self._ask(effect)
             elif isinstance(effect, Proposed):
@@ -275,21 +278,28 @@ class Simulation:
         if think > micros(limit_s):
             think, value = micros(limit_s), f"took longer than {limit_s:g} s"
         ask = self.host.failed if isinstance(value, str) else self.host.decided
-        self._end_at(started, since_us + think, partial(ask, started, value))
+        self._end_at(started, since_us + think, partial(ask, started, value), value)
 
     def _end_at(
-        self, started: Started, us: int, end: Callable[[], tuple[list[Effect], float | None]]
-    ) -> None:
-        activations = self.host.monitor.graph.activations
+        self, started: Started, us: int, end: Callable[[], tuple[list[Effect], float | None]],
+        said: object,
+    ) -> None:  # fmt: skip
+        activations, late = self.host.monitor.graph.activations, self._taken_out
 
         def happen() -> None:
+            if started.activation not in activations:
+                self._take(self.host.late(started, said))
+                return
             effects, again_s = end()
             if again_s is not None:
                 self._start_later(started.agent, again_s)
             self._take(effects)
             self._review()
 
-        self._at(us, happen, lambda: started.activation in activations)  # else it has left
+        def is_due() -> bool:  # else it has left by itself
+            return started.activation in activations or started.activation in late
+
+        self._at(us, happen, is_due)
 
     def _review(self) -> None:
         """Have the reviewer come, or go, if it is time."""

@@ -20,12 +20,14 @@ class Score:
         rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
         reason: Why it is not valid; empty if it is.
         complete: Whether it is about all of the problem; ``None``: the answer does not say.
+        says: A sentence about it with its scale, for a reader who does not know the task.
     """
 
     valid: bool
     rmse: float | None = None
     reason: str = ""
     complete: bool | None = None
+    says: str = ""
 
     def __str__(self) -> str:
         if not self.valid:

@@ -59,8 +59,8 @@ def test_only_workflows_are_wrapped_and_the_message_says_what_to_wrap_instead() 
 
 
 def test_what_a_workflow_cannot_do_is_refused_if_it_is_demanded() -> None:
-    with pytest.raises(SettingsError, match="a workflow cannot resend; it can: annotate, bounce"):
-        dig.wrap(chain(Script()), require={"resend"})
+    with pytest.raises(SettingsError, match="a workflow cannot redeliver; it can: annotate"):
+        dig.wrap(chain(Script()), require={"redeliver"})
 
 
 def test_a_framework_that_is_put_together_in_another_way_is_refused(

@@ -14,6 +14,7 @@ from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE, read_records
 from tests.diagnosis.failed_runs import failed
 from tests.diagnosis.served_teams import failed as wrapped
+from tests.show.page.pages import inlined
 
 ANSWERED = "dig.diagnosis.goal:has_answer"
 
@@ -40,6 +41,22 @@ def test_why_explains_a_failed_run(call: Any, silent: Path) -> None:
     assert status == 1
     assert "Cause: agent-3" in out and len(out.splitlines()) <= 15
     assert "1/60" in err
+
+
+def test_a_report_shows_the_cause_that_a_diagnosis_names(
+    call: Any, silent: Path, tmp_path: Path
+) -> None:
+    """At the head of its cards; a file that is no diagnosis is refused."""
+    _, told, _ = call("why", silent, "--json")
+    (tmp_path / "why.json").write_text(told)
+    code, _, _ = call("report", silent, "--diagnosis", tmp_path / "why.json")
+    head = inlined((silent / "report.html").read_text())["head"]
+    answer = json.loads(told)["answer"]
+    assert (code, head["cause"]["t"]) == (0, answer["t"])
+    assert head["cause"]["says"].startswith(answer["agent"])
+    (tmp_path / "why.json").write_text("{}")
+    code, _, err = call("report", silent, "--diagnosis", tmp_path / "why.json")
+    assert (code, err.count("\n")) == (2, 1) and "this is no diagnosis" in err
 
 
 def test_why_without_try_says_what_could_be_tried(call: Any, silent: Path) -> None:

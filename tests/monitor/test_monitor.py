@@ -298,7 +298,7 @@ def seen_again(budget: Budget, *patterns: str) -> list[str]:
     for _ in patterns:
         stage.give("a")
     healed = rows(stage.sink, "heal")
-    limits = (budget.per_run, budget.per_pattern, budget.per_subject)
+    limits = (budget.per_run, budget.per_pattern, budget.per_subject, 0)
     stage.monitor.finish("stopped")
     conservation(stage.sink, Allowed(limits))
     return [r.reason.rpartition("this ")[2].split()[0] if r.reason else r.action for r in healed]
@@ -345,7 +345,7 @@ def test_a_detector_that_always_finds_something_cannot_keep_a_call_from_ending()
     stage.give("a")
     assert story(stage.sink).count("heal refused") > 0
     stage.monitor.finish("stopped")
-    assert conservation(stage.sink, Allowed((5, 5, 5))).healed == 5
+    assert conservation(stage.sink, Allowed((5, 5, 5, 0))).healed == 5
 
 
 # --- observe, notes, payloads ---------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
+from dig.detectors.interventions import Act, Create, Inject, Intervention, Replace, Reroute
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 
@@ -20,7 +20,10 @@ CAPABILITIES = {
     "hold": "a gate may keep an event, while agents that are not concerned go on",
     "bounce": "an early answer goes back to the agent that submitted it",
     "reroute": "an event on its way goes to another agent instead",
-    "resend": "an event that was lost is given to an agent, which is started for it",
+    "redeliver": "an event that is lost or late is given to an agent, which is started for it",
+    "reassign": "an event that an agent keeps is given to another one, which is started for it",
+    "replace": "an agent is taken out of the team; what it still says is not passed on",
+    "restart": "a problem is given to another agent, from the beginning",
 }
 """What there may be, and what it means."""
 
@@ -84,6 +87,8 @@ class Fitting:
         """What is possible of an intervention, and why not all of it."""
         if isinstance(wish, Reroute):
             return self._fit_reroute(graph, wish)
+        if isinstance(wish, Replace):
+            return (wish, None) if "replace" in self._can else (None, "replace is not declared")
         is_note = isinstance(wish, Inject)
         if ("annotate" if is_note else "tell") in self._can:
             return wish, None
@@ -94,11 +99,13 @@ class Fitting:
     ) -> tuple[Intervention | None, str | None]:
         event = graph.event(wish.event)
         is_held = event.final or bool(event.flight)
-        needed = "bounce" if event.final else "reroute" if is_held else "resend"
+        needed = "bounce" if event.final else "reroute" if is_held else "redeliver"
+        if wish.action != "reroute":
+            needed = wish.action
         reason = self._why_not(wish) if needed in self._can else f"{needed} is not declared"
         if reason is None:
             return wish, None
-        if is_held:
+        if is_held and wish.action == "reroute":
             return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
         return (Create(wish.note, wish.to) if "tell" in self._can and wish.to else None), reason
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.interventions import Create, Intervention
+from dig.detectors.interventions import Create, Intervention, Reroute
+from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_work, restart
 from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
@@ -83,3 +84,30 @@ class HealDeadlock(Healer):
             "do not wait for others that wait for you."
         )
         yield Create(note, tuple(graph.agents))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Wake all; then give what waits to another agent; then begin anew with one more."""
+        waiting = finding.evidence["waiting"]
+        helper = step.helper(graph, waiting)
+        if step.number == 1 or helper is None:
+            yield from self.heal(graph, finding)
+        elif step.number == 2:
+            holders = tuple(agent for agent in waiting if agent != helper)
+            note = (
+                f"{listed(holders)} did not act on this, although asked to. It is yours now: take "
+                f"over what {listed(holders)} had to do, and do not wait for them."
+            )
+            for event in graph.open_events():
+                if helper not in event.copies and not event.copies.keys().isdisjoint(holders):
+                    yield Reroute(event.id, note, (helper,), action="reassign", without=holders)
+        else:
+            yield from restart(graph, finding, step, tuple(waiting))
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Whether each agent has moved what it held, or one is looking at it."""
+        held = finding.evidence["waiting"].items()
+        if not any(agent in e.copies for agent, some in held for e in open_work(graph, some)):
+            return "untold"
+        return "under way" if is_worked_on(graph, step) else "none"

@@ -13,7 +13,8 @@ from typing import Any
 from dig._util.text import name, names
 from dig.detectors.finding import Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
-from dig.detectors.notes import described
+from dig.detectors.ladder import LadderStep
+from dig.detectors.notes import described, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance, unconsumed
@@ -101,6 +102,7 @@ class HealEarlyTermination(Healer):
         self._cooldown_s = cooldown_s
         self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
+        self._handed_out: set[frozenset[str]] = set()  # what was missing
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the lists that name an event which the graph knows no more."""
@@ -109,6 +111,7 @@ class HealEarlyTermination(Healer):
             return all(graph.knows(event) for event in _listed(lists))
 
         self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
+        self._handed_out = {some for some in self._handed_out if all(map(graph.knows, some))}
         for said in [said for said in self._bounces if not holds(loads(said[1]))]:
             del self._bounces[said]
 
@@ -118,22 +121,52 @@ class HealEarlyTermination(Healer):
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the lists; bounce, unless that was tried and nothing can move any more."""
-        event = finding.subject["event"]
-        submitter = graph.history.sender(graph.event(event).n) or ""
-        lists = finding.evidence
-        note = (
-            "This answer was submitted while work is missing from it. "
-            f"Not consumed by anybody yet: {described(graph, lists['unresolved'])}. "
-            f"Lost on the way to this answer: {described(graph, lists['uncovered'])}. "
-        )
-        is_repeated = self._said.get(submitter) == lists
-        is_there = submitter in graph.agents
-        if not is_there or (is_repeated and not _can_move(graph, submitter, lists)):
+        event, lists = finding.subject["event"], finding.evidence
+        submitter = _submitter(graph, finding)
+        note = _missing_note(graph, lists)
+        if self._insists(graph, submitter, lists):
             yield Inject(event, note + "It is accepted as it is.")
             return
         self._said[submitter] = lists
         note += "Take care of this work, then submit again."
         yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Bounce; where nothing moves for that, have others do what is missing, and wait for it.
+
+        What is lost without a trace cannot be handed out again: then the answer is accepted.
+        """
+        lists, submitter = finding.evidence, _submitter(graph, finding)
+        helper, missing = step.helper(graph, (submitter,)), frozenset(_listed(lists))
+        events = [graph.event(event) for event in _listed(lists)]
+        again = [event for event in events if event.cause or graph.is_open(event.n)]
+        is_over = missing in self._handed_out or not self._insists(graph, submitter, lists)
+        is_over |= finding.severity != "error"  # the answer needs nothing of this
+        if is_over or not again or helper in (None, submitter) or helper is None:
+            yield from self.heal(graph, finding)
+            return
+        self._handed_out.add(missing)
+        note = (
+            f"An answer was submitted that does without this, and {quoted(submitter)} does not see "
+            "to it. Do it now."
+        )
+        for event in again:
+            if helper not in event.copies:
+                yield Reroute(event.id, note, (helper,), action="reassign")
+        if submitter in graph.agents:
+            note = f"{_missing_note(graph, lists)}{quoted(helper)} was asked to do it: wait for it."
+            wait_s = step.patience / 1_000_000
+            yield Reroute(finding.subject["event"], note, (submitter,), wait_s)
+        else:
+            yield from self.heal(graph, finding)
+
+    def _insists(self, graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
+        """Whether a further bounce is of no use: it is the same again, and nothing can move."""
+        if submitter not in graph.agents:
+            return True
+        return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         said = (submitter, dumps(lists))
@@ -141,6 +174,18 @@ class HealEarlyTermination(Healer):
         repeats = self._bounces[said] - 1
         doublings = min(repeats - 1, MOST_DOUBLINGS)
         return min(self._cooldown_s * 2**doublings, LONGEST_S) if repeats else 0.0
+
+
+def _submitter(graph: InteractionGraph, finding: Finding) -> str:
+    return graph.history.sender(graph.event(finding.subject["event"]).n) or ""
+
+
+def _missing_note(graph: InteractionGraph, lists: dict[str, Any]) -> str:
+    return (
+        "This answer was submitted while work is missing from it. "
+        f"Not consumed by anybody yet: {described(graph, lists['unresolved'])}. "
+        f"Lost on the way to this answer: {described(graph, lists['uncovered'])}. "
+    )
 
 
 def _listed(lists: dict[str, Any]) -> list[str]:

@@ -5,12 +5,14 @@ Paper, section 5 (5).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name, names
 from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Severity
-from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention
+from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
+from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
@@ -86,3 +88,21 @@ class HealExcessiveRerouting(Healer):
             f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
         )
         yield Inject(finding.subject["event"], note)
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """A note; then give the event to an agent outside of the path, if there is one."""
+        path, event = finding.evidence["path"], finding.subject["event"]
+        times = Counter(path)
+        most = tuple(agent for agent in times if times[agent] == max(times.values()))
+        is_closed = all(agent in times for agent in graph.agents)
+        helper = step.helper(graph, most if is_closed else path)
+        if step.number == 1 or helper is None or helper in most:
+            yield from self.heal(graph, finding)
+            return
+        note = (
+            f"{listed(most)} passed this on again and again. Do not pass it on: it is yours now, "
+            f"and so is what {listed(most)} had to do with it."
+        )
+        yield Reroute(event, note, (helper,), without=most)

@@ -103,4 +103,4 @@ class HealLateDelivery(Healer):
         event = graph.event(finding.subject["event"])
         if event.place == FLYING:
             note = f"Event {described(graph, [event.id])} came late, and was sent once more."
-            yield Reroute(event.id, note, tuple(sorted(event.flight)))
+            yield Reroute(event.id, note, tuple(sorted(event.flight)), action="redeliver")

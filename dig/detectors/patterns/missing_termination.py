@@ -11,7 +11,8 @@ from typing import Any
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention
-from dig.detectors.notes import quoted
+from dig.detectors.ladder import LadderStep, Progress, is_worked_on, restart
+from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -61,9 +62,7 @@ class HealMissingTermination(Healer):
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create a system event."""
-        last = finding.evidence["last"]
-        v = None if last is None else graph.history.activation(last)
-        agent = None if v is None else graph.history.agent(v)
+        agent = _last(graph, finding)
         problem = finding.subject.get("event")
         to = f" to {quoted(problem)}" if problem else ""
         note = (
@@ -71,3 +70,36 @@ class HealMissingTermination(Healer):
             "Submit the answer now, from what you have."
         )
         yield Create(note, (agent,) if agent in graph.agents and agent else tuple(graph.agents))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Ask the agent that worked last; then another one; then begin anew with one more."""
+        last = _last(graph, finding)
+        without = () if last is None else (last,)
+        helper = step.helper(graph, without)
+        if step.number == 1 or helper is None:
+            yield from self.heal(graph, finding)
+        elif step.number == 2:
+            note = (
+                "All work is done or lost, and no answer has been submitted, although "
+                f"{listed(without)} was asked to. Submit the answer now, from what you have."
+            )
+            yield Create(note, (helper,), without=without)
+        else:
+            yield from restart(graph, finding, step, without)
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Whether there is work again, or an answer, or an agent is looking."""
+        if finding.subject and not graph.knows(finding.subject["event"]):
+            return "made"
+        if graph.open_events():
+            return "made"
+        return "under way" if is_worked_on(graph, step) else "none"
+
+
+def _last(graph: InteractionGraph, finding: Finding) -> str | None:
+    """The agent of the activation that ended last, if it is known still."""
+    last = finding.evidence["last"]
+    v = None if last is None else graph.history.activation(last)
+    return None if v is None else graph.history.agent(v)

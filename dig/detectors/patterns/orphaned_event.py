@@ -11,6 +11,7 @@ from typing import Any
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
+from dig.detectors.ladder import LadderStep, Progress
 from dig.detectors.notes import absent, described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
@@ -104,3 +105,41 @@ class HealOrphanedEvent(Healer):
         else:
             self._returned.add(event.id)
             yield Reroute(event.id, note + "See to it, if it matters.", (generator,))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """To its generator; then to another agent; then tell those that were to use it."""
+        event = graph.event(finding.subject["event"])
+        if event.cause is None:
+            return  # an agent has it again
+        generator = graph.history.sender(event.n)
+        refused = {*event.discarded_by}
+        is_unwanted = event.cause == "discarded" and len(refused) > 1
+        can_go_back = generator in graph.agents and generator not in refused
+        helper = step.helper(graph, {generator or "", *refused})
+        if step.number == 1 and can_go_back:
+            yield from self.heal(graph, finding)
+        elif step.number < 3 and helper not in (None, *refused) and not is_unwanted:
+            note = (
+                f"Nobody has consumed event {described(graph, [event.id])}, and nobody could any "
+                f"more: {LOST.get(event.cause, event.cause)}. Do it yourself."
+            )
+            yield Reroute(event.id, note, (helper or "",), action="redeliver")
+        else:
+            note = f"{described(graph, [event.id])} is lost for good. Do without it, or see to it."
+            yield Create(note, _users(graph, event))
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Whether the event is not lost any more; if it gets lost again it is raised again."""
+        event = finding.subject["event"]
+        cause = graph.event(event).cause if graph.knows(event) else None
+        return "untold" if cause in (None, "discarded") else "none"
+
+
+def _users(graph: InteractionGraph, event: EventState) -> tuple[str, ...]:
+    """The agents that wait for what would be made of an event: those that asked its generator."""
+    h = graph.history
+    v = h.generator[event.n]
+    asked_by = {h.sender(edge.event) for edge in h.edges(v)} if v >= 0 else set()
+    return tuple(agent for agent in graph.agents if agent in asked_by) or tuple(graph.agents)

@@ -6,8 +6,6 @@ learned from the turns of the agent, or of the team, as they come.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 from itertools import count
@@ -15,44 +13,21 @@ from typing import Any
 
 from dig._util.text import name, names
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.interventions import Create, Intervention
+from dig.detectors.interventions import Create, Intervention, Replace, Reroute
+from dig.detectors.ladder import LadderStep, Progress, open_work
 from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
+from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, base_name, micros
 from dig.graph.state import ActivationState, by_number
 
-LATEST = 99
-"""The number of latest turns that a limit is learned from."""
+GIVE_UP = 4
+"""How many times as long as its limit an activation lasts when its agent is taken out."""
 
-ENOUGH_OF_AGENT, ENOUGH_OF_TEAM = 5, 10
-"""The number of turns of an agent, and of the whole team, from which on they tell a limit."""
-
-
-class _Durations:
-    """The durations of the latest turns, in microseconds.
-
-    Attributes:
-        count: How many there are.
-        percentile: Their 90th percentile, by nearest rank.
-    """
-
-    __slots__ = ("_latest", "_sorted", "count", "percentile")
-
-    def __init__(self) -> None:
-        self._latest: deque[int] = deque()
-        self._sorted: list[int] = []
-        self.count = self.percentile = 0
-
-    def add(self, us: int) -> None:
-        """Add a duration; the oldest of more than 99 goes."""
-        if len(self._latest) == LATEST:
-            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
-        self._latest.append(us)
-        insort(self._sorted, us)
-        self.count = len(self._sorted)
-        self.percentile = self._sorted[-(-9 * self.count // 10) - 1]
+ENOUGH_OF_AGENT = 5
+"""The number of turns of an agent from which on they tell a limit."""
 
 
 class StalledActivation(Detector):
@@ -64,8 +39,8 @@ class StalledActivation(Detector):
 
     def __init__(self) -> None:
         """Begin with no turn."""
-        self._team = _Durations()
-        self._agents: dict[str, _Durations] = {}
+        self._team = TurnLengths()
+        self._agents: dict[str, TurnLengths] = {}
         # Those for which STALL can be raised, by agent, in order of their start. Agents in `_new`
         # have the team's limit.
         self._running: dict[str, dict[str, ActivationState]] = {}
@@ -149,7 +124,7 @@ class StalledActivation(Detector):
         agent = base_name(ended.agent)
         own = self._agents.get(agent)
         if own is None:
-            own = self._agents[agent] = _Durations()
+            own = self._agents[agent] = TurnLengths()
         own.add(us - ended.us_start)
         self._team.add(us - ended.us_start)
         if own.count == ENOUGH_OF_AGENT:
@@ -241,3 +216,35 @@ class HealStalledActivation(Healer):
                 "you can."
             )
             yield Create(note, others)
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        """Give what it holds to another agent; if that does not help, take it out as well."""
+        stalled = finding.evidence["agent"]
+        if finding.subject["activation"] not in graph.running:
+            return
+        helper = step.helper(graph, (stalled,))
+        if helper in (None, stalled):
+            return
+        limit_s = finding.evidence["limit_s"]
+        note = (
+            f"{quoted(stalled)} has been at work for longer than {limit_s:g} s and does not "
+            f"answer. This lies in front of it. Do its part yourself, and do not wait for it."
+        )
+        for event in open_work(graph, graph.agents[stalled].buffer):
+            if helper not in event.copies:
+                yield Reroute(event.id, note, (helper,), action="reassign", without=(stalled,))
+        if step.number > 1:
+            yield Replace(
+                stalled, f"it has been at work for {GIVE_UP} times {limit_s:g} s, and holds work"
+            )
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """Whether the activation is over, or is not to be given up yet."""
+        activation = graph.running.get(finding.subject["activation"])
+        if activation is None:
+            return "made"
+        gives_up = activation.us_start + GIVE_UP * micros(finding.evidence["limit_s"])
+        held = open_work(graph, graph.agents[finding.evidence["agent"]].buffer)
+        return "none" if held and step.now >= gives_up else "under way"

@@ -66,7 +66,10 @@ BASELINES: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
 ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         **BASELINES,
-        **{name: by_suspects(name) for name in ("signs", "attribution", "attribution_blind")},
+        **{
+            name: by_suspects(name)
+            for name in ("signs", "beliefs", "attribution", "attribution_blind")
+        },
         "why": by_suspects(*USUAL_SUSPECTS),
     }
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import name
+from dig.errors import UndecidedError
 from dig.graph.behaviour import LIMIT_S
 from dig.show.runs.summary import RunSummary, grade, summarise
 
@@ -77,6 +78,27 @@ def compare_runs(
     has_records = None not in sides and not comparison.is_same
     continued = tuple(side_by_side(a, b)) if has_records else ()
     return RunComparison(comparison, (sides[0], sides[1]), continued)
+
+
+def first_difference(a: Path, b: Path) -> dict[str, Any]:
+    """The first difference between the behaviours of two runs.
+
+    Returns:
+        `records`: the record of each that has nothing like it in the other one, ``None`` if all of
+        it is there; `says`: what it is, in words; both are ``None`` if the limit was reached.
+
+    Raises:
+        TraceError: One of them cannot be read; the line is named.
+    """
+    try:
+        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
+    except UndecidedError:
+        return {"records": None, "says": None}
+    first = next(filter(None, places), None)
+    return {
+        "records": [place and place.record for place in places],
+        "says": first and first.what,
+    }
 
 
 def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from .effects import (
     shortcomings,
 )
 from .grid import Cell, Grid
-from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
+from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, LADDER, OURS, RMSE, SECONDS, VALID
 from .paper_figures import PAPER_PATTERNS
 from .report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .results import Row
@@ -99,6 +99,7 @@ ARMS = (
         for pattern in PAPER_PATTERNS
     ),
     *(Arm(rival, rival) for rival in GRAPHLESS if rival in RUNNABLE),
+    Arm(LADDER, LADDER),
 )
 
 CONTRIBUTIONS: tuple[Pair, ...] = (
@@ -106,6 +107,7 @@ CONTRIBUTIONS: tuple[Pair, ...] = (
     (BLANK, BASELINE),
     (WORDS_ALONE, BASELINE),
     (OURS, BLANK),
+    (LADDER, OURS),
     *((OURS, f"dig without {NAMES[one]}") for one in MEANS if one != "note"),
 )
 PATTERNS: tuple[Pair, ...] = tuple(

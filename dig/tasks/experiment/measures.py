@@ -11,7 +11,7 @@ from dig.traces.usage import tokens
 from .paper_figures import PAPER_PATTERNS, Figures, paper
 from .results import Row
 
-BASELINE, OURS = "mas", "dig"
+BASELINE, OURS, LADDER = "mas", "dig", "dig+"
 """The method that does nothing, and the one that is compared with all others."""
 
 GRAPHLESS = ("watchdog", "retry")
@@ -23,6 +23,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "retry": ("MAS + retry", "#8c564b"),
     "judge": ("MAS + judge", "#9467bd"),
     OURS: ("MAS + DIG", "#1f77b4"),
+    LADDER: ("MAS + DIG, with ladders", "#17becf"),
 }
 """The title and the colour of each method; the paper has figures of `mas`, `judge`, `dig`."""
 

@@ -63,6 +63,12 @@ def heal(run: TeamRun, plain: Arrangement) -> Arrangement:
     return replace(plain, setup=replace(plain.setup, healers=healers, means=run.means))
 
 
+def climb(run: TeamRun, plain: Arrangement) -> Arrangement:
+    """`dig+`: healing goes on step by step where a first step does not help."""
+    healed = heal(run, plain)
+    return replace(healed, setup=replace(healed.setup, ladder=True))
+
+
 def speak(run: TeamRun, plain: Arrangement) -> Arrangement:
     """`watchdog`: after a silence, all agents are told to continue."""
     healers = {silence_of(WATCHDOG): HealByWord}
@@ -119,6 +125,13 @@ def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
 
 
 METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = MappingProxyType(
-    {"mas": observe, "watchdog": speak, "retry": ask_again, "judge": judge, "dig": heal}
+    {
+        "mas": observe,
+        "watchdog": speak,
+        "retry": ask_again,
+        "judge": judge,
+        "dig": heal,
+        "dig+": climb,
+    }
 )
 """From an arrangement that only observes to that of a method."""

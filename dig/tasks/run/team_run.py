@@ -37,7 +37,7 @@ Recipients = Literal["one", "all"]
 SIMULATED, OWN, MODEL = "simulated", "own", "model"
 """Ways to make a team, as `agents_are` names them; `dig.tasks.run.teams` has what they mean."""
 
-METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig")
+METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", "dig+")
 """What can be done about failures; `dig.tasks.run.methods` has the functions."""
 
 
@@ -174,6 +174,7 @@ class TeamRun:
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
+        _drop(settings["budget"], usual["budget"], _ADDED_BUDGET)
         return settings
 
     def about(self) -> dict[str, Any]:
@@ -256,6 +257,7 @@ _ADDED_LIMITS = (
     "stall_factor", "stall_min_s", "late_window_s", "loop_limit", "livelock_turns",
     "livelock_agents",
 )  # fmt: skip
+_ADDED_BUDGET = ("per_problem",)
 _DEFAULT = TeamRun()
 
 

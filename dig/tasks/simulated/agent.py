@@ -136,6 +136,12 @@ class Heeded:
         """The notes about findings of a pattern, each with the event that it stands beside."""
         yield from self._notes.get(pattern, ())
 
+    @property
+    def without(self) -> set[str]:
+        """The agents that it is to do without: others are to do their part."""
+        notes = (about for some in self._notes.values() for _, about in some)
+        return {agent for about in notes for agent in about.without} - {self._view.agent}
+
     def warns(self, pattern: str, events: Collection[str]) -> bool:
         """Whether a note about a finding of a pattern stands beside one of some events, or names
         one of them."""
@@ -178,6 +184,8 @@ class _Turn:
         self._lasting = KeyedRandom(nature, view.agent, 0)  # the same in all of its turns
         self._common = KeyedRandom(nature, "", 0)  # the same for all agents
         self._heeded = Heeded(view, self._heeds)
+        self._without = self._heeded.without
+        self._others = [name for name in view.others if name not in self._without]
         self._fates: dict[str, EventFate] = {}
         self._outputs: list[NewEvent] = []
         self._jobs: dict[str, Job] = {}
@@ -246,9 +254,11 @@ class _Turn:
             self._settle("reroute", [event.id], [self._collector(partial.job)])
 
     def _collector(self, job: Job) -> str:
-        """The agent that puts the counts together: this one, if the wanted one is not present."""
+        """The agent that puts the counts together: this one, if the wanted one is not present, or
+        a note says to do without it."""
         wanted = job.report_to
-        return wanted if wanted in self._view.team else self._view.agent
+        is_here = wanted in self._view.team and wanted not in self._without
+        return wanted if is_here and wanted else self._view.agent
 
     def _collects(self, job: Job) -> bool:
         return self._collector(job) == self._view.agent
@@ -525,7 +535,7 @@ class _Turn:
 
     def _hand_out(self, jobs: Sequence[Job]) -> None:
         """Deal subproblems out: the first to itself, the others to all colleagues in turn."""
-        me, others = self._view.agent, self._view.others
+        me, others = self._view.agent, self._others
         turned = int(self._draws.uniform("deal", len(self._outputs)) * max(1, len(others)))
         ring = (me, *others[turned:], *others[:turned])
         for i, job in enumerate(jobs):

@@ -190,6 +190,8 @@ def released(record: IncidentRow) -> str | None:
 
 
 def _begins_request(record: Record, before: Record) -> bool:
+    if isinstance(record, Leave) and isinstance(before, HealRow):
+        return False
     if record.us != before.us or isinstance(record, Start | End | Join | Leave | Finish):
         return True
     return isinstance(record, Emit) and record.by is None

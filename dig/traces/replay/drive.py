@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dig.detectors.interventions import Act, Create, Inject, Intervention, Reroute
+from dig.detectors.interventions import (
+    Act,
+    Create,
+    Inject,
+    Intervention,
+    Reroute,
+    action_of,
+)
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -38,6 +45,7 @@ from dig.graph.records import (
     Start,
 )
 from dig.monitor.approvals import DECIDED, PERSON
+from dig.monitor.healing import REPLACED
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import are_names
@@ -54,7 +62,7 @@ Outputs = tuple[Output, ...]
 DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
-OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED)
+OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED)
 """The incidents that a monitor records by itself."""
 
 
@@ -337,4 +345,4 @@ def _lesser(wish: Act, done: object) -> Intervention | None:
         return Inject(wish.event, wish.note)
     if done == "create" and isinstance(wish, Reroute):
         return Create(wish.note, wish.to)
-    return wish if done == type(wish).__name__.lower() else None
+    return wish if done == action_of(wish) else None

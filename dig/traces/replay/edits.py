@@ -12,6 +12,7 @@ from dig._util.json_values import plain
 from dig._util.text import first_wrong
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.ladder import LadderStep, Progress
 from dig.detectors.protocols import Healer
 from dig.errors import ReplayError
 from dig.graph.graph import InteractionGraph
@@ -92,13 +93,14 @@ class Change(Edit):
         to: tuple[str, ...] = self._keys["to"]
         return to
 
-    def healing(self, setup: Setup, finding: FindingRow, number: int) -> Setup:
+    def healing(self, setup: Setup, finding: FindingRow, place: tuple[int, int]) -> Setup:
         """A setup whose healer returns the changed intervention for a finding.
 
         Args:
             setup: The setup of the recorded run.
             finding: The finding.
-            number: The number of the changed intervention about it, counted from 0.
+            place: The step about it, and the number of the changed intervention in this step, both
+                counted from 0.
         """
         make = setup.healers
         if make is None:
@@ -106,7 +108,7 @@ class Change(Edit):
 
         def healers() -> dict[str, Healer]:
             made = dict(make())
-            made[finding.pattern] = _Reworded(made[finding.pattern], self, finding, number)
+            made[finding.pattern] = _Reworded(made[finding.pattern], self, finding, place)
             return made
 
         return replace(setup, healers=healers)
@@ -125,11 +127,13 @@ class Change(Edit):
 class _Reworded(Healer):
     """A healer that returns one changed intervention about one finding."""
 
-    def __init__(self, inner: Healer, change: Change, finding: FindingRow, number: int) -> None:
+    def __init__(
+        self, inner: Healer, change: Change, finding: FindingRow, place: tuple[int, int]
+    ) -> None:
         self._inner = inner
         self._change = change
         self._finding = finding
-        self._number = number
+        self._step, self._number = place
         self._has_new_note = False  # what was returned last
         self.cooldown_s = inner.cooldown_s
 
@@ -147,13 +151,30 @@ class _Reworded(Healer):
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """The interventions of the healer, one of them changed if the finding is the right one."""
-        said = list(self._inner.heal(graph, finding))
+        return self._reworded(graph, finding, list(self._inner.heal(graph, finding)))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterable[Intervention]:
+        """The same for a step of a ladder."""
+        return self._reworded(graph, finding, list(self._inner.escalate(graph, finding, step)))
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        """The same as the healer's."""
+        return self._inner.progress(graph, finding, step)
+
+    def _reworded(
+        self, graph: InteractionGraph, finding: Finding, said: list[Intervention]
+    ) -> list[Intervention]:
+        """What was said, with the change if this is the right step about the right finding."""
         self._has_new_note = False
         row = self._finding
         same = (finding.pattern, finding.stage, finding.subject, finding.evidence) == (
             row.pattern, row.stage, row.subject, row.evidence,
         )  # fmt: skip
-        if same and not self._change.is_done and row.t <= graph.t < self._change.record.t:
+        is_right = same and not self._change.is_done and row.t <= graph.t < self._change.record.t
+        self._step -= is_right
+        if is_right and self._step < 0:
             said[self._number] = self._change.reworded(said[self._number])
             self._has_new_note = self._change.has_note
         return said
@@ -162,7 +183,7 @@ class _Reworded(Healer):
 def changeable(record: Record) -> tuple[str, ...]:
     """The keys that can be changed in a record, sorted; none: nothing can."""
     is_made = isinstance(record, Emit) and record.by == SYSTEM
-    is_refusal = isinstance(record, HealRow) and record.action == "refused"
+    is_refusal = isinstance(record, HealRow) and record.action in ("refused", "replace")
     return () if is_made or is_refusal else tuple(sorted(KEYS.get(type(record), ())))
 
 
@@ -174,8 +195,9 @@ def _checked(record: Record, keys: Mapping[str, Any]) -> dict[str, Any]:
         raise ReplayError(f"{where}, in which nothing can be changed; that can be done in {kinds}")
     if isinstance(record, Emit) and record.by == SYSTEM:
         raise ReplayError(f"{where} and made by healing; change the `heal` record before it")
-    if isinstance(record, HealRow) and record.action == "refused":
-        raise ReplayError(f"{where} and says that healing was refused")
+    if isinstance(record, HealRow) and record.action in ("refused", "replace"):
+        what = "was refused" if record.action == "refused" else "takes an agent out"
+        raise ReplayError(f"{where} and says that healing {what}")
     unknown = keys.keys() - known
     if unknown or not keys:
         what = ", ".join(f"`{key}`" for key in sorted(unknown)) or "nothing"

@@ -79,11 +79,11 @@ def rewind(
             f"the run is itself a fork, and was changed before record {earliest(side)}: fork it "
             "there or later, or fork its parent"
         )
-    change, finding, number = _change(path, at, edit)
+    change, finding, place = _change(path, at, edit)
     omitted = {one.t for one in changes if isinstance(one, OmitRecord)}
     tape = RecordedRequests(path, left_out=omitted)
     setup = setup_of(tape, setup) if setup else _with_tools(setup_of(tape), tools, side, path)
-    driven = setup if finding is None or change is None else change.healing(setup, finding, number)
+    driven = setup if finding is None or change is None else change.healing(setup, finding, place)
     driver = ReplayDriver(tape, driven, sink=sink, free_from=at, edit=change)
     planned = Planned.read(path, changes)
     rewinding = RewindState(driver, phases)
@@ -224,10 +224,10 @@ def _with_tools(
 
 def _change(
     path: Path, at: int, edit: Mapping[str, Any] | None
-) -> tuple[Change | None, FindingRow | None, int]:
-    """The requested change; for a note also its finding and the number of the intervention."""
+) -> tuple[Change | None, FindingRow | None, tuple[int, int]]:
+    """The requested change; for a note also its finding, the step and the intervention's number."""
     findings: dict[int, FindingRow] = {}
-    healed: list[int] = []
+    healed: list[tuple[int, int]] = []  # findings and moments
     before: Record | None = None
     record: Record | None = None
     for record in read_records(path, payloads=False):
@@ -236,15 +236,15 @@ def _change(
         if isinstance(record, FindingRow):
             findings[record.t] = record
         elif isinstance(record, HealRow):
-            healed.append(record.finding)
+            healed.append((record.finding, record.us))
         before = record
     if record is None or record.t != at:
         last = -1 if record is None else record.t
         if record is None or isinstance(record, Finish) or at != last + 1 or edit is not None:
             raise TraceError(trace_path(path), None, f"there is no record {at}; the last is {last}")
-        return None, None, 0  # the run was cut off, and goes on
+        return None, None, (0, 0)  # the run was cut off, and goes on
     if edit is None:
-        return None, None, 0
+        return None, None, (0, 0)
     try:
         if is_healed(record, before):
             raise ReplayError(f"record {at} follows from healing; change record {at - 1} before it")
@@ -252,8 +252,10 @@ def _change(
     except ReplayError as error:
         raise ReplayError(f"{error}{_near(path, at, edit)}") from None
     if not isinstance(record, HealRow):
-        return change, None, 0
-    return change, findings[record.finding], healed.count(record.finding)
+        return change, None, (0, 0)
+    steps = {us for t, us in healed if t == record.finding and us < record.us}
+    number = healed.count((record.finding, record.us))
+    return change, findings[record.finding], (len(steps), number)
 
 
 def _near(path: Path, at: int, edit: Mapping[str, Any]) -> str:

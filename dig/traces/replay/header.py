@@ -21,6 +21,9 @@ from dig.runtime.host import DESCRIBED, Setup
 
 MOST_SHOWN = 200
 
+_LATER = ("means", "redacts", "can_hold", "key", "look_again_s", "ladder")
+"""Further settings of a run, which older headers lack."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
@@ -62,6 +65,7 @@ class _Budget(_Strict):
     per_run: int
     per_pattern: int
     per_subject: int
+    per_problem: int = Budget().per_problem
 
 
 class Header(_Strict):
@@ -85,6 +89,7 @@ class Header(_Strict):
     look_again_s: float = 0.0
     policy: dict[str, Any] = {"heal": "all"}  # of runs from before there were policies
     can_hold: bool = True
+    ladder: bool = False
 
     @property
     def foreign(self) -> list[str]:
@@ -108,9 +113,7 @@ class Header(_Strict):
             detectors=self._detectors,
             healers=self._healers if self.healers else None,
             budget=Budget(**self.budget.model_dump()),
-            **self.model_dump(
-                include={*DESCRIBED, "means", "redacts", "can_hold", "key", "look_again_s"}
-            ),
+            **self.model_dump(include={*DESCRIBED, *_LATER}),
             policy=policy,
         )
 

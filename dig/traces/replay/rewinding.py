@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dig.detectors.interventions import STEPS
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
 from dig.graph.records import (
     Emit,
@@ -219,7 +220,9 @@ def repeatable(
 
 
 def is_healed(record: Record, before: Record | None) -> bool:
-    """Whether a record is a redirect that follows from the healing before it."""
-    if not (isinstance(record, Redirect) and isinstance(before, HealRow)):
+    """Whether a record is a redirect, or a leave, that follows from the healing before it."""
+    if not isinstance(before, HealRow):
         return False
-    return before.action == "reroute" and before.event == record.event
+    if isinstance(record, Leave):
+        return before.action == "replace"
+    return isinstance(record, Redirect) and before.event == record.event and before.action in STEPS

@@ -331,13 +331,25 @@ def _check_usual(usual: Any) -> None:
 # --- what a monitor promises besides the rules ---
 
 
+_EFFECTS = {
+    "create": "emit", "reroute": "redirect", "redeliver": "redirect", "reassign": "redirect",
+    "restart": "redirect", "replace": "leave",
+}  # fmt: skip
+"""The record that has to follow an intervention, by its action."""
+
+
+_GIVEN = ("reassign", "replace", "restart")
+"""The actions that give work, or an agent's place, to others."""
+
+
 class Promises:
     """Order for each recipient, the effects and the budget of healing, and the answer."""
 
     def __init__(self, budget: dict[str, int]) -> None:
         self._budget = budget
         self._findings: dict[int, tuple[str, str]] = {}
-        self._healed: set[int] = set()
+        self._healed: set[tuple[int, float]] = set()  # one finding is healed step by step
+        self._given: set[tuple[int, float]] = set()
         self._spent: Counter[str] = Counter()
         self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
 
@@ -349,12 +361,26 @@ class Promises:
 
     def heal(self, row: dict[str, Any]) -> str | None:
         """Enter an intervention; returns the rule that it breaks, if any."""
-        if row["action"] in ("create", "reroute"):
+        if row["action"] in _EFFECTS:
             self.is_owed = row
-        if row["action"] == "refused" or row["finding"] in self._healed:
+        step = row["finding"], row["ts"]
+        wrong = self._give(step) if row["action"] in _GIVEN else None
+        if row["action"] == "refused" or step in self._healed:
+            return wrong
+        self._healed.add(step)
+        spent = self._spend(*self._findings[row["finding"]])
+        return wrong or spent
+
+    def _give(self, step: tuple[int, float]) -> str | None:
+        """Enter a step that gives work, or an agent's place, to others."""
+        if step in self._given:
             return None
-        self._healed.add(row["finding"])
-        return self._spend(*self._findings[row["finding"]])
+        self._given.add(step)
+        self._spent["given"] += 1
+        most = self._budget.get("per_problem")
+        if most is None or self._spent["given"] <= most:
+            return None
+        return f"healing goes beyond its budget: per_problem is {most}"
 
     def accepted(self) -> None:
         """Begin the budget anew, after an answer in a session."""
@@ -363,10 +389,12 @@ class Promises:
     def keep(self, row: dict[str, Any]) -> str | None:
         """Check that the record after an intervention is its effect; returns the broken rule."""
         owed, self.is_owed = self.is_owed or {}, None
-        kind = {"create": "emit", "reroute": "redirect"}[owed["action"]]
-        if (row["kind"], row.get("event"), row.get("to")) == (kind, owed["event"], owed.get("to")):
+        kind = _EFFECTS[owed["action"]]
+        to = [row.get("agent")] if kind == "leave" else row.get("to")
+        if (row["kind"], row.get("event"), to) == (kind, owed["event"], owed.get("to")):
             return None
-        return f"the `{kind}` of {owed['event']!r} that healing promised is missing"
+        about = owed["event"] or owed.get("to")
+        return f"the `{kind}` of {about!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
         """Enter a delivery to an agent; names the event that should have come first, if any.

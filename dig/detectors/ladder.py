@@ -1,0 +1,114 @@
+"""Ladders: what the steps of a healer have in common, if one step follows another.
+
+A healer that has a ladder says in `escalate` what its first, second and third step are, and in
+`progress` whether the step before has helped. `dig.monitor.ladders` knows when the next one is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dig.graph.graph import InteractionGraph
+from dig.graph.state import EventState
+
+from .finding import Finding
+from .interventions import Intervention, Reroute
+from .notes import described, listed
+
+Progress = Literal["made", "untold", "under way", "none"]
+"""The effect of a step so far. `made`: it has helped, and what is raised again begins a new ladder;
+`untold`: if it has not, its detector raises the finding again; `under way`: an agent is at work on
+it; `none`: it is time for the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """A step about a subject.
+
+    Attributes:
+        number: Its number, counted from 1.
+        asked: The agents that earlier steps have turned to, in order.
+        idle: The agents whose latest look at work has moved none of it.
+        stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
+            its place. So what belongs together comes together.
+        patience: The time that a step has to help, in microseconds.
+        now: The moment, in microseconds.
+    """
+
+    number: int = 1
+    asked: tuple[str, ...] = ()
+    idle: Mapping[str, None] = field(default_factory=dict)
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    patience: int = 0
+    now: int = 0
+
+    def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
+        """The agent to turn to: one that was not asked yet, that works, and that has little to do.
+
+        Args:
+            graph: The graph as it stands.
+            without: Agents that are chosen only if there are no others.
+        """
+        stand_ins = {self.stand_ins.get(agent) for agent in without}
+
+        def rank(name: str) -> tuple[bool, bool, bool, bool, bool, int]:
+            state = graph.agents[name]
+            load = len(state.buffer) + len(state.incoming)
+            since = self.now if state.activation is None else state.activation.us_start
+            is_idle = name in self.idle or self.now - since > self.patience
+            is_new, is_busy = name not in stand_ins, state.activation is not None
+            return name in without, is_idle, name in self.asked, is_new, is_busy, load
+
+        return min(graph.agents, key=rank, default=None)
+
+
+def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:
+    """The problems from outside that a finding about the whole run, or one of them, is about."""
+    if graph.run.session:
+        return [event for event in [subject.get("event")] if event is not None]
+    h = graph.history
+    return [h.event_ids[n] for n in h.source_events if h.is_work(n)]
+
+
+def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState]:
+    """Those of some events that are open work still, in order."""
+    known = [graph.event(event) for event in events if graph.knows(event)]
+    return [event for event in known if graph.is_open(event.n)]
+
+
+def is_worked_on(graph: InteractionGraph, step: LadderStep) -> bool:
+    """Whether some agent is at work, and has not been for longer than a step has to help."""
+    return any(step.now - one.us_start < step.patience for one in graph.running.values())
+
+
+def restart(
+    graph: InteractionGraph, finding: Finding, step: LadderStep, without: Sequence[str]
+) -> Iterator[Intervention]:
+    """Give the problem to another agent, from the beginning, with what is there already.
+
+    Args:
+        graph: The graph as it stands.
+        finding: The finding about the run, or about a problem.
+        step: The step.
+        without: The agents that did not act.
+    """
+    here = [event.id for event in graph.open_events()]
+    h = graph.history
+    for problem in problems_of(graph, finding.subject):
+        if not graph.knows(problem):
+            continue
+        holders = graph.event(problem).copies
+        had = {h.agent(v) for v in h.sightings(h.event_number(problem))}
+        helper = step.helper(graph, {*without, *holders, *had})
+        if helper is None or helper in holders:
+            continue
+        others = [agent for agent in without if agent != helper]
+        left_out = f", but not to {listed(others)}" if others else ""
+        note = (
+            f"This was given to others, and nobody has answered it. Begin anew: hand it out again"
+            f"{left_out}, and submit the answer yourself. What is there already: "
+            f"{described(graph, here)}."
+        )
+        yield Reroute(problem, note, (helper,), action="restart", without=tuple(others))

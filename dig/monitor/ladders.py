@@ -1,0 +1,135 @@
+"""Ladders: the subjects about which healing has done something, and when its next step is due.
+
+A step follows when the finding is raised again, or by itself when the step before has brought no
+progress for a while. That while is learned from the lengths of the team's own turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dig.detectors.finding import Finding
+from dig.detectors.interventions import Create, Intervention, Reroute
+from dig.detectors.ladder import LadderStep, Progress
+from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Limits, micros
+from dig.graph.state import ActivationState
+
+PATIENCE = 2
+"""How many times as long as nine of ten turns a step has time to help; at least `dl_window_s`."""
+
+
+@dataclass
+class Ladder:
+    """A subject that healing is at work on.
+
+    Attributes:
+        row: The logical time of its latest finding's record.
+        finding: Its latest finding.
+        due: When it is looked at again, in microseconds; ``None``: when it is raised again.
+        steps: How many were taken.
+        asked: The agents that its steps have turned to, in order.
+    """
+
+    row: int
+    finding: Finding
+    due: int | None = None
+    steps: int = 0
+    asked: dict[str, None] = field(default_factory=dict)
+
+
+class Ladders:
+    """The ladders of one run, and what is known of its team."""
+
+    def __init__(self, limits: Callable[[], Limits]) -> None:
+        """Begin without a ladder.
+
+        Args:
+            limits: The thresholds of the run, as soon as it has begun.
+        """
+        self._open: dict[str, Ladder] = {}  # those that are not over, by subject
+        self._timed: list[Ladder] = []  # those of them with a moment
+        self._limits = limits
+        self._lengths = TurnLengths()
+        self._idle: dict[str, None] = {}
+        self._stand_ins: dict[str, str] = {}
+
+    def learn(self, ended: ActivationState, us: int, error: str | None) -> None:
+        """Learn from a turn: how long it took, and whether it has moved any of its work.
+
+        Args:
+            ended: The activation that has just ended.
+            us: The moment, in microseconds.
+            error: What went wrong, if it failed.
+        """
+        if ended.is_progress and not error:
+            self._lengths.add(us - ended.us_start)
+        if ended.consumed or not any(event.work for event in ended.inputs):
+            self._idle.pop(ended.agent, None)
+        else:
+            self._idle[ended.agent] = None
+
+    @property
+    def patience(self) -> int:
+        """The time that a step has to help, in microseconds."""
+        least = micros(self._limits().dl_window_s)
+        if self._lengths.count < ENOUGH_OF_TEAM:
+            return least
+        return max(least, PATIENCE * self._lengths.percentile)
+
+    def opened(self, subject: str, row: int, finding: Finding) -> Ladder:
+        """The ladder of a finding that is raised, maybe once more."""
+        ladder = self._open.setdefault(subject, Ladder(row, finding))
+        ladder.row, ladder.finding = row, finding
+        return ladder
+
+    def step(self, ladder: Ladder, now: int) -> LadderStep:
+        """The latest step of a ladder, as it is to be seen at a moment."""
+        asked = tuple(ladder.asked)
+        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience, now)
+
+    def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
+        """Remember whom a step has turned to, alone, and in whose place."""
+        for one in interventions:
+            if isinstance(one, Create | Reroute) and len(one.to) == 1:
+                ladder.asked[one.to[0]] = None
+                if isinstance(one, Reroute):
+                    self._stand_ins.update(dict.fromkeys(one.without, one.to[0]))
+
+    def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
+        """Look at a subject again after a while, unless its detector does so, or it is over."""
+        self._timed = [one for one in self._timed if one is not ladder]
+        ladder.due = None
+        if progress in ("under way", "none"):
+            ladder.due = now + self.patience
+            self._timed.append(ladder)
+        elif progress == "made":
+            self._open = {name: one for name, one in self._open.items() if one is not ladder}
+
+    def due(self, now: int) -> list[Ladder]:
+        """What is to be looked at by now."""
+        return [one for one in self._timed if one.due is not None and one.due <= now]
+
+    def deadline(self) -> int | None:
+        """When a subject is to be looked at next, in microseconds."""
+        return min([one.due for one in self._timed if one.due is not None], default=None)
+
+    def clear(self) -> None:
+        """Begin anew, with the next problem of a session."""
+        self._open, self._timed = {}, []
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the subjects that the graph knows no more."""
+
+        def is_known(one: Ladder) -> bool:
+            named = [one.finding.subject.get(key) for key in ("event", "activation")]
+            known = graph.history.event, graph.history.activation
+            return all(
+                name is None or look(name) is not None
+                for name, look in zip(named, known, strict=True)
+            )
+
+        self._open = {name: one for name, one in self._open.items() if is_known(one)}
+        self._timed = [one for one in self._timed if is_known(one)]

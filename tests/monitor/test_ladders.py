@@ -1,0 +1,306 @@
+"""Ladders: a step follows where the one before has not helped, and each ladder ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dig import Budget, Limits, Output
+from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
+from dig.monitor.messages import Effect
+from dig.monitor.monitor import Monitor
+from dig.monitor.policies import Delayed, Disturbed, ToAgents
+from dig.runtime import Decision, EventFate, NewEvent, Plan, RunResult, Setup, View, simulate
+from dig.runtime.simulator import Happening
+from tests.conservation import Allowed, conservation
+from tests.helpers import Recorder, rows
+
+WINDOWS = Limits(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0)
+HANGS_S = 400.0
+
+Behaviour = Callable[[View], Decision]
+Team = dict[str, "Behaviour | Acts"]
+
+
+class Acts:
+    """An agent of a script: it thinks for a second, or longer, and does as a function says."""
+
+    def __init__(self, behaviour: Behaviour, think_s: float = 1.0) -> None:
+        self.behaviour = behaviour
+        self.think_s = think_s
+
+    def plan(self, view: View) -> Plan:
+        return Plan(self.think_s, self.behaviour(view))
+
+
+def waits(view: View) -> Decision:
+    """It keeps all, notes too."""
+    return Decision(fates=[EventFate(event=e.id, fate="delay") for e in view.events])
+
+
+def reads(view: View) -> Decision:
+    """It reads notes, and keeps all else."""
+    return Decision()
+
+
+def consumes(view: View, outputs: Sequence[NewEvent] = ()) -> Decision:
+    fates = [EventFate(event=e.id, fate="consume") for e in view.events]
+    return Decision(fates=fates, outputs=list(outputs))
+
+
+def submits(view: View) -> Decision:
+    """It answers whatever it is given; notes alone it reads."""
+    if all(event.sender == "system" for event in view.events):
+        return consumes(view)
+    return consumes(view, [NewEvent(payload=f"by {view.agent}", final=True)])
+
+
+def only_problems(view: View) -> Decision:
+    """It answers problems, and insists on answers that come back."""
+    is_asked = any(event.type == "problem" or event.final for event in view.events)
+    return submits(view) if is_asked else waits(view)
+
+
+def hands_to(name: str) -> Behaviour:
+    """It hands a problem to an agent; its own part is no more."""
+
+    def act(view: View) -> Decision:
+        asked = any(event.type == "problem" for event in view.events)
+        return consumes(view, [NewEvent(payload="part", to=[name])]) if asked else waits(view)
+
+    return act
+
+
+def run(
+    team: Mapping[str, Behaviour | Acts], *, limits: Limits = WINDOWS, limit_s: float = 300.0,
+    script: Sequence[Happening] = (), **more: Any,
+) -> tuple[RunResult, Recorder]:  # fmt: skip
+    """A team in virtual time; all laws of a run hold, each step has its time."""
+    agents = {name: one if isinstance(one, Acts) else Acts(one) for name, one in team.items()}
+    sink, more = Recorder(), {"policy": HEAL_ALL, "ladder": True, **more}
+    setup = Setup(
+        seed=1, detectors=standard, healers=standard_healers, limits=limits, limit_s=limit_s,
+        activation_timeout_s=10_000.0, **more,
+    )  # fmt: skip
+    result = simulate(agents, Output("problem", (next(iter(team)),), "problem"), setup=setup,
+                      script=script, sink=sink)  # fmt: skip
+    patience_us = round(limits.dl_window_s * 1_000_000) if setup.ladder else None
+    conservation(sink, Allowed(ladder_us=patience_us, interference=True))
+    return result, sink
+
+
+def steps(sink: Recorder, pattern: str) -> list[tuple[str, Any]]:
+    """What was done about the findings of a pattern: the action, and to whom."""
+    found = {row.t for row in rows(sink, "finding") if row.pattern == pattern}
+    return [(row.action, row.to) for row in rows(sink, "heal") if row.finding in found]
+
+
+def test_held_work_goes_to_another_agent_when_a_note_does_not_help() -> None:
+    """DL, second step: an agent that is free gets what the deaf one holds, and answers."""
+    result, sink = run({"ann": hands_to("deaf"), "deaf": waits, "bob": submits})
+    assert result.answer == "by bob"
+    assert steps(sink, "DL") == [("create", ("ann", "deaf", "bob")), ("reassign", ("bob",))]
+
+
+def test_without_ladders_the_same_note_is_all_there_is() -> None:
+    """`dig`, the paper's method, says the same again, and the run ends without an answer."""
+    result, sink = run({"ann": hands_to("deaf"), "deaf": waits, "bob": submits}, ladder=False)
+    assert result.answer is None
+    assert {action for action, _ in steps(sink, "DL")} == {"create", "refused"}
+
+
+def test_the_problem_begins_anew_when_giving_work_away_does_not_help() -> None:
+    """DL, third step: one more agent gets the problem, with the names of those that did not act."""
+
+    team = {"ann": hands_to("deaf"), "deaf": waits, "cyd": only_problems}
+    result, sink = run(team)
+    assert result.answer == "by cyd"
+    assert [action for action, _ in steps(sink, "DL")] == ["create", "reassign", "restart"]
+    about = [row.about for row in rows(sink, "heal") if row.action == "restart"]
+    assert "deaf" in about[0]["without"]
+
+
+def test_another_agent_is_asked_to_submit_and_then_the_problem_begins_anew() -> None:
+    """MC: a note to the one that worked last, a note to another one, a restart."""
+
+    def swallows(view: View) -> Decision:
+        return consumes(view)
+
+    result, sink = run({"ann": swallows, "bob": only_problems, "cyd": only_problems})
+    done = [step for step in steps(sink, "MC") if step[0] != "refused"]
+    assert done == [("create", ("ann",)), ("create", ("bob",)), ("restart", ("cyd",))]
+    assert result.answer == "by cyd"
+
+
+def busy(rounds: int, then: str) -> Behaviour:
+    """It sends itself messages, so that the team's turns are known; then it hands work on."""
+
+    def act(view: View) -> Decision:
+        step = max((e.payload for e in view.events if isinstance(e.payload, int)), default=0)
+        if any(event.sender == "system" for event in view.events):
+            return reads(view)
+        if not step and not any(event.type == "problem" for event in view.events):
+            return reads(view)
+        to, payload = ("ann", step + 1) if step < rounds else (then, "part")
+        return consumes(view, [NewEvent(payload=payload, to=[to])])
+
+    return act
+
+
+STALLS = replace(WINDOWS, stall_factor=2.0, stall_min_s=5.0)
+
+
+def test_what_a_stalled_agent_holds_is_given_to_another() -> None:
+    """STALL, first step: the other agent answers long before the hanging one would."""
+    team: Team = {"ann": busy(11, "slow"), "slow": Acts(submits, HANGS_S), "bob": submits}
+    result, sink = run(team, limits=STALLS)
+    assert result.answer == "by bob" and result.seconds < HANGS_S / 2
+    assert steps(sink, "STALL")[0][0] == "reassign"
+
+
+def test_an_agent_that_stays_stalled_is_taken_out_and_what_it_says_late_is_written_down() -> None:
+    """STALL, second step: it leaves, an incident says why, and nothing of it enters the graph."""
+    team: Team = {"ann": busy(11, "slow"), "slow": Acts(submits, HANGS_S), "bob": waits}
+    result, sink = run(team, limits=STALLS, limit_s=1000.0)
+    told = {row.what: row.detail for row in rows(sink, "incident")}
+    hung = told["replaced"]["activation"]
+    assert [row.agent for row in rows(sink, "leave")] == ["slow"]
+    assert told["replaced"]["why"] and told["late output"]["said"] == "by slow"
+    assert hung == told["late output"]["activation"]
+    assert hung not in {row.activation for row in rows(sink, "end")}
+    assert result.answer is None
+
+
+def test_lost_work_goes_to_its_generator_then_to_another_then_up() -> None:
+    """OE: whoever discards it, the next agent gets it; at the end those that asked are told."""
+
+    def discards(view: View) -> Decision:
+        lost = [e for e in view.events if e.sender != "system" and e.type != "problem"]
+        fates = [EventFate(event=e.id, fate="discard") for e in lost]
+        return Decision(fates=fates)
+
+    def ann(view: View) -> Decision:
+        posed = [event for event in view.events if event.type == "problem"]
+        return hands_to("bob")(view) if posed else discards(view)
+
+    _, sink = run({"ann": ann, "bob": discards, "cyd": discards})
+    assert steps(sink, "OE")[:2] == [("reroute", ("ann",)), ("create", ("ann", "bob", "cyd"))]
+
+
+def test_work_whose_generator_has_left_is_given_to_another_agent() -> None:
+    """OE: it keeps its payload, so the other can do it."""
+
+    def ann(view: View) -> Decision:
+        return consumes(view, [NewEvent(payload="part", to=["nobody"])])
+
+    def leave(monitor: Monitor) -> list[Effect]:
+        return monitor.leave("ann")
+
+    result, sink = run({"ann": ann, "bob": submits}, script=[(3.0, leave)])
+    assert result.answer == "by bob"
+    assert steps(sink, "OE") == [("redeliver", ("bob",))]
+
+
+def test_a_ping_pong_is_broken_by_an_agent_outside_of_it() -> None:
+    """ER: a note first; at the next doubling somebody else gets the event."""
+
+    def passes_to(name: str) -> Behaviour:
+        def act(view: View) -> Decision:
+            work = [event for event in view.events if event.sender != "system"]
+            fates = [EventFate(event=e.id, fate="reroute", to=[name]) for e in work]
+            return Decision(fates=fates)
+
+        return act
+
+    result, sink = run({"ann": passes_to("bob"), "bob": passes_to("ann"), "cyd": submits})
+    assert steps(sink, "ER") == [("inject", None), ("reroute", ("cyd",))]
+    assert result.answer == "by cyd"
+
+
+def test_missing_work_is_handed_out_again_before_an_answer_without_it_is_accepted() -> None:
+    """ET: another agent gets the part that nobody does; what is said beside the answer names it."""
+
+    def ann(view: View) -> Decision:
+        if any(event.type == "problem" for event in view.events):
+            return consumes(view, [NewEvent(payload="part", to=["deaf"], type="part"),
+                                   NewEvent(payload="go", to=["ann"])])  # fmt: skip
+        return consumes(view, [NewEvent(payload="early", final=True)])
+
+    result, sink = run({"ann": ann, "deaf": waits, "dull": waits})
+    assert ("reassign", ("dull",)) in steps(sink, "ET")
+    assert result.answer == "early" and "accepted as it is" in result.notes[-1]
+    assert result.left.unconsumed
+
+
+def test_a_late_event_is_delivered_again() -> None:
+    """LATE: the trace calls it so."""
+    assert [row.action for row in rows(_late()[1], "heal")] == ["redeliver"]
+
+
+def _late() -> tuple[RunResult, Recorder]:
+    lost = Disturbed(Delayed(ToAgents(("bob",)), after_s=500.0))
+
+    def ann(view: View) -> Decision:
+        return consumes(view, [NewEvent(payload="part", to=["bob"], policy=lost)])
+
+    return run({"ann": ann, "bob": submits}, limits=replace(WINDOWS, late_window_s=5.0))
+
+
+# --- ladders end, and can be refused ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "taken"),
+    [
+        (Budget(), ["create", "reassign", "restart"]),
+        (Budget(per_subject=2), ["create", "reassign"]),
+        (Budget(per_problem=1), ["create", "reassign", "create"]),
+        (Budget(per_problem=0), ["create", "create", "create"]),
+    ],
+)
+def test_every_ladder_ends_within_its_budget(budget: Budget, taken: list[str]) -> None:
+    """Agents that ignore everything get as many steps as there may be; then notes alone."""
+    result, sink = run({"ann": hands_to("bob"), "bob": waits, "cyd": waits}, budget=budget)
+    done = [action for action, _ in steps(sink, "DL") if action != "refused"]
+    assert done[: len(taken)] == taken
+    assert {*done[len(taken) :]} <= {"create"}
+    reasons = {row.reason for row in rows(sink, "heal")}
+    assert f"all {budget.per_subject} steps about this were taken" in reasons
+    assert result.outcome == "stopped"
+
+
+def rows_at(sink: Recorder, pattern: str) -> list[int]:
+    """The moments of the steps about a pattern."""
+    found = {row.t for row in rows(sink, "finding") if row.pattern == pattern}
+    healed = [row for row in rows(sink, "heal") if row.finding in found]
+    return [row.us for row in healed if row.action != "refused"]
+
+
+def test_a_policy_refuses_single_steps() -> None:
+    """The refusal is written down, and the ladder goes on to the next step."""
+    policy = replace(HEAL_ALL, refuse=("reassign",))
+    result, sink = run({"ann": hands_to("deaf"), "deaf": waits, "bob": submits}, policy=policy)
+    reasons = [row.reason for row in rows(sink, "heal") if row.action == "refused"]
+    assert reasons[0] == "the policy refuses the step 'reassign'"
+    assert "restart" in {row.action for row in rows(sink, "heal")}
+    assert result.answer == "by bob"
+
+
+def test_what_means_of_healing_do_not_allow_is_refused() -> None:
+    """Without redirects no work is given away, and no agent is taken out."""
+    team: Team = {"ann": busy(11, "slow"), "slow": Acts(submits, HANGS_S), "bob": waits}
+    _, sink = run(team, limits=STALLS, limit_s=1000.0, means=("bounce", "create", "note"))
+    assert {row.action for row in rows(sink, "heal")} <= {"inject", "create", "refused"}
+    assert not rows(sink, "leave")
+
+
+def test_a_step_has_time_to_help_that_is_learned_from_the_team() -> None:
+    """A team of slow turns gets twice as long as nine of ten of them between two steps."""
+    slow: Team = {"ann": Acts(busy(11, "deaf"), 30.0), "deaf": waits, "bob": Acts(waits, 1.0)}
+    _, sink = run(slow, limit_s=1000.0)
+    first, second = rows_at(sink, "DL")[:2]
+    assert second - first >= 60_000_000
