@@ -21,9 +21,11 @@ LINKS = ("detectors", "runtime", "tasks", "traces")
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 60
 
-TABLES = ("dig.cli", "dig.detectors.patterns", "dig.faults.inject.kinds")
+TABLES = (
+    "dig.cli", "dig.detectors.patterns", "dig.diagnosis.signs", "dig.faults.inject.kinds",
+)  # fmt: skip
 ROWS = ("dig.traces.otel.perfetto",)
-"""Rows of tables that stand one a file on purpose: commands, patterns, fault kinds, formats."""
+"""Rows of tables that stand one a file: commands, patterns, signs, fault kinds, formats."""
 
 PURE = ("_util", "graph", "detectors", "monitor")
 

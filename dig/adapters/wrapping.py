@@ -107,7 +107,7 @@ def wrap(
 def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
     """The session of a team, which begins with its first record."""
     if plan.served is not None:
-        given["clock"] = plan.served.clock
+        given |= {"clock": plan.served.clock, "keeps_time": False}
         if setup.gates or setup.approve:
             raise SettingsError(
                 f"{plan.who} with gates, or with a person who is asked, cannot run again from its "

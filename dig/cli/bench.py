@@ -135,6 +135,23 @@ def attribute(
 
 
 @bench.command()
+def spread(
+    sets: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sets with public parts.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table goes, as JSON.")],
+) -> None:
+    """Learn from public parts which way failures take; dig-monitor ships such a table."""
+    from dig.faults.benchmark.attributing import spread_of
+    from dig.faults.benchmark.instances import FaultSet
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        found = spread_of(map(FaultSet.open, sets), progress)
+    with file_errors(output, "written"):
+        write_output(output, f"{json.dumps(found.to_json(), indent=0)}\n".encode())
+    print(f"{counted(len(found.pairs), 'row')} in {output}")
+
+
+@bench.command()
 def score(
     answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
     known: Set,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from dig._util.text import safe_text
 from dig.errors import SettingsError
 
 from .app import app, print_result
-from .options import AsJson, Further, Runs, further
+from .options import AsJson, FaultKinds, Further, Runs, further
 from .run import report
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def fork(
         bool, typer.Option("--list", help="Only list the records, and what can be changed there.")
     ] = False,
     detector: Further = None,
+    kind: FaultKinds = None,
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
@@ -73,7 +74,7 @@ def fork(
         crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)
     execution = go_on(
         parent, at, runs, edit=edit_of(edit), repeat=repeat, crew=crew, detectors=detectors,
-        disturb=disturbance(parent), real_time=real_time,
+        disturb=disturbance(parent, kind), real_time=real_time,
     )  # fmt: skip
     report(execution, as_json)
 
@@ -91,14 +92,21 @@ def _print_records(parent: Path, as_json: bool) -> None:
     print_result(as_json, lambda: [one.to_json() for one in found], lambda: map(line, found))
 
 
-def disturbance(parent: Path) -> Callable[[Arrangement], Disturbance] | None:
-    """A function that injects the faults of a run again; ``None``, if the run had no faults."""
+def disturbance(
+    parent: Path, kinds: Sequence[str] | None
+) -> Callable[[Arrangement], Disturbance] | None:
+    """A function that injects the faults of a run again; ``None``, if the run had no faults.
+
+    Args:
+        parent: The run.
+        kinds: The user's own kinds of faults that it may have, as `module:object`.
+    """
     from dig.faults.inject.faulty_team import disturbance_of
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.journal.reader import trace_path
 
     folder = trace_path(parent).parent
-    return disturbance_of(read_side(folder)) if (folder / SIDE).exists() else None
+    return disturbance_of(read_side(folder), kinds or ()) if (folder / SIDE).exists() else None
 
 
 def edit_of(given: str | None) -> dict[str, Any] | None:

@@ -60,9 +60,17 @@ Judge = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="How the judge judges: every=10, recall=0.6, ..."),
 ]
+Habit = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A habit of simulated agents: error=0, wait=0.1, ..."),
+]
 Further = Annotated[
     list[str] | None,
     typer.Option("--detector", metavar="MODULE:OBJECT", help="A detector of your own, besides."),
+]
+FaultKinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="MODULE:OBJECT", help="A fault's kind of your own that it has."),
 ]
 UsualFile = Annotated[
     Path | None,
@@ -192,6 +200,7 @@ class RunOptions:
         ),
     ] = Method["dig+"]
     judge: Judge = None
+    habit: Habit = None
     limit: Annotated[float, typer.Option(help="Seconds after which the run is ended.")] = 120.0
     given: Given = None
     config: Config = None
@@ -213,6 +222,7 @@ class RunOptions:
         from dig.detectors.thresholds import Thresholds
         from dig.tasks.judge.judge import Judging
         from dig.tasks.run.arrange import make_run, make_task, members
+        from dig.tasks.simulated.profile import Profile
 
         if asked and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
@@ -230,6 +240,7 @@ class RunOptions:
             detectors=detectors,
             to=self.to.value,
             judging=Judging.of(self.judge or ()),
+            profile=Profile.of(self.habit or ()),
             **(asked or {"agents_are": self.team}),
         )
         if self.usual is None:

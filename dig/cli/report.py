@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,15 +17,23 @@ MOST_RECORDS = 20_000
 """Of a longer run a report is written on demand only: it would take seconds."""
 
 
-def report_row(directory: Path, records: int) -> tuple[str, str]:
-    """Write the report of a run that has ended; returns a row with its path or with the command."""
+def report_row(directory: Path, records: int, twin: Path | None = None) -> tuple[str, str]:
+    """Write the report of a run that has ended; returns a row with its path or with the command.
+
+    Args:
+        directory: The run directory.
+        records: The number of records in it.
+        twin: The run directory of its twin, which stands beside it.
+    """
     from dig.show.page.writing import write_report
 
     wanted = f"digmon report {safe_text(directory)}"
+    if twin is not None:
+        wanted += f" --twin {safe_text(twin)}"
     if records > MOST_RECORDS:
         return "report", wanted
     try:
-        return "report", safe_text(write_report(directory).path)
+        return "report", safe_text(write_report(directory, twin=twin).path)
     except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
         warn(f"no report was written: {error}")
         return "report", wanted
@@ -37,6 +45,14 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The file to write; report.html in the run directory."),
+    ] = None,
+    twin: Annotated[
+        Path | None,
+        typer.Option(metavar="OTHER", help="Another run of the same team, beside it on one time."),
+    ] = None,
+    diagnosis: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What `digmon why RUN --json` printed: its cause."),
     ] = None,
     no_payloads: Annotated[
         bool, typer.Option("--no-payloads", help="Leave out what agents said to one another.")
@@ -53,7 +69,8 @@ def report(
     from dig.show.page.writing import write_report
 
     recovered(run, salvage)
-    made = write_report(run, out, payloads=not no_payloads)
+    known = None if diagnosis is None else _cause(diagnosis)
+    made = write_report(run, out, payloads=not no_payloads, twin=twin, cause=known)
     cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
     size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
     print_result(
@@ -61,3 +78,15 @@ def report(
         lambda: {**asdict(made), "path": str(made.path)},
         lambda: [f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}"],
     )
+
+
+def _cause(file: Path) -> dict[str, Any] | None:
+    """The cause that a diagnosis names, if it names one."""
+    from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.telling import cause
+    from dig.traces.journal.files import cannot, read_file
+
+    try:
+        return cause(Diagnosis.from_json(read_file(file)))
+    except OSError as error:
+        raise cannot("read", file, error) from None

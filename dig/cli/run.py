@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+from dig.errors import SettingsError
 
 from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import (
@@ -45,6 +48,12 @@ Faults = Annotated[
         help="Inject a fault, such as 'crash target=agent-3 start=10'; `digmon faults` lists all.",
     ),
 ]
+Twin = Annotated[
+    bool,
+    typer.Option(
+        "--twin", help="Play the same run unwatched, too, in virtual time, and compare the two."
+    ),
+]
 Otlp = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Send traces, metrics and logs there: http://localhost:4318."),
@@ -60,6 +69,7 @@ def run(
     clock: ClockOptions = ClockOptions(),  # noqa: B008
     storage: StorageOptions = StorageOptions(),  # noqa: B008
     fault: Faults = None,
+    twin: Twin = False,
     alert: Alert = None,
     otlp: Otlp = None,
     service_per_agent: PerAgent = False,
@@ -83,6 +93,7 @@ def run(
     spec = chosen.of_task(task, asked)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)
+    unwatched = _unwatched(spec, storage.runs, disturb) if twin else None
     with viewing(view) as show:
         with (
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
@@ -101,16 +112,40 @@ def run(
                 disturb=disturb,
                 tell=live.tell if live else warn,
             )
-        report(execution, as_json, () if alerts is None else alerts.flush())
+        report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = ()) -> NoReturn:
+def _unwatched(
+    spec: TeamRun, runs: Path, disturb: Callable[[Arrangement], Disturbance]
+) -> Execution:
+    """Play a run in virtual time without healing, with the same faults.
+
+    Raises:
+        SettingsError: Its agents cannot work in virtual time.
+    """
+    from dataclasses import replace
+
+    from dig.tasks.run.execute import execute
+    from dig.tasks.run.team_run import MODEL
+
+    if spec.agents_are.partition(" ")[0] == MODEL:
+        raise SettingsError("a language model has no twin: it answers anew; leave --twin out")
+    return execute(replace(spec, method="mas"), runs, disturb=disturb)
+
+
+def report(
+    execution: Execution,
+    as_json: bool,
+    alerts: Sequence[AlertCounts] = (),
+    twin: Execution | None = None,
+) -> NoReturn:
     """Say how a run ended, and exit accordingly.
 
     Args:
         execution: The run.
         as_json: Whether to print JSON.
         alerts: What became of its alarms, for each destination.
+        twin: The same run unwatched; it is told in five lines what the monitor changed.
     """
     from rich.console import Console
 
@@ -125,8 +160,14 @@ def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = 
     if are_incomplete(execution.directory):
         warn(f"the disk was full: {EXCHANGES} does not have all that models were asked")
     if as_json:
-        print(json.dumps(execution.to_json()))
+        told = {"twin": twin.to_json()} if twin else {}
+        print(json.dumps({**execution.to_json(), **told}))
+    elif twin is not None:
+        row = report_row(execution.directory, execution.result.records, twin.directory)
+        print_summary(Console(), [*twin_rows(execution, twin), row, NEXT])
     else:
+        print_summary(Console(), execution.verdict.lines())
+        print()
         made = making(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
         rows += cost_rows(execution)
@@ -137,6 +178,19 @@ def report(execution: Execution, as_json: bool, alerts: Sequence[AlertCounts] = 
     if execution.result.reason == BY_SIGNAL:
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(0 if execution.result.outcome == "submitted" else 1)
+
+
+NEXT = ("your own team", "team = dig.wrap(team) monitors it: docs/wrapping.md")
+
+
+def twin_rows(execution: Execution, twin: Execution) -> list[Row]:
+    """The difference that the monitor made: both ends, and what it did."""
+    without, watched = dict(twin.verdict.lines()), dict(execution.verdict.lines())
+    return [
+        ("without the monitor", without["end"]),
+        ("with it", watched["end"]),
+        ("what it did", watched["healing"]),
+    ]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +15,16 @@ import typer
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
-from .app import INTERRUPTED, app, warn
-from .conversations import ConversationOptions
+from .app import INTERRUPTED, app, naming, warn
+from .conversations import ConversationOptions, text_of
 from .fork import disturbance, edit_of
-from .options import AsJson, Further, further, grouped
+from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 
 if TYPE_CHECKING:
     from dig.diagnosis.diagnosing import Trying
     from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.suspects import Asking
+    from dig.runtime.llm import ModelSettings
 
 Good = Annotated[
     str,
@@ -71,37 +73,47 @@ class TryingOptions:
         bool, typer.Option("--fresh", help="Make forks again that are there already.")
     ] = False
     detector: Further = None
+    kind: FaultKinds = None
 
-    def trying(self, run: Path, **more: Any) -> Trying:
+    def trying(self, run: Path, helping: HelpOptions, **more: Any) -> Trying:
         """How experiments on a run are made, with its faults.
 
+        Args:
+            run: The run.
+            helping: The model that helps.
+            more: Further attributes of `Trying`.
+
         Raises:
-            SettingsError: The run was one of models and may cost money, and there is no budget.
+            SettingsError: Models are asked, which may cost money, and there is no budget.
         """
         from dig.diagnosis.diagnosing import Trying
         from dig.diagnosis.trials.arms import TrialBudget
 
         found = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
-            entry=self.entry, detectors=further(self.detector), disturb=disturbance(run),
-            is_fresh=self.fresh,
-            budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd), **more,
+            entry=self.entry, detectors=further(self.detector),
+            disturb=disturbance(run, self.kind), is_fresh=self.fresh,
+            budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd),
+            same_model=helping.settings() if helping.same_model else None, **more,
         )  # fmt: skip
-        if self.team is not None or self.task is not None:
-            self._allow(run, found)
+        if any(one is not None for one in (self.team, self.task, helping.model)):
+            self._allow(run, found, helping)
         return found
 
-    def _allow(self, run: Path, trying: Trying) -> None:
+    def _allow(self, run: Path, trying: Trying, helping: HelpOptions) -> None:
         """Ask before money is spent; where nobody can be asked, a budget must be given."""
         from dig.diagnosis.goal import Goal
         from dig.diagnosis.trials.replays import read_source
 
-        lab = trying.lab(run, Goal.parse("default"))
-        if not lab.manner.models:
-            return
-        model = ", ".join(lab.manner.models)
+        asked = trying.lab(run, Goal.parse("default")).manner.models
         most = trying.budget.replays or 0
-        calls = most * len(read_source(run, trying.detectors).run.activations)
+        calls = most * len(read_source(run, trying.detectors).run.activations) if asked else 0
+        if helping.model is not None:
+            asked = (*asked, helping.model)
+            calls += trying.tries + most * (2 if helping.expected is not None else 1)
+        if not asked:
+            return
+        model = ", ".join(dict.fromkeys(asked))
         if sys.stdin.isatty() and sys.stderr.isatty():
             question = f"this asks {one_line(model, 80)} about {calls:,} times; go on?"
             typer.confirm(question, abort=True, err=True)
@@ -112,7 +124,96 @@ class TryingOptions:
             )
 
 
-@app.command()
+@dataclass(frozen=True)
+class AskingOptions:
+    """Which suspects are asked, and what they know."""
+
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What names the candidates: {suspects}, or your own as MODULE:OBJECT; repeatable.",
+        ),
+    ] = None
+    top: Annotated[int, typer.Option(min=1, help="How many candidates are listed.")] = 10
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Good runs of the same sort: what they do is usual."),
+    ] = None
+    accounting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:OBJECT",
+            help="Says which parts of the task a payload is about, if the task does not.",
+        ),
+    ] = None
+
+    @property
+    def needs_run(self) -> bool:
+        """Whether an option is given that only a recorded run can have."""
+        others = {*(self.by or ())} - {"attribution"}
+        return bool(others) or self.peers is not None or self.accounting is not None
+
+    def asking(self) -> Asking:
+        """The same for `diagnose`."""
+        from dig.diagnosis.suspects import Asking
+
+        usual = Asking()
+        return Asking(tuple(self.by or usual.by), self.top, self.peers, self.accounting)
+
+
+@dataclass(frozen=True)
+class HelpOptions(ModelOptions):
+    """The language model that helps: it proposes changes, and judges what words mean."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(help="A language model that proposes changes and judges what came of notes."),
+    ] = None
+    same_model: Annotated[
+        bool,
+        typer.Option(
+            "--same-model", help="The run's own team goes on, if --model and --base-url name its "
+            "model again."
+        ),
+    ] = False  # fmt: skip
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE",
+            help="The right answer: with --model, progress is judged by it. No agent is told.",
+        ),
+    ] = None
+
+    def settings(self) -> ModelSettings | None:
+        """Which model is asked, and where; ``None``: none is.
+
+        Raises:
+            SettingsError: An option is wrong, or needs a model and none is named.
+        """
+        given = replace(self, max_usd=self.max_usd if self.model else None).given()
+        if not given:
+            alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
+            if alone:
+                raise SettingsError(f"{alone} is about a language model; name it with --model")
+            return None
+        from dig.runtime.llm import ModelSettings  # slow to import
+
+        settings = ModelSettings(**given)
+        settings.key()
+        return settings
+
+    def of_diagnosis(self) -> dict[str, Any]:
+        """What `diagnose` is told about the model."""
+        settings = self.settings()
+        if settings is None:
+            return {}
+        from dig.runtime.llm import Model  # slow to import
+
+        return {"model": Model(settings), "expected": text_of(self.expected)}
+
+
+@app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
 @grouped
 def why(
     sources: Annotated[
@@ -127,9 +228,11 @@ def why(
         int, typer.Option(min=0, help="With --try: how many changes by rules, besides seats.")
     ] = 5,
     per_attempt: Annotated[
-        int, typer.Option(min=1, help="With --try: how many of them about one attempt.")
+        int, typer.Option(min=1, help="With --try: candidates of each attempt that come first.")
     ] = 2,
+    asked: AskingOptions = AskingOptions(),
     options: TryingOptions = TryingOptions(),
+    helping: HelpOptions = HelpOptions(),
     conversation: ConversationOptions = ConversationOptions(),  # noqa: B008 (frozen)
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of the document.")
@@ -151,18 +254,22 @@ def why(
         return
     if not sources:
         raise SettingsError("name a run or a conversation: digmon why SOURCE")
-    goal, status = Goal.parse(good), 0
+    goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
-            needs_run = try_ or good not in ("default", "none")
-            if conversation.explain(source, options.task, as_json, needs_run=needs_run):
+            needs_run = try_ or good not in ("default", "none") or asked.needs_run
+            if conversation.explain(
+                source, options.task, asked.top, as_json=as_json, needs_run=needs_run
+            ):
                 status = max(status, 1)
                 continue
+            if helping.model is not None and not try_:
+                raise SettingsError("--model proposes changes of a run: add --try")
+            helper = helping.of_diagnosis()
             more = {"tries": tries, "per_attempt": per_attempt}
-            trying = options.trying(source, **more) if try_ else None
-            found = _explained(
-                partial(diagnose, source, goal, trying=trying), source, as_json, options
-            )
+            trying = options.trying(source, helping, **more) if try_ else None
+            explain = partial(diagnose, source, goal, trying=trying, asking=asking, **helper)
+            found = _explained(explain, source, as_json, options)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:
             warn(error)
@@ -251,6 +358,7 @@ def try_run(
         bool, typer.Option("--no-control", help="Make no replays without the change.")
     ] = False,
     options: TryingOptions = TryingOptions(),
+    helping: HelpOptions = HelpOptions(),
     as_json: AsJson = False,
 ) -> None:
     """Try a change of a run: several replays with it, beside replays without it.
@@ -262,8 +370,8 @@ def try_run(
     from dig.diagnosis.goal import Goal
 
     asked, goal = changes.asked(run), Goal.parse(good)
-    trying = options.trying(run, has_controls=not no_control)
-    explain = partial(try_changes, run, asked, goal, trying=trying)
+    trying = options.trying(run, helping, has_controls=not no_control)
+    explain = partial(try_changes, run, asked, goal, trying=trying, **helping.of_diagnosis())
     found = _explained(explain, run, as_json, options)
     raise typer.Exit(0 if found.fix is not None else 1)
 

@@ -19,6 +19,7 @@ from dig.detectors import plugins, standard
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
 from dig.graph.records import Finish
+from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.catalogue import TASKS
 from dig.tasks.run.arrange import make_task
 from dig.tasks.run.execute import INTERRUPTED
@@ -33,6 +34,7 @@ from .attempts import attempts
 from .concepts import Attempt, Failure
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
+from .signs.seen import Seen, UsualTeam
 
 SourceKind = Literal["run", "trace"]
 
@@ -47,6 +49,9 @@ class Case:
         run: Its records, as events and activations.
         failures: Why it is not good.
         attempts: The parts of it that try to solve the problem by one plan.
+        accounting: Reads the payloads of its events; ``None``: nothing does.
+        usual: What good runs of its sort do, as the measure for signs; without any, the other
+            agents of the run are.
     """
 
     name: str
@@ -54,11 +59,18 @@ class Case:
     run: RecordedRun
     failures: tuple[Failure, ...]
     attempts: tuple[Attempt, ...]
+    accounting: Accounting | None = PAYLOADS
+    usual: UsualTeam = field(default_factory=UsualTeam)
 
     @cached_property
     def steps(self) -> Mapping[str, int]:
         """The number of each activation, counted from 0 in the order of their start."""
         return {name: number for number, name in enumerate(self.run.activations)}
+
+    @cached_property
+    def seen(self) -> Seen:
+        """The run as signs see it."""
+        return Seen(self.run, self.accounting, self.usual)
 
     def attempt_of(self, activation: str | None) -> str | None:
         """The attempt that an activation belongs to."""
@@ -191,10 +203,22 @@ class RunSource:
         """How many milestones it has."""
         return len(milestones(self.finished(), self.judged(goal)))
 
-    def case(self, goal: Goal) -> Case:
-        """What suspects are given."""
+    def case(
+        self, goal: Goal, accounting: Accounting | None = None, usual: UsualTeam | None = None
+    ) -> Case:
+        """What suspects are given.
+
+        Args:
+            goal: When the run is good.
+            accounting: Reads its payloads; ``None``: as its task does.
+            usual: What good runs of its sort do, if that is known.
+        """
         found = tuple(one for some in attempts(self.run).values() for one in some)
-        return Case(self.name, self.kind, self.run, failures(self.finished(), goal), found)
+        reads = accounting or getattr(self.task, "accounting", PAYLOADS)
+        return Case(
+            self.name, self.kind, self.run, failures(self.finished(), goal), found, reads,
+            usual or UsualTeam(),
+        )  # fmt: skip
 
 
 def read_case(path: Path, goal: Goal | None = None) -> Case:

@@ -85,6 +85,7 @@ class Candidate:
         until: Its last record; ``None``: the end of the run.
         activation, event: The activation or the message that the place is, if it is one.
         subtask: The subtask of a hierarchical graph that it belongs to.
+        is_certain: Whether what speaks for it can hardly be the doing of another agent.
     """
 
     id: str
@@ -100,6 +101,7 @@ class Candidate:
     activation: str | None = None
     event: str | None = None
     subtask: str | None = None
+    is_certain: bool = False
 
     def __post_init__(self) -> None:
         """Check that it has evidence, and that its share is one.

@@ -1,8 +1,9 @@
 """The order of experiments on a failed run: from all of its agents to the smallest change.
 
-1. Each agent's seat is given to another member, once.
-2. The seats that helped are tried in full; then the others, until one is validated.
-3. Without one, the changes that rules propose are tried.
+1. Each agent's seat is given to another member, once: first the best candidates of each attempt.
+2. The seats that helped are tried in full, until one is validated; one that helps by chance is
+   tried again from the last activation from which it helps.
+3. Without one, what a model and rules propose; if that helps in part, the rest in its fork.
 4. With one: since when it differs, until when it helps, and which smaller change helps, too.
 """
 
@@ -12,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .case import Case
-from .concepts import Candidate, Hypothesis
+from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
-from .trials.arms import Trials, Tried, interrupted
+from .interventions.proposing import Proposes
+from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (
     better_decisions,
     first_difference,
@@ -50,12 +52,14 @@ class Findings:
     Attributes:
         tried: The hypotheses with their verdicts, in the order in which they were tried.
         places: More about seats that help, by the id of their hypothesis.
+        others: The candidates that a hypothesis with changes in several stages is about, by its id.
         once: How many hypotheses were tried once only, without success.
         notes: What was left undone.
     """
 
     tried: list[Tried] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
+    others: dict[str, tuple[str, ...]] = field(default_factory=dict)
     once: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -80,6 +84,8 @@ class Experiments:
     def __init__(
         self, case: Case, trials: Trials, candidates: Sequence[Candidate],
         team: Mapping[str, object], *, tries: int = 5, per_attempt: int = 2,
+        proposes: Proposes | None = None, before: Hypothesis | None = None,
+        causes: tuple[str, ...] = (), findings: Findings | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is tried yet.
 
@@ -89,12 +95,16 @@ class Experiments:
             candidates: The candidates, the likeliest first.
             team: The agents that go on, by name.
             tries: How many changes that rules propose are tried; seats do not count.
-            per_attempt: How many of them are about one attempt.
+            per_attempt: How many candidates of one attempt come before all others.
+            proposes: Proposes changes of the best candidates of each attempt, before rules do.
+            before: What was changed before, if the run is a fork that these experiments made.
+            causes: The candidates that these changes are about.
+            findings: What was found so far; ``None``: nothing.
         """
-        self.findings = Findings()
+        self.findings = findings or Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
-        self._places: dict[str, str] = {}  # the activations of proposed changes
         self._team, self._tries, self._per_attempt = team, tries, per_attempt
+        self._proposes, self._before, self._causes = proposes, before, causes
 
     def run(self) -> None:
         """Try everything in order.
@@ -102,15 +112,24 @@ class Experiments:
         Raises:
             KeyboardInterrupt: It was interrupted; `findings` has what is finished.
         """
-        seats = [one for c in self._candidates if (one := seat(self._case, self._team, c))]
-        self._try_seats(seats)
-        found = next(iter(self.findings.validated), None)
-        if found is not None:
-            self._look_closer(found)
+        first, others = self._seats()
+        if not first and not others:
+            self.findings.notes.append("no agent can take the seat of another one")
+        screened: list[Tried] = []
+        for seats in (first, others):
+            if not self.findings.validated:
+                screened += self._screened(seats)
+                self._try_seats(screened, _GOOD)
+        if not self.findings.validated:
+            self._try_seats(screened, _FURTHER)
+        if self.findings.validated:
+            self._look_closer(self.findings.validated[0])
         else:
             self._try_rules()
         if not self.findings.validated:
+            self._try_seats(screened, _CARRIED_OUT)
             self._try_again()
+        self.findings.once += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
         """Try some hypotheses in full, and once more those that remain undecided."""
@@ -119,52 +138,63 @@ class Experiments:
             again = self._trials.verify_again(tried)
             self.findings.tried[-1] = again
 
-    # --- steps ---
+    def _screened(self, hypotheses: Sequence[Hypothesis]) -> list[Tried]:
+        """Each hypothesis after one replay, the most promising first; until the budget is spent."""
+        made: list[Tried] = []
+        for one in self._trials.once(hypotheses):
+            if one.reason != "budget":
+                made.append(one)
+            elif one.why not in self.findings.notes:
+                self.findings.notes.append(one.why)
+        return sorted(made, key=_promise)
 
-    def _try_seats(self, seats: Sequence[Hypothesis]) -> None:
-        """Seats in the order of what one replay of each says, until one is validated."""
-        if not seats:
-            self.findings.notes.append("no agent can take the seat of another one")
-            return
-        screened = sorted(self._trials.once(seats), key=_promise)
-        for number, one in enumerate(screened):
-            promise = _promise(one)
-            if promise == _WASTED or (promise != _GOOD and self.findings.validated):
-                self.findings.once += len(screened) - number
-                break
-            self._verify(one.hypothesis)
+    # --- seats ---
 
-    def _try_rules(self) -> None:
-        """What rules propose about all agents, the likeliest first."""
-        counts: dict[str | None, int] = {}
-        chosen: list[Hypothesis] = []
-        for one in self._proposed(None):
-            if counts.get(one.attempt, 0) < max(self._per_attempt, self._alone()):
-                counts[one.attempt] = counts.get(one.attempt, 0) + 1
-                chosen.append(one)
-        for one in chosen[: self._tries]:
-            if any(self._helps(change) for change in self._changes(one)):
-                break
+    def _seats(self) -> tuple[list[Hypothesis], list[Hypothesis]]:
+        """The seats of the best candidates of each attempt, and those of all others.
 
-    def _changes(self, proposed: Hypothesis) -> Iterator[Hypothesis]:
-        """Another decision at the place of a proposed change, if one looks better; then that."""
-        activation = self._places.get(str(proposed.interventions))
-        if activation is not None:
-            other = redrawn_decision(self._case, self._trials, proposed.candidate, activation)
-            if other is not None:
-                (once,) = self._trials.once([other])
-                if once.verdict in ("validated", "partial"):
-                    yield other
-                else:
-                    self.findings.once += 1
-        yield proposed
+        Each is taken from the agent's first activation: what helps from later on helps from there.
+        """
+        first: dict[str, int] = {}
+        for activation in self._case.run.activations.values():
+            first.setdefault(activation.agent, activation.t)
+        seats = {
+            one.id: found
+            for one in self._candidates
+            if (found := seat(self._case, self._team, replace(one, t=first.get(one.agent, one.t))))
+        }
+        best = self._best_of_attempts([one for one in self._candidates if one.id in seats])
+        soon = [seats[one.id] for one in best]
+        return soon, [one for one in seats.values() if one not in soon]
 
-    def _helps(self, hypothesis: Hypothesis) -> bool:
-        return self._verify(hypothesis).verdict == "validated"
+    def _best_of_attempts(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The best candidates of each attempt, each once."""
+        best: dict[str, Candidate] = {}
+        for attempt in self._case.attempts:
+            acting = {self._case.run.activations[name].agent for name in attempt.activations}
+            mine = [one for one in candidates if one.agent in acting]
+            best.update((one.id, one) for one in mine[: self._per_attempt])
+        return [*best.values()]
 
-    def _alone(self) -> int:
-        """How many changes a single attempt may have: all."""
-        return self._tries if len(self._case.attempts) == 1 else 0
+    def _try_seats(self, screened: list[Tried], promise: int) -> None:
+        """Those seats in full of which one replay promises so much, until one is validated.
+
+        Args:
+            screened: The seats after one replay; those that are tried are taken out.
+            promise: What that replay promises.
+        """
+        for one in [one for one in screened if _promise(one) == promise]:
+            screened.remove(one)
+            tried = self._verify(one.hypothesis)
+            if tried.reason == "flaky" and promise == _GOOD:
+                tried = self._verify_later(one.hypothesis)
+            if tried.verdict == "validated":
+                return
+
+    def _verify_later(self, hypothesis: Hypothesis) -> Tried:
+        """A seat from the last activation from which it helps: with less left to chance."""
+        last = last_help(self._case, self._trials, hypothesis)
+        return self._verify(moved(hypothesis, last, "h0") if last is not None else hypothesis)
 
     def _look_closer(self, found: Tried) -> None:
         """Where a seat that helps begins and ceases to, and a smaller change at its place."""
@@ -175,41 +205,132 @@ class Experiments:
         last = last_help(self._case, self._trials, found.hypothesis)
         self.findings.places[found.hypothesis.id] = Place(onset, last)
         smaller = [*better_decisions(self._case, self._trials, found)]
-        smaller += self._proposed(found.hypothesis.candidate)
+        candidate = found.hypothesis.candidate
+        smaller += self._asked(one for one in self._candidates if one.id == candidate)
+        smaller += (hypothesis for hypothesis, _ in self._proposed(candidate))
         smaller = sorted(_each_once(smaller), key=lambda one: size(one.interventions))
-        for one in self._trials.once(smaller[:MOST_SMALLER]):
+        for one in self._screened(smaller[:MOST_SMALLER]):
             if one.verdict != "validated":
                 self.findings.once += 1
             elif self._verify(one.hypothesis).verdict == "validated":
                 break
 
+    # --- changes that rules propose ---
+
+    def _try_rules(self) -> None:
+        """What rules propose about all agents, each once; then the most promising in full.
+
+        If none makes the run good, there is more than one cause: the change that came furthest is
+        kept, and the rest is looked for in its fork.
+        """
+        screened = self._screened(self._chosen())
+        hopeful = [one for one in screened if _promise(one) < _CARRIED_OUT][: self._tries]
+        self.findings.once += len(screened) - len(hopeful)
+        tried = list[Tried]()
+        for one in hopeful:
+            tried.append(self._verify(one.hypothesis))
+            if tried[-1].verdict == "validated":
+                return
+        partial = [one for one in tried if one.verdict == "partial"]
+        carried_out = [one for one in screened if _promise(one) == _CARRIED_OUT]
+        for one in [*sorted(partial, key=_way, reverse=True), *carried_out]:
+            inner = self._after(one)
+            if inner is not None:
+                inner._try_rules()
+                return
+
+    def _after(self, tried: Tried) -> Experiments | None:
+        """Experiments on what still fails in the first fork with a change.
+
+        Returns:
+            The experiments; ``None``, if that fork is good, or neither came further than the run
+            nor failed later, or a further change would be one too many. A served fork cannot be
+            continued.
+        """
+        before = self._whole(tried.hypothesis)
+        fork = self._trials.place_of(tried.hypothesis)
+        is_full = len(before.interventions) >= MOST_INTERVENTIONS
+        if fork is None or is_full or self._trials.lab.entry is not None:
+            return None
+        trials = self._trials.within(fork)
+        case = trials.source.case(trials.lab.goal)
+        is_better = tried.verdict == "partial" or _failed_us(case) > _failed_us(self._case)
+        if not case.failures or not is_better:
+            return None
+        return Experiments(
+            case, trials, self._candidates, self._team, tries=self._tries, before=before,
+            causes=(*self._causes, tried.hypothesis.candidate), findings=self.findings,
+        )  # fmt: skip
+
+    def _chosen(self) -> list[Hypothesis]:
+        """What a model and rules propose about all agents: so many of each attempt."""
+        counts: dict[str | None, int] = {}
+        chosen = [*self._asked(self._best_of_attempts(self._candidates)[: self._tries])]
+        is_single = len(self._case.attempts) == 1
+        for proposed, place in self._proposed(None):
+            number = counts[proposed.attempt] = counts.get(proposed.attempt, 0) + 1
+            if number > (self._tries if is_single else self._per_attempt):
+                continue
+            other = place and redrawn_decision(self._case, self._trials, proposed.candidate, place)
+            chosen += [other, proposed] if other else [proposed]
+        before = self._before.interventions if self._before else ()
+        room = MOST_INTERVENTIONS - len(before)
+        return _each_once(one for one in chosen if len(one.interventions) <= room)
+
+    def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
+        """What is proposed besides rules."""
+        if self._proposes is None:
+            return
+        for one in candidates:
+            for said in self._proposes.interventions(self._case, one):
+                yield Hypothesis(
+                    id="h0", candidate=one.id, interventions=(said.change,),
+                    attempt=self._case.attempt_of(one.activation), expects=said.expects,
+                )  # fmt: skip
+
     def _try_again(self) -> None:
         """What is mixed or flaky, with more repeats."""
         for number, one in enumerate(self.findings.tried):
-            self.findings.tried[number] = self._trials.verify_again(one)
+            if one.hypothesis.id not in self.findings.others:  # that is about a fork
+                self.findings.tried[number] = self._trials.verify_again(one)
 
-    def _proposed(self, candidate: str | None) -> Iterator[Hypothesis]:
-        """What rules propose about a candidate; ``None``: about all."""
+    def _proposed(self, candidate: str | None) -> Iterator[tuple[Hypothesis, str | None]]:
+        """What rules propose about a candidate, and the activation that may decide otherwise.
+
+        Args:
+            candidate: The candidate; ``None``: all are meant.
+        """
         by_agent = {one.agent: one.id for one in self._candidates}
         for odd in self._trials.lab.oddities(self._case.run):
             name = by_agent.get(odd.agent)
             if name is not None and candidate in (None, name):
-                if odd.activation is not None and odd.mechanism in DECIDED:
-                    self._places[str((odd.change,))] = odd.activation
-                yield Hypothesis(
-                    id="h0", candidate=name, interventions=(odd.change,),
+                hypothesis = Hypothesis(
+                    id="h0", candidate=name, interventions=(odd.change, *odd.beside),
                     attempt=self._case.attempt_of(odd.activation),
                 )  # fmt: skip
+                yield hypothesis, odd.activation if odd.mechanism in DECIDED else None
 
     def _verify(self, hypothesis: Hypothesis) -> Tried:
+        """Try a hypothesis in full, and keep it with all that was changed before."""
         hypothesis = replace(hypothesis, id=f"h{len(self.findings.tried) + 1}")
-        self.findings.tried.append(interrupted(hypothesis))
+        whole = self._whole(hypothesis)
+        if self._before is not None:
+            self.findings.others[hypothesis.id] = (*self._causes, hypothesis.candidate)
+        self.findings.tried.append(interrupted(whole))
         tried = self._trials.verify(hypothesis)
-        self.findings.tried[-1] = tried
+        self.findings.tried[-1] = replace(tried, hypothesis=whole)
         return tried
 
+    def _whole(self, hypothesis: Hypothesis) -> Hypothesis:
+        """A hypothesis with all that was changed before; it is about the first place."""
+        before = self._before
+        if before is None:
+            return hypothesis
+        together = (*before.interventions, *hypothesis.interventions)
+        return replace(before, id=hypothesis.id, interventions=together)
 
-_GOOD, _WASTED = 0, 3
+
+_GOOD, _FURTHER, _CARRIED_OUT, _WASTED = range(4)
 
 
 def _promise(one: Tried) -> int:
@@ -217,8 +338,19 @@ def _promise(one: Tried) -> int:
     if one.verdict == "validated":
         return _GOOD
     if one.verdict == "partial":
-        return 1
-    return 2 if any(one.changed.fulfilled) else _WASTED
+        return _FURTHER
+    return _CARRIED_OUT if any(one.changed.fulfilled) else _WASTED
+
+
+def _way(one: Tried) -> float:
+    """How far the replays of a change came, added up."""
+    return sum(way or 0 for way in one.changed.progress) / max(one.changed.n, 1)
+
+
+def _failed_us(case: Case) -> int:
+    """The moment of the first failure."""
+    shown = (evidence.t for failure in case.failures for evidence in failure.evidence)
+    return min((case.run.times[t] for t in shown if t is not None), default=0)
 
 
 def _each_once(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:

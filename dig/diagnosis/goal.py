@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from dig._util.text import name, names, one_line
 from dig.detectors.finding import Finding
 from dig.detectors.mended import Mending
+from dig.detectors.patterns import BY_NAME
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
 from dig.errors import SettingsError
@@ -153,7 +154,9 @@ def has_answer(run: Finished) -> Judgement:
     if is_session(run.records):
         return _has_answers(RecordedRun(run.records))
     if finish.outcome != "submitted":
-        return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome})")
+        said = run.result.get("reason")
+        why = f": {one_line(said, 80)}" if said else ""
+        return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome}{why})")
     score = run.score
     if score is not None and not score.valid:
         return Judgement(False, None, "the answer is not valid")
@@ -186,9 +189,14 @@ def is_unfailed(run: Finished) -> Judgement:
     """The default: a run with such an answer, and without an unhealed error."""
     answered = has_answer(run)
     if answered.good and run.unhealed:
-        left = names([*dict.fromkeys(finding.pattern for finding in run.unhealed)])
-        return Judgement(False, None, f"unhealed: {left}")
+        left = names([*dict.fromkeys(_titled(finding.pattern) for finding in run.unhealed)])
+        return Judgement(False, None, f"errors that were not healed: {left}")
     return answered
+
+
+def _titled(pattern: str) -> str:
+    known = BY_NAME.get(pattern)
+    return f"{known.title} ({pattern})" if known else pattern
 
 
 def is_healthy(run: Finished) -> Judgement:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from dig._util.text import counted, name, names, one_line
+from dig.detectors.patterns import BY_NAME
 from dig.graph.codec import to_row
-from dig.graph.records import Record
+from dig.graph.records import End, Record
+from dig.show.compare.continued import decision
+from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
+from dig.traces.run import RecordedRun
 
 from .case import RunSource
+from .causes import OUTCOME
 from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
 from .interventions.kinds import KINDS, in_words
 from .interventions.proposing import oddities
@@ -29,42 +36,52 @@ def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None =
         source: The run that it explains; ``None``: it explains a conversation.
         forks: Where its forks lie; ``None``: beside the run.
     """
-    lines = _lines(found, source, forks)
-    return [one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line) for line in lines][
-        :MOST_LINES
+    best = _best(found)
+    if source is not None:
+        forks = forks or source.forks
+    last = []
+    if best is not None and best.arms.changed.forks and source is not None and forks is not None:
+        last = [f"Compare them: digmon diff {source.path} {forks / best.arms.changed.forks[0]}"]
+    lines = [
+        one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line)
+        for line in _lines(found, best, source, forks)
     ]
+    return [*lines[: MOST_LINES - len(last)], *last]
 
 
 def _indented(line: str) -> str:
     return "  " + one_line(line, MOST_IN_LINE)
 
 
-def _lines(found: Diagnosis, source: RunSource | None, forks: Path | None) -> Iterator[str]:
+def _lines(
+    found: Diagnosis, best: HypothesisRow | None, source: RunSource | None, forks: Path | None
+) -> Iterator[str]:
     run = name(found.source.name)
     if found.goal.good:
         yield f"{run} is good ({one_line(found.goal.why, 80)}): nothing to explain"
         return
     yield f"{run} failed: {found.goal.why}"
-    for failure in found.failures[:2]:
-        shown = failure.evidence[0]
-        yield f"  {shown.says} ({_place(shown)})"
-    best = _best(found)
+    said = sorted(found.failures, key=lambda one: one.about == OUTCOME)
+    for failure in said[: 1 if said and said[0].about != OUTCOME else 2]:
+        yield f"  {_shown(failure.evidence[0])}"
     yield from _answer(found, best)
     if source is None:
         yield from _further(found)
         yield from (f"  {note}" for note in found.notes)
         return
-    forks = forks or source.forks
-    if best is not None:
-        yield from _experiment(found, best)
-        yield from _difference(best, source, forks)
+    if best is not None and forks is not None:
+        yield from _experiment(found, best, source, forks)
     yield from _further(found)
     if not found.hypotheses and not found.cost.replays:
         yield from _to_try(source)
-    yield from _costs(found)
-    if best is not None and best.arms.changed.forks:
-        fork = forks / best.arms.changed.forks[0]
-        yield f"Compare them: digmon diff {source.path} {fork}"
+    yield from _costs(found, best)
+
+
+def _shown(evidence: EvidenceRow) -> str:
+    """A sentence with its record; the pattern that a finding's sentence begins with comes last."""
+    pattern, colon, said = evidence.says.partition(": ")
+    says = f"{said} ({pattern})" if colon and pattern in BY_NAME else evidence.says
+    return f"{_place(evidence)}: {says}"
 
 
 def _place(shown: EvidenceRow) -> str:
@@ -82,24 +99,43 @@ def _best(found: Diagnosis) -> HypothesisRow | None:
     return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
 
 
+def cause(found: Diagnosis) -> dict[str, Any] | None:
+    """The answer of a diagnosis for the page of a run: the record `t`, and what it `says`."""
+    if found.answer is None:
+        return None
+    shown = f": {found.candidates[0].evidence[0].says}" if found.candidates else ""
+    return {
+        "t": found.answer.t,
+        "says": f"{name(found.answer.agent)}{shown} ({_how(found, _best(found))})",
+    }
+
+
+def _how(found: Diagnosis, best: HypothesisRow | None) -> str:
+    """The confidence of a diagnosis that has an answer, in words."""
+    assert found.answer is not None
+    if found.confidence == "verified":
+        return "confirmed by experiment"
+    if best is not None and best.verdict == "partial":
+        return "confirmed in part by experiment"
+    return f"suspected, confidence {found.answer.confidence}"
+
+
 def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     answer = found.answer
     if answer is None:
         yield "No agent can be named." if not found.hypotheses else "The change was tried:"
         return
-    how = {
-        "verified": "confirmed by experiment",
-        "suspected": f"suspected, confidence {answer.confidence}",
-    }[found.confidence]
+    others = [one.agent for one in found.candidates[1:] if one.status == "origin"]
+    beside = f", together with {names(others)}" if others and found.fix else ""
     since = f", step {answer.step}" if found.source.kind == "conversation" else ""
     since = f", from record {answer.t} on" if answer.t is not None else since
     seat = _seat(found)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
-    yield f"Cause: {name(answer.agent)}{since} ({how})"
-    shown = [e for e in found.candidates[0].evidence if not e.says.startswith("tried: ")]
-    for evidence in shown[:2]:
-        yield f"  {_place(evidence)}: {evidence.says}"
+    yield f"Cause: {name(answer.agent)}{since}{beside} ({_how(found, best)})"
+    told = [one for one in found.candidates[0].evidence if not one.says.startswith("tried: ")]
+    for evidence in [one for one in told if " acted " not in one.says or one == told[0]][:2]:
+        yield f"  {_shown(evidence)}"
     if best is None and found.hypotheses:
         yield "  None of the changes that were tried makes the run good."
 
@@ -116,17 +152,31 @@ def _seat(found: Diagnosis) -> HypothesisRow | None:
     )
 
 
-def _experiment(found: Diagnosis, best: HypothesisRow) -> Iterator[str]:
+def _experiment(
+    found: Diagnosis, best: HypothesisRow, source: RunSource, forks: Path
+) -> Iterator[str]:
+    several = len(best.interventions) > 1
+    stages = _stages(best, source, forks)
     if best.verdict == "validated":
-        heading = "Smallest change that makes the run good"
+        heading = "These changes make the run good" if several else "This change makes the run good"
     elif best.verdict == "partial":
-        heading = "Furthest change, which helps only in part"
+        heading = "What helps most, but only in part"
     else:
         reason = f" ({best.reason})" if best.reason else ""
         heading = f"Verdict: {best.verdict}{reason}"
-    words = " and ".join(map(in_words, best.interventions))
-    yield f"{heading}: {words}"
-    yield f"  {_arms(best)}"
+    changes = [
+        f"{'after that, ' if number else ''}{_change(row, run)}"
+        for number, (run, _, rows) in enumerate(stages)
+        for row in rows
+    ]
+    if several:
+        yield f"{heading}:"
+        yield from (f"  {number}. {words}" for number, words in enumerate(changes, 1))
+    else:
+        yield f"{heading}: {changes[0]}"
+    if best.arms.changed.n:
+        yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
+        yield from _difference(stages[-1], source.is_plain_team)
     seat = _seat(found)
     if seat is not None and seat.id != best.id:
         yield f"  also good if {in_words(seat.interventions[0])}: {_arms(seat)}"
@@ -134,44 +184,115 @@ def _experiment(found: Diagnosis, best: HypothesisRow) -> Iterator[str]:
         yield f"  After record {seat.no_return} it is too late for another agent to help."
 
 
-def _arms(one: HypothesisRow) -> str:
-    """Both arms in words, with a dot for each replay."""
+def _dots(found: Diagnosis, best: HypothesisRow) -> str:
+    """Both arms as dots, filled for a good replay, for the person that asked."""
+    if found.candidates[0].by != ("person",):
+        return ""
+    arms = (best.arms.changed, best.arms.unchanged)
+    shown = [
+        "\N{BLACK CIRCLE}" * arm.good + "\N{WHITE CIRCLE}" * (arm.n - arm.good) for arm in arms
+    ]
+    return "  " + " | ".join(filter(None, shown))
+
+
+class _Stage(NamedTuple):
+    """The changes that were made in one run; that may be the fork with the changes before them."""
+
+    run: RecordedRun
+    fork: Path | None
+    rows: list[dict[str, Any]]
+
+
+def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]:
+    """The changes of a hypothesis, by the run in which they were made."""
+    stages: list[_Stage] = []
+    rows, fork = [*best.interventions], _fork(best, forks)
+    while rows:
+        origin = read_side(fork).get("forked_from", {}) if fork else {}
+        number = len(origin.get("changes", ())) or len(rows)
+        above = forks / Path(str(origin.get("run", ""))).parent.name
+        is_first = number >= len(rows)
+        run = source.run if is_first else RecordedRun.read(above)
+        stages.append(_Stage(run, fork, rows[-number:]))
+        rows, fork = rows[:-number], None if is_first else above
+    return stages[::-1]
+
+
+def _fork(best: HypothesisRow, forks: Path) -> Path | None:
+    """The first fork with the changes, if it is there."""
+    made = best.arms.changed.forks
+    return forks / made[0] if made and (forks / made[0] / SIDE).exists() else None
+
+
+def _change(row: Mapping[str, Any], run: RecordedRun) -> str:
+    """A change in words, with what was recorded in its place.
+
+    Args:
+        row: The change, as plain JSON.
+        run: The run that is changed.
+    """
+    record = run.records[row["at"]] if row["at"] < len(run.records) else None
+    if not isinstance(record, End) or not _is_decision(row):
+        return in_words(row)
+    activation = run.activations[record.activation]
+    instead = decision(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), False)
+    recorded = decision([asdict(fate) for fate in record.fates], run.outputs(activation), True)
+    agent = name(activation.agent)
+    return f"{agent} {instead} at record {record.t}; without the change it {recorded}"
+
+
+def _is_decision(row: Mapping[str, Any]) -> bool:
+    return row["kind"] == "edit" and {*row["edit"]} <= {"fates", "outputs"}
+
+
+def _difference(stage: _Stage, is_plain: bool) -> Iterator[str]:
+    """The first record that is otherwise in the fork with the change, unless the change says it.
+
+    Args:
+        stage: The last changes.
+        is_plain: Whether a team of plain callables ran again, in real time.
+    """
+    is_said = all(row["kind"] in ("tell", "resend") or _is_decision(row) for row in stage.rows)
+    if stage.fork is None or (is_said and not is_plain):
+        return
+    fork = [*read_records(stage.fork, payloads=is_plain)]
+    old = stage.run.records
+    new = (_first_other_content if is_plain else first_other)(old, fork)
+    told = _content if is_plain else _record
+    if new is not None:
+        before = told(old[new.t]) if new.t < len(old) else "nothing, the run was over"
+        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
+
+
+def _arms(one: HypothesisRow, in_stages: bool = False) -> str:
+    """Both arms in words.
+
+    Args:
+        one: The hypothesis.
+        in_stages: Whether its last changes were made in a fork, which is then their control.
+    """
     changed, unchanged = one.arms.changed, one.arms.unchanged
+    with_it = "with them" if len(one.interventions) > 1 else "with it"
+    without = "without the last" if in_stages else with_it.replace("with", "without")
     if one.verdict == "partial":
         return (
-            f"with it {_share(changed.progress)} of the way in {changed.n} replays, without it "
+            f"{with_it} {_share(changed.progress)} of the way in {changed.n} replays, {without} "
             f"{_share(unchanged.progress)}"
         )
-    said = f"good in {changed.good} of {changed.n} replays {_dots(changed)}"
+    said = f"{with_it} {changed.good} of {changed.n} replays are good ({_interval(changed)})"
     if not unchanged.n:
         return said
-    return f"{said}, without it in {unchanged.good} of {unchanged.n} {_dots(unchanged)}"
+    return f"{said}, {without} {unchanged.good} of {unchanged.n} ({_interval(unchanged)})"
+
+
+def _interval(arm: ChangedArm | UnchangedArm) -> str:
+    low, high = interval(arm.good, arm.n)
+    return f"95 %: {100 * low:.0f} to {100 * high:.0f} %"
 
 
 def _share(progress: Sequence[float | None]) -> str:
     known = [one for one in progress if one is not None]
     return f"{sum(known) / len(known):.0%}" if known else "an unknown part"
-
-
-def _dots(arm: ChangedArm | UnchangedArm) -> str:
-    low, high = interval(arm.good, arm.n)
-    return f"[{'*' * arm.good}{'.' * (arm.n - arm.good)}] (95 %: {low:.0%} to {high:.0%})"
-
-
-def _difference(best: HypothesisRow, source: RunSource, forks: Path) -> Iterator[str]:
-    """The first record that is otherwise in the first fork with the change."""
-    if not best.arms.changed.forks:
-        return
-    path = forks / best.arms.changed.forks[0]
-    fork = [*read_records(path, payloads=source.is_plain_team)]
-    if source.is_plain_team:
-        new, told = _first_other_content(source.run.records, fork), _content
-    else:
-        new, told = first_other(source.run.records, fork), _record
-    if new is not None:
-        old = source.run.records[new.t] if new.t < len(source.run.records) else None
-        before = told(old) if old else "nothing, the run was over"
-        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
 
 
 def _first_other_content(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
@@ -213,13 +334,21 @@ def _record(record: Record) -> str:
 
 
 def _further(found: Diagnosis) -> Iterator[str]:
+    if found.answer is None:
+        return
     others = [
         f"{name(one.agent)}{_step(found, one)}{_tried(found, one.id)}"
-        for one in found.candidates[1:3]
-        if found.answer is not None
+        for one in found.candidates[1:]
+        if one.status != "origin" or not found.fix
     ]
     if others:
-        yield f"Next candidates: {', '.join(others)}"
+        yield f"Less likely: {', '.join(others[:2])}"
+
+
+_VERDICTS = {
+    "validated": "confirmed", "partial": "a change there helps in part",
+    "refuted": "a change there is of no use", "inconclusive": "not decided",
+}  # fmt: skip
 
 
 def _step(found: Diagnosis, one: CandidateRow) -> str:
@@ -227,7 +356,7 @@ def _step(found: Diagnosis, one: CandidateRow) -> str:
 
 
 def _tried(found: Diagnosis, candidate: str) -> str:
-    verdicts = [one.verdict for one in found.hypotheses if one.candidate == candidate]
+    verdicts = [_VERDICTS[one.verdict] for one in found.hypotheses if one.candidate == candidate]
     return f" ({', '.join(dict.fromkeys(verdicts))})" if verdicts else ""
 
 
@@ -245,15 +374,19 @@ def _to_try(source: RunSource) -> Iterator[str]:
     if changes:
         words = "; ".join(in_words(row) for row in changes[:2])
         yield f"What could be tried: {words}"
-    yield f"Try it: digmon why {source.path} --try"
+    team = "" if source.side else " --team MODULE:TEAM"
+    yield f"Try it: digmon why {source.path} --try{team}"
 
 
-def _costs(found: Diagnosis) -> Iterator[str]:
+def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     if not found.hypotheses and not found.cost.replays:
         return
     usd = f", {found.cost.usd:.4f} US dollars" if found.cost.usd is not None else ""
-    tried = counted(len(found.hypotheses), "change")
     replays = counted(found.cost.replays, "replay")
-    yield f"{tried} tried in full, {replays}, {found.cost.seconds:.1f} s of processor time{usd}"
-    for note in found.notes[:2]:
-        yield f"  {note}"
+    made = (
+        f"{replays} made (the run goes on from one of its records), {found.cost.seconds:.1f} s of "
+        f"processor time{usd}"
+    )
+    yield made if found.cost.replays else "No replay was made: all of them were there already"
+    told = {one.id for one in found.hypotheses} - {best.id if best else None}
+    yield from (f"  {note}" for note in found.notes if note.partition(":")[0] not in told)

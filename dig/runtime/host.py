@@ -26,6 +26,7 @@ from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
 from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
+from dig.detectors.verdict import RunSoFar
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
@@ -216,9 +217,11 @@ class Setup:
         """How many records of closed history such a run keeps; ``None``: all."""
         return self.keep if self.session and self.reviewer is None else None
 
-    def tally(self) -> Tally:
-        """The counter of the effects of such a run."""
-        return Tally(most=None if self.kept is None else MOST_FINDINGS)
+    def tally(self, monitor: Monitor) -> Tally:
+        """The counter of the effects of such a run, which begins now."""
+        tally = Tally(most=None if self.kept is None else MOST_FINDINGS)
+        monitor.follow(tally.so_far)
+        return tally
 
 
 def _part(part: object) -> dict[str, Any]:
@@ -247,6 +250,7 @@ class Tally:
         component_failures: The parts that were handed in and failed, by name.
         answer: The accepted answer.
         notes: What the system wrote beside it.
+        so_far: Follows the records, for the verdict on the run.
     """
 
     most: int | None = None
@@ -259,6 +263,7 @@ class Tally:
     component_failures: dict[str, ComponentFailure] = field(default_factory=dict)
     answer: Any = None
     notes: tuple[str, ...] = ()
+    so_far: RunSoFar = field(default_factory=RunSoFar)
 
     def count(self, effects: Iterable[Effect]) -> None:
         """Take some effects into account."""
@@ -305,6 +310,7 @@ class Tally:
             earlier=dict(self.earlier),
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
+            verdict=self.so_far.verdict(state="it goes on"),
         )
 
 
@@ -327,7 +333,7 @@ class Host:
         self._failures: Counter[str] = Counter()  # in a row, by agent
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
-        self._tally = setup.tally()
+        self._tally = setup.tally(monitor)
         self._log: ReviewLog | None = None
         if setup.reviewer is not None:
             self._log = ReviewLog(setup.reviewer.name)

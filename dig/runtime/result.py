@@ -10,6 +10,7 @@ from dig._util.html import table
 from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import counts_text
 from dig.detectors.finding import Finding, findings_html
+from dig.detectors.verdict import FiveLines
 from dig.graph.graph import InteractionGraph
 
 STALLED = "nothing could happen any more"
@@ -78,6 +79,7 @@ class RunResult:
             followers and the like.
         worth: How many findings of the detectors there were of each severity; those that a policy
             silences are counted as `silenced` only.
+        verdict: All of it in five lines.
     """
 
     outcome: str
@@ -96,6 +98,7 @@ class RunResult:
     earlier: dict[str, int] = field(default_factory=dict)
     component_failures: tuple[ComponentFailure, ...] = ()
     worth: dict[str, int] = field(default_factory=dict)
+    verdict: FiveLines = field(default_factory=FiveLines)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
@@ -110,6 +113,7 @@ class RunResult:
         left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
         activity = f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}"
         rows = [
+            *self.verdict.lines(),
             ("answer", one_line(self.answer)),
             ("time", f"{self.seconds:.1f} s"),
             ("activity", activity),
@@ -130,6 +134,7 @@ class RunResult:
             "findings": [finding.row() for finding in self.findings],
             "left": asdict(self.left),
             "component_failures": [asdict(failure) for failure in self.component_failures],
+            "verdict": asdict(self.verdict),
         }
 
 

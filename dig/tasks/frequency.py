@@ -22,7 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
-from .ranges import Range
+from .ranges import Range, common, merged
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -117,7 +117,36 @@ class FrequencyTask:
         truth = self._truth if part is None else Counter(self._value_of[slice(*part)])
         errors = [counts.get(str(value), 0.0) - truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
-        return Score(True, rmse, complete=_covers(answer, part or (0, self.size)))
+        asked = part or (0, self.size)
+        covered = _covered(answer, asked)
+        is_complete = None if covered is None else covered == asked[1] - asked[0]
+        says = self._says(rmse, asked[1] - asked[0], covered, sum(counts.values()))
+        return Score(True, rmse, complete=is_complete, says=says)
+
+    def _says(self, rmse: float, size: int, covered: int | None, total: float) -> str:
+        """A score in words.
+
+        Args:
+            rmse: Root of the mean squared error of the counts.
+            size: How many elements were to be counted.
+            covered: How many elements the answer covers, if it says so.
+            total: The sum of its counts.
+        """
+        if rmse == 0:
+            return f"It counts all {size:,} {self.unit} right."
+        reach = ""
+        if covered is not None:
+            only = "" if covered == size else "only "
+            reach = f"It covers {only}{covered:,} of {size:,} {self.unit}. "
+        off = f"{rmse:,.0f}" if rmse >= 10 else f"{rmse:.2g}"
+        return (
+            f"{reach}It is not exact: its counts add up to {total:,.0f}, and each is off by about "
+            f"{off} (RMSE; 0 is right)."
+        )
+
+    def target(self) -> list[object]:
+        """The values that a score compares an answer with; no prompt may have them."""
+        return [*self._truth.values()]
 
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
         """How far a run came: parts read, half and all of them counted, put together, accepted.
@@ -176,20 +205,15 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _covers(answer: object, asked: Range) -> bool | None:
-    """Whether the parts that an answer says it covers are all that was asked for, if it says so."""
+def _covered(answer: object, asked: Range) -> int | None:
+    """How many of the asked elements the parts hold that an answer says it covers, if it does."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
-    reach, end = asked
     try:
-        for start, stop in sorted(_bounds(part, end) for part in covers):
-            if start > reach:
-                return False
-            reach = max(reach, stop)
+        return common(merged(_bounds(part, asked[1]) for part in covers), (asked,))
     except ValueError:
         return None
-    return reach == end
 
 
 def _bounds(part: Any, size: int) -> tuple[int, int]:

@@ -58,6 +58,15 @@ def without(ranges: Ranges, others: Ranges) -> Ranges:
     return tuple(gap for one in ranges for gap in missing(one, others))
 
 
+def both(one: Ranges, other: Ranges) -> Ranges:
+    """The elements that are in both sets of ranges.
+
+    >>> both(((0, 10), (20, 30)), ((5, 25),))
+    ((5, 10), (20, 25))
+    """
+    return without(one, without(one, other))
+
+
 def common(one: Ranges, other: Ranges) -> int:
     """How many elements two sets of ranges have in common."""
     return sum(max(0, min(b, d) - max(a, c)) for a, b in one for c, d in other)

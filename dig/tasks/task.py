@@ -20,12 +20,14 @@ class Score:
         rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
         reason: Why it is not valid; empty if it is.
         complete: Whether it is about all of the problem; ``None``: the answer does not say.
+        says: A sentence about it with its scale, for a reader who does not know the task.
     """
 
     valid: bool
     rmse: float | None = None
     reason: str = ""
     complete: bool | None = None
+    says: str = ""
 
     def __str__(self) -> str:
         if not self.valid:
@@ -41,6 +43,7 @@ class Task(Protocol):
     - `team`: agents of its own, a mapping from names to agents;
     - `accounting`: says which parts of the task an event is about
       (`dig.tasks.accounting.Accounting`);
+    - `target()`: the values that the score compares an answer with, which nobody may be told;
     - `milestones(records)`: how far a run came (`dig.tasks.milestones.Milestone`), five at most.
     """
 

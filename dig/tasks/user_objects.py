@@ -1,11 +1,12 @@
-"""Objects that a user names as `module:object`: teams, tasks and agents of their own."""
+"""Names from a user: teams, tasks and agents as `module:object`, and numbers as `NAME=VALUE`."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -61,3 +62,30 @@ def _taken(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any
     if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
         return given
     return {name: value for name, value in given.items() if name in parameters}
+
+
+def numbers(kind: Any, given: Iterable[str], option: str) -> dict[str, Any]:
+    """The fields of a dataclass of numbers from `NAME=VALUE`s as on a command line.
+
+    Args:
+        kind: The dataclass; each field has a default.
+        given: The texts.
+        option: The name of the option, for messages.
+
+    Raises:
+        SettingsError: There is no such name, or a value is no number; the message names it.
+    """
+    defaults: dict[str, Any] = {one.name: one.default for one in fields(kind)}
+    values = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in defaults:
+            first = f"{next(iter(defaults))}={next(iter(defaults.values()))}"
+            raise SettingsError(
+                f"{option} {text}: known are {', '.join(defaults)}; write {first} for example"
+            )
+        try:
+            values[name] = type(defaults[name])(value)
+        except ValueError:
+            raise SettingsError(f"{option} {text}: {value!r} is no number") from None
+    return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from dig.adapters.plain.served import Served
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
-from dig.graph.records import Emit, End, FindingRow, Finish, Record, Start
+from dig.graph.records import Emit, End, Finish, IncidentRow, Record, Start
 from dig.runtime import Setup
 from dig.traces.replay.changes import read_change
 from dig.traces.run import RecordedRun
@@ -232,6 +233,10 @@ def test_until_the_record_stateless_agents_answer_from_the_journal(tmp_path: Pat
         desk = Desk()
         new = again(parent, at, desk, tmp_path)
         assert desk.calls == called
+        for thread in threading.enumerate():
+            if thread.name == "dig watchdog":
+                thread.join(10)
+                assert not thread.is_alive()
         assert desk.answer == [{"town": "Ulm"}, 7]
         assert lines(new.records[:at]) == lines(parent.records[:at])
 
@@ -273,24 +278,23 @@ def test_an_exception_is_raised_again(error: Exception, tmp_path: Path) -> None:
     assert desk.calls == []
 
 
-def test_a_finding_that_time_alone_has_raised_comes_again(tmp_path: Path) -> None:
-    """Before the step that follows it in the record."""
+def test_what_time_alone_has_raised_comes_again(tmp_path: Path) -> None:
+    """A finding, and the incident of a long activation; no thread has to wait for them."""
 
     async def entry(runs: Path | None = None) -> Any:
         found: list[str] = []
         team: dict[str, Any] = {}
 
-        async def desk(question: str) -> str:
-            while not found:
-                await anyio.lowlevel.checkpoint()
-            answer: str = await team["stock"](question)
-            return answer
+        async def desk(question: str) -> Any:
+            return await team["stock"](question)
 
         async def stock(question: str) -> str:
+            while not found:
+                await anyio.lowlevel.checkpoint()
             return "Ulm"
 
         team.update(desk=desk, stock=stock)
-        limits = Limits(dl_window_s=0.01, activation_limit_s=0.01)
+        limits = Limits(dl_window_s=0.5, activation_limit_s=0.2)
         told = lambda finding: found.append(finding.pattern)  # noqa: E731
         dig.wrap(team, journal=runs, limits=limits, on_finding=told, stateless={"stock"})
         await team["desk"]("parcel")
@@ -299,13 +303,49 @@ def test_a_finding_that_time_alone_has_raised_comes_again(tmp_path: Path) -> Non
         return directory
 
     parent = RecordedRun.read(anyio.run(entry, tmp_path), payloads=True)
-    (row, *_) = parent.findings
-    served = Served(parent, row.t + 4, tmp_path / "again")
-    anyio.run(served.run, entry, dig.unwrap)
+    assert [one.kind for one in parent.records[10:12]] == ["finding", "incident"]
+    served = Served(parent, len(parent.records), tmp_path / "again")
+    in_virtual_time(served.run, entry, dig.unwrap)
     assert served.directory is not None
     new = RecordedRun.read(served.directory)
-    assert isinstance(new.records[row.t], FindingRow)
-    assert lines(new.records[: row.t + 4]) == lines(parent.records[: row.t + 4])
+    assert lines(new.records) == lines(parent.records)
+
+
+def test_answers_that_were_asked_for_before_come_in_their_recorded_order(tmp_path: Path) -> None:
+    """Although the run is free by then."""
+    order: list[str] = []
+
+    async def entry(runs: Path | None = None) -> Any:
+        team: dict[str, Any] = {}
+        late = anyio.Event()
+
+        async def desk(question: str) -> None:
+            async def ask(agent: str) -> None:
+                order.append(await team[agent](question))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, "slow")
+                tasks.start_soon(ask, "quick")
+
+        async def slow(question: str) -> str:
+            await late.wait()
+            return "slow"
+
+        async def quick(question: str) -> str:
+            late.set()
+            return "quick"
+
+        team.update(desk=desk, slow=slow, quick=quick)
+        dig.wrap(team, journal=runs, stateless={"desk", "slow", "quick"})
+        await team["desk"]("parcel")
+        directory = dig.session_of(team).directory
+        dig.unwrap(team)
+        return directory
+
+    parent = RecordedRun.read(anyio.run(entry, tmp_path), payloads=True)
+    at = max(place(parent, Start, agent) for agent in ("slow", "quick"))
+    anyio.run(Served(parent, at, tmp_path / "again").run, entry, dig.unwrap)
+    assert order == ["quick", "slow"] * 2
 
 
 def test_nothing_is_sent_elsewhere(tmp_path: Path) -> None:
@@ -364,11 +404,36 @@ def test_an_agent_that_is_asked_again_is_called(tmp_path: Path) -> None:
 
 
 def test_an_agent_reads_what_it_is_told(tmp_path: Path) -> None:
-    """The note comes with what the agent takes up next."""
-    parent, desk = recorded(Desk(), tmp_path), Desk()
-    at = place(parent, Start, "stock")
-    again(parent, at, desk, tmp_path, {"kind": "tell", "at": at, "agent": "desk", "note": "hurry"})
-    assert desk.notes == ["hurry"]
+    """The note comes with what the agent takes up next; it is told at the record itself."""
+    parent = recorded(Desk(), tmp_path)
+    for at in (1, place(parent, Start, "stock")):
+        desk = Desk()
+        tell = {"kind": "tell", "at": at, "agent": "desk", "note": "hurry"}
+        new = again(parent, at, desk, tmp_path, tell)
+        assert desk.notes == ["hurry"]
+        assert isinstance(new.records[at], IncidentRow)
+        assert lines(new.records[:at]) == lines(parent.records[:at])
+        assert "stock" not in desk.calls or at == 1
+
+
+def test_an_answer_that_was_early_can_be_edited(tmp_path: Path) -> None:
+    """Its activation begins only with the answer, since other answers are still awaited."""
+
+    async def entry(runs: Path | None = None) -> Any:
+        async with anyio.create_task_group() as tasks:
+            team = dig.wrap(SHOP(tasks), journal=runs)
+            answers.append(await team["desk"]("parcel 7"))
+        directory = dig.session_of(team).directory
+        dig.unwrap(team)
+        return directory
+
+    answers: list[str] = []
+    parent = RecordedRun.read(in_virtual_time(entry, tmp_path), payloads=True)
+    early = next(one.t for one in parent.records if isinstance(one, Emit) and one.final)
+    change = read_change({"kind": "edit", "at": early, "edit": {"payload": "wait"}})
+    served = Served(parent, early, tmp_path / "again", changes=[change])
+    in_virtual_time(served.run, entry, dig.unwrap)
+    assert answers == ["it is on its way", "wait"]
 
 
 # --- what is told and refused ---

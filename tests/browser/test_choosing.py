@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from dig.detectors.describe import WORTHS
 from dig.graph.records import Deliver, Emit, End, FindingRow, HealRow, Record, Start
+from dig.show.explain.showing import show
 from dig.traces.journal.reader import read_records
 from tests.browser.conftest import Witness
 from tests.browser.pages import Oracle, box, drawn, opened, report, seat, settled, state
@@ -84,23 +85,24 @@ def test_repeats_are_one_row_that_opens_and_closes(page: Page, tmp_path: Path) -
     assert state(page)["selected"] is None
 
 
-@pytest.mark.parametrize("hops", [0, 2, 3])
-def test_a_finding_focuses_on_its_evidence(
+@pytest.mark.parametrize("hops", [0, 1, 3])
+def test_a_finding_focuses_on_the_way_that_proves_it(
     page: Page, run: Path, records: list[Record], hops: int
 ) -> None:
-    """What is so many hops before or after it is in focus, and nothing else."""
+    """What it names, the paths to that, and as many hops more as one likes; nothing else."""
     choose(page, "ET")
-    for _ in range(2 - hops):
-        page.get_by_role("button", name="Fewer hops").click()
-    for _ in range(hops - 2):
+    for _ in range(hops + 1):
         page.get_by_role("button", name="More hops").click()
+    page.get_by_role("button", name="Fewer hops").click()
     found = drawn(page)
     assert (found["selected"]["kind"], found["hops"]) == ("finding", hops)
     row = next(r for r in records if isinstance(r, FindingRow) and r.pattern == "ET")
     heals = [r for r in records if isinstance(r, HealRow) and r.finding == row.t]
     named = [row.subject["event"], *row.evidence["unresolved"], *row.evidence["uncovered"]]
+    named += [str(heal.event) for heal in heals]
+    named += [node for path in show(run, str(row.t))["paths"] for node in path["nodes"]]
     oracle = Oracle(run)
-    assert set(found["focus"]) == oracle.around([*named, *(str(r.event) for r in heals)], hops)
+    assert set(found["focus"]) == oracle.around(named, hops)
     assert len(found["focus"]) < len(oracle.graph)
 
 

@@ -123,9 +123,10 @@ def test_the_summary_and_the_live_view_say_what_a_run_has_cost(tmp_path: Path) -
     with serving(solve) as server:
         done = in_words(tmp_path, server, "--price-in", "1", "--price-out", "10")
         calls = len(server.requests)
-    (cost,) = [line for line in done.stdout.splitlines() if line.startswith("cost ")]
+    verdict, *_, cost = [line for line in done.stdout.splitlines() if line.startswith("cost ")]
     tokens = f"{110 * calls:,} tokens ({100 * calls:,} sent, {10 * calls:,} received)"
     assert cost.split(None, 1)[1] == f"{tokens}, ${calls * 2e-4:.4f}, {calls} requests to a model"
+    assert f" {tokens.split(',')[0]}" in " ".join(done.stdout[done.stdout.index(verdict) :].split())
 
 
 @pytest.mark.parametrize("chosen", [True, False])

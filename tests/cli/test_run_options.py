@@ -109,6 +109,8 @@ def test_a_users_own_team_works_on_a_task_of_ours(call: Any) -> None:
         (["count-frequency", "--team", "my_own:TASK"], "has no team"),
         (["count-frequency", "--team", "my_own:TEAM", "--model", "m"], "leave one out"),
         (["count-frequency", "--speed", "0"], "--speed must be greater than 0"),
+        (["count-frequency", "--habit", "eror=0"], "known are think_s, think_spread"),
+        (["count-frequency", "--habit", "error=2"], "error must be from 0 to 1, got 2.0"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
@@ -119,6 +121,13 @@ def test_what_cannot_be_run_is_said_in_a_sentence_and_leaves_nothing(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert said in err
     assert not list(Path().glob("runs/*"))
+
+
+def test_a_habit_of_the_simulated_agents_is_chosen(call: Any) -> None:
+    """Agents that count without mistakes have the true counts if no work is lost."""
+    options = ("--seed", 606, "--habit", "error=0")
+    _, out, _ = call("run", "count-frequency", "--virtual", "--json", *options)
+    assert json.loads(out)["score"]["rmse"] == 0
 
 
 def test_a_policy_is_read_from_the_file_and_from_the_project(call: Any) -> None:
@@ -175,3 +184,35 @@ def test_a_simulated_run_does_not_load_the_client_of_models(tmp_path: Path) -> N
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.endswith("False\n"), ran.stdout + ran.stderr
+
+
+STUCK = ("count-frequency", "--seed", 604, "--method", "dig", "--habit", "error=0", "--virtual")
+
+
+def test_a_run_with_a_twin_ends_with_the_difference(call: Any) -> None:
+    """Five rows: without the monitor, with it, what it did, the report, and what to do next."""
+    code, out, err = call("run", *STUCK, "--twin")
+    rows = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert (code, err) == (0, "")
+    heads = ["without the monitor", "with it", "what it did", "report", "your own team"]
+    assert [next(h for h in heads if row.startswith(h)) for row in rows] == heads
+    said = " ".join(out.split())
+    assert "There is no answer. with it An answer was accepted" in said
+    assert len(list(Path("runs").iterdir())) == 2
+
+
+def test_a_twin_is_the_same_run_unwatched(call: Any) -> None:
+    """As `--method mas` gives it, also if the run itself is in real time."""
+    _, out, _ = call("run", *STUCK, "--twin", "--json")
+    twin = json.loads(out)["twin"]
+    _, alone, _ = call("run", *STUCK, "--method", "mas", "--json")
+    assert twin["clock"] == "virtual"
+    assert twin["findings"] == json.loads(alone)["findings"] != []
+
+
+def test_a_language_model_has_no_twin(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would answer anew; nothing is left of the run."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    code, out, err = call("run", "count-frequency", "--model", "m", "--twin")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "leave --twin out" in err and not Path("runs").exists()

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from dig.graph.records import End
+from dig.traces.journal.reader import read_records
+from tests.diagnosis.failed_runs import failed
 from tests.traces.runs import directory, hasty, solved, store
 
 
@@ -139,3 +142,21 @@ def test_diff_exits_with_2_if_time_is_up(call: Any, tmp_path: Path) -> None:
     assert "were not enough to compare" in err
     assert call("diff", tmp_path / "a", tmp_path / "b")[0] == 1
     assert call("diff", tmp_path / "a", tmp_path / "b", "--limit", "0")[0] == 2
+
+
+def test_diff_of_a_fork_shows_both_runs_side_by_side(call: Any, tmp_path: Path) -> None:
+    """From the first record that differs: what each agent decided, in columns; and no more rows."""
+    run = failed(tmp_path)
+    end = next(r for r in read_records(run) if isinstance(r, End) and r.fates)
+    status, out, _ = call("fork", run, "--at", end.t, "--edit", '{"fates": [], "outputs": []}',
+                          "--runs", tmp_path / "forks", "--json")  # fmt: skip
+    assert status == 1
+    code, out, _ = call("diff", run, json.loads(out)["directory"])
+    assert code == 1
+    lines = out.splitlines()
+    place = lines.index(f"the same up to record {end.t - 1}; then")
+    assert lines[place + 1].split() == ["s", "A", "B"]
+    assert lines[place + 2].rstrip().endswith("agent-1 only waited")
+    assert "agent-1 used e1 and sent" in lines[place + 2]
+    other = failed(tmp_path, seed=3)
+    assert "the same up to record" not in call("diff", run, other)[1]

@@ -14,6 +14,7 @@ from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE, read_records
 from tests.diagnosis.failed_runs import failed
 from tests.diagnosis.served_teams import failed as wrapped
+from tests.show.page.pages import inlined
 
 ANSWERED = "dig.diagnosis.goal:has_answer"
 
@@ -40,6 +41,22 @@ def test_why_explains_a_failed_run(call: Any, silent: Path) -> None:
     assert status == 1
     assert "Cause: agent-3" in out and len(out.splitlines()) <= 15
     assert "1/60" in err
+
+
+def test_a_report_shows_the_cause_that_a_diagnosis_names(
+    call: Any, silent: Path, tmp_path: Path
+) -> None:
+    """At the head of its cards; a file that is no diagnosis is refused."""
+    _, told, _ = call("why", silent, "--json")
+    (tmp_path / "why.json").write_text(told)
+    code, _, _ = call("report", silent, "--diagnosis", tmp_path / "why.json")
+    head = inlined((silent / "report.html").read_text())["head"]
+    answer = json.loads(told)["answer"]
+    assert (code, head["cause"]["t"]) == (0, answer["t"])
+    assert head["cause"]["says"].startswith(answer["agent"])
+    (tmp_path / "why.json").write_text("{}")
+    code, _, err = call("report", silent, "--diagnosis", tmp_path / "why.json")
+    assert (code, err.count("\n")) == (2, 1) and "this is no diagnosis" in err
 
 
 def test_why_without_try_says_what_could_be_tried(call: Any, silent: Path) -> None:
@@ -83,7 +100,7 @@ def test_try_has_the_status_of_its_verdict(call: Any, silent: Path) -> None:
     at = first_start(silent, "agent-3")
     given = ("try", silent, "--at", at, "--good", ANSWERED)
     status, out, _ = call(*given, "--seat", "agent-3=agent-1")
-    assert status == 0 and "Smallest change that makes the run good" in out
+    assert status == 0 and "This change makes the run good" in out
     status, out, _ = call(*given, "--seat", "agent-2=agent-1", "--json")
     assert status == 1
     (tried,) = json.loads(out)["hypotheses"]
@@ -153,7 +170,7 @@ def test_a_wrapped_run_is_tried_with_its_entry(
     assert "Cause: prices" in out and "the entry says" not in out
     assert "the entry says lamp for 7" in err
     status, out, _ = call("try", run, "--again", "a2", *entry)
-    assert status == 0 and "Smallest change that makes the run good" in out
+    assert status == 0 and "This change makes the run good" in out
 
 
 def test_a_wrapped_run_needs_an_entry(call: Any, tmp_path: Path) -> None:

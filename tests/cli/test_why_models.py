@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dig.cli import app
+from dig.diagnosis.case import RunSource
+from dig.errors import SettingsError
 from dig.graph.records import End
+from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import read_records
-from tests.llm.server import Server, serving
+from tests.diagnosis.failed_runs import failed as failed_run
+from tests.llm.server import Answer, Server, says, serving
 from tests.llm.stubborn import SERVER, answer
 
 TEAM = "tests.llm.stubborn:team"
@@ -79,3 +84,160 @@ def test_a_file_never_says_who_is_paid(failed: Path) -> None:
         assert server.requests == []
     assert done.exit_code == 2 or isinstance(done.exception, Exception)
     assert "--team" in f"{done.output}{done.exception}"
+
+
+# --- the run's own team again ---
+
+
+def test_the_same_model_goes_on_if_it_is_named_again(failed: Path) -> None:
+    """With the model and the server of the run, its own team is made again."""
+    with serving(answer) as server:
+        side = failed / "side.json"
+        told = json.loads(side.read_text())
+        told["options"]["base_url"] = server.url  # the server of the run has another port by now
+        again = failed.with_name("again")
+        copytree(failed, again)
+        spec = {key: value for key, value in told.items() if key != "run"}
+        (again / "side.json").write_text(json.dumps({**spec, "run": renamed(told)}))
+        given = (
+            "try", again, "--tell", "agent-2=go on", "--at", quiet(failed), "--max-replays", 2,
+            "--repeat", 1, "--good", "dig.diagnosis.goal:has_answer", "--same-model", "--json",
+        )  # fmt: skip
+        done = invoke(server, *given, "--model", "m", "--base-url", server.url)
+        others = [
+            invoke(server, *given, "--model", "another", "--base-url", server.url),
+            invoke(server, *given, "--model", "m", "--base-url", "http://127.0.0.1:9/v1"),
+            invoke(server, *given),
+        ]
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["hypotheses"][0]["verdict"] == "validated"
+    for other, why in zip(others, ("another", "127.0.0.1:9", "--model"), strict=True):
+        assert other.exit_code != 0 and why in f"{other.output}{other.exception}"
+
+
+def renamed(told: dict[str, Any]) -> str:
+    """The name of a run whose model is asked elsewhere: it follows from the settings."""
+    with pytest.raises(SettingsError) as error:
+        TeamRun.read(told)
+    return str(error.value).split("would be ")[1].split("'")[1]
+
+
+# --- a model that helps ---
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of simulated agents in which agent-3 says nothing."""
+    return failed_run(tmp_path_factory.mktemp("silent"))
+
+
+def change(kind: str, **more: Any) -> dict[str, Any]:
+    empty = {"activation": "", "agent": "", "note": "", "events": [], "to": []}
+    return {"kind": kind, **empty, "why": "it may help", "expects": None, **more}
+
+
+def helper(*changes: dict[str, Any], followed: bool = True, reached: str = "no") -> Any:
+    """A script of a model that helps, by the shape that it is asked for."""
+    stage = {"state": reached, "record": 3, "why": "it is so"}
+    answers: dict[str, dict[str, Any]] = {
+        "ProposedChanges": {"changes": [*changes]},
+        "FollowedNote": {"followed": followed, "record": 5, "why": "it did"},
+        "MilestoneTitles": {"titles": ["it is split", "it is counted"]},
+        "ReachedStages": {"stages": [{**stage, "state": "reached"}, stage]},
+        "MergedAttempts": {"attempts": []},
+    }
+
+    def script(request: dict[str, Any]) -> Answer:
+        return says(answers[request["response_format"]["json_schema"]["name"]])
+
+    return script
+
+
+def ask(server: Server, run: Path, folder: Path, *more: Any) -> Any:
+    done = invoke(
+        server, "why", run, "--try", "--model", "m", "--base-url", server.url, "--max-replays",
+        40, "--runs", folder, "--good", "dig.diagnosis.goal:has_answer", "--json", *more,
+    )  # fmt: skip
+    assert done.exit_code == 1, f"{done.output}{done.exception}"
+    return json.loads(done.stdout)
+
+
+def test_a_model_proposes_what_is_tried(silent: Path, tmp_path: Path) -> None:
+    """Its changes are tried, their cost is in the document, and no score in a prompt."""
+    seat = change("seat", agent="agent-2", why="agent-3 says nothing")
+    with serving(helper(seat)) as server:
+        found = ask(server, silent, tmp_path)
+        asked = json.dumps(server.requests)
+    assert found["model"] == "m" and found["cost"]["model_calls"] == len(server.requests) > 0
+    assert {"name": "propose", "by": "model", "status": "done", "why": None} in found["stages"]
+    assert any("m proposes: agent-2 decides in place of" in note for note in found["notes"])
+    assert all(word not in asked for word in ("rmse", "seed", "faults", "score"))
+
+
+def test_a_proposal_that_gives_the_answer_away_is_refused(silent: Path, tmp_path: Path) -> None:
+    """A number of the true counts in a note: the change is not tried, and a note says so."""
+    count = max(RunSource.read(silent).task.target())  # type: ignore[union-attr]
+    told = change("tell", agent="agent-1", note=f"the count is {count}")
+    with serving(helper(told)) as server:
+        found = ask(server, silent, tmp_path)
+    assert any("was refused: its text has a value of the right answer" in n for n in found["notes"])
+    assert str(count) not in json.dumps(found["hypotheses"])
+    done = invoke(server, "try", silent, "--tell", f"agent-1=it is {count}", "--at", 9)
+    assert "right answer" in f"{done.output}{done.exception}"
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_a_model_judges_whether_a_note_was_followed(
+    followed: bool, failed: Path, tmp_path: Path
+) -> None:
+    """Only after the records have shown that the note was read; its reason is kept."""
+    script = helper(followed=followed)
+
+    def both(request: dict[str, Any]) -> Answer:
+        is_judge = request["response_format"]["json_schema"]["name"] == "FollowedNote"
+        return script(request) if is_judge else answer(request)
+
+    with serving(both) as server:
+        done = invoke(
+            server, "try", failed, "--tell", "agent-2=go on", "--at", quiet(failed), "--team",
+            TEAM, "--max-replays", 2, "--repeat", 1, "--runs", tmp_path, "--model", "m",
+            "--base-url", server.url, "--good", "dig.diagnosis.goal:has_answer", "--json",
+        )  # fmt: skip
+    assert done.exit_code == (0 if followed else 1), f"{done.output}{done.exception}"
+    found = json.loads(done.stdout)
+    assert found["hypotheses"][0]["arms"]["changed"]["fulfilled"] == int(followed)
+    said = "was followed" if followed else "was not followed"
+    assert any(f"'go on' {said}: record 5" in note for note in found["notes"])
+
+
+def test_a_model_names_milestones_by_the_right_answer(silent: Path, tmp_path: Path) -> None:
+    """With --expected its stages are the progress: one of two, and all of a good replay."""
+    with serving(helper(change("seat", agent="agent-2"), reached="partly")) as server:
+        found = ask(server, silent, tmp_path, "--expected", "the sum is 123456")
+        named = [r for r in server.requests if "123456" in json.dumps(r)]
+    tried = next(one for one in found["hypotheses"] if one["verdict"] == "validated")
+    assert {*tried["arms"]["changed"]["progress"]} == {1.0}
+    assert {*tried["arms"]["unchanged"]["progress"]} == {0.5}
+    assert [r["response_format"]["json_schema"]["name"] for r in named] == ["MilestoneTitles"]
+
+
+def test_an_answer_of_no_use_leaves_the_rules(silent: Path, tmp_path: Path) -> None:
+    """The stage has failed, and says why; experiments go on without the model."""
+    with serving(helper(change("tell", agent="nobody", note="go on"))) as server:
+        found = ask(server, silent, tmp_path)
+    (stage,) = (one for one in found["stages"] if one["by"] == "model")
+    assert stage["status"] == "failed" and "no agent 'nobody'" in stage["why"]
+    assert found["confidence"] == "verified"
+
+
+def test_a_model_needs_a_budget_and_experiments(silent: Path) -> None:
+    """How often it will be asked is told before; without --try it has nothing to propose."""
+    with serving(helper()) as server:
+        model = ("--model", "m", "--base-url", server.url)
+        first = invoke(server, "why", silent, "--try", *model)
+        second = invoke(server, "why", silent, *model)
+        third = invoke(server, "why", silent, "--try", "--expected", "4")
+        assert server.requests == []
+    assert "this asks m about 65 times" in f"{first.output}{first.exception}"
+    assert "add --try" in f"{second.output}{second.exception}"
+    assert "name it with --model" in f"{third.output}{third.exception}"

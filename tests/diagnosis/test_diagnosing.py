@@ -23,7 +23,9 @@ from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import SIDE, RunDirectory
 from dig.traces.journal.reader import TRACE, read_records
+from tests.chaos import chaos_run
 from tests.diagnosis.failed_runs import ANSWERED, failed, files, trying
+from tests.traces.journals import journalled
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +198,8 @@ def test_experiments_within_a_loop(silent: Path) -> None:
 def test_a_case_has_nothing_that_gives_the_answer_away(silent: Path) -> None:
     """What suspects are given does not hold the faults, the seed, or the score."""
     case = read_case(silent, ANSWERED)
-    assert {*vars(case)} - {"steps"} == {"name", "kind", "run", "failures", "attempts"}
+    public = {"name", "kind", "run", "failures", "attempts", "accounting", "usual"}
+    assert {*vars(case)} - {"steps", "seen"} == public
     assert "faults" not in repr(vars(case)["failures"])
 
 
@@ -266,6 +269,35 @@ def test_a_wrapped_run_is_refused_with_the_reason(silent: Path, tmp_path: Path) 
     assert not (wrapped / "why").exists()
 
 
+def test_a_run_with_gates_is_refused_with_the_reason(tmp_path: Path) -> None:
+    """What gates decided is not in the trace; without experiments it is explained as any other."""
+    run = next(run for run in (chaos_run(seed, heal=True) for seed in range(25)) if run.setup.gates)
+    gated = journalled(run, tmp_path)
+    taken = Goal.parse("none")
+    assert diagnose(gated, taken).failures
+    with pytest.raises(SettingsError, match="had 1 gate, and what they decided is not recorded"):
+        diagnose(gated, taken, trying=Trying(team="tests.llm.stubborn:team"))
+
+
+def test_a_change_that_cannot_be_made_is_tried_once(silent: Path, tmp_path: Path) -> None:
+    """The reason of the first replay is told; no further one is attempted."""
+    change = {"kind": "tell", "at": 20, "agent": "agent-9", "note": "go on"}
+    lines: list[str] = []
+    found = try_changes(
+        silent, [[change]], ANSWERED, trying=trying(silent, runs=tmp_path), tell=lines.append
+    )
+    assert found.hypotheses[0].reason == "cannot be replayed" and len(lines) == 1
+    assert "'agent-9' is not present" in "\n".join(tell(found, RunSource.read(silent)))
+
+
+def test_a_spent_budget_is_told(silent: Path, tmp_path: Path) -> None:
+    """What was not tried any more does not count as tried."""
+    budget = TrialBudget(replays=2)
+    found = diagnose(silent, ANSWERED, trying=trying(silent, budget=budget, runs=tmp_path))
+    assert "2 replays were made, which is all that was allowed" in found.notes
+    assert not any("tried once only" in note for note in found.notes)
+
+
 # --- in lines ---
 
 
@@ -275,9 +307,34 @@ def test_a_diagnosis_fits_on_a_screen(explained: Diagnosis, silent: Path) -> Non
     assert len(lines) <= MOST_LINES
     text = "\n".join(lines)
     assert "Cause: agent-3" in text and "confirmed by experiment" in text
-    assert "[***]" in text and "[...]" in text
-    assert "First record that differs" in text
+    assert "with it 3 of 3 replays are good" in text and "without it 0 of 3" in text
     assert "digmon diff" in lines[-1]
+
+
+def test_several_causes_are_mended_one_after_the_other(tmp_path: Path) -> None:
+    """The run of the demonstration, not healed: what is left is tried in the fork so far."""
+    run = execute(TeamRun(seed=604, method="mas"), tmp_path).directory
+    found = diagnose(run, trying=Trying())
+    fix = found.hypothesis(found.fix)
+    assert fix and [row["kind"] for row in fix.interventions] == ["tell", "tell", "edit"]
+    assert fix.verdict == "validated" and found.answer and found.answer.agent == "agent-3"
+    origins = {one.agent for one in found.candidates if one.status == "origin"}
+    assert origins == {"agent-1", "agent-3", "agent-4"}
+    made = run / "why" / fix.arms.unchanged.forks[0]
+    beginning = (run / "why" / fix.arms.changed.forks[0] / TRACE).read_bytes().splitlines()
+    at = fix.interventions[-1]["at"]
+    assert beginning[:at] == (made / TRACE).read_bytes().splitlines()[:at]
+    text = "\n".join(tell(found, RunSource.read(run)))
+    assert "3. after that, agent-1 only waits" in text and "without the last 0 of 3" in text
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_changes_in_stages_are_three_at_most(tmp_path: Path) -> None:
+    """A run with many causes is not explained, and no hypothesis has a fourth change."""
+    run = execute(TeamRun(seed=607, method="mas"), tmp_path).directory
+    found = diagnose(run, trying=Trying())
+    assert found.fix is None and found.answer and found.cost.replays <= 60
+    assert all(len(one.interventions) <= 3 for one in found.hypotheses)
 
 
 def test_experiments_can_be_used_alone(silent: Path) -> None:

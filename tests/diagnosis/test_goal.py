@@ -51,7 +51,11 @@ def test_an_answer_that_no_score_can_judge_is_taken_as_it_is() -> None:
 
 def test_the_default_wants_no_unhealed_error() -> None:
     left = [Finding("OE", 3, 3, {"event": "e"}, {}, severity="error")] * 2
-    assert Goal.parse("default").verdict(finished(unhealed=left)) == (False, None, "unhealed: OE")
+    assert Goal.parse("default").verdict(finished(unhealed=left)) == (
+        False,
+        None,
+        "errors that were not healed: orphaned event (OE)",
+    )
 
 
 def test_a_run_that_healing_had_to_save_is_not_healthy_and_a_session_is_judged_apart() -> None:

@@ -21,24 +21,17 @@ from dig.faults.benchmark.attributing import (
     of_candidates,
 )
 from dig.faults.benchmark.baselines import usual_kinds
-from dig.faults.benchmark.deviations import SIGNS, UsualSigns, signs
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
-    Deliver,
-    Emit,
-    End,
-    Expire,
-    Fate,
     FindingRow,
-    Leave,
     Record,
     Run,
-    Start,
 )
 from dig.tasks.milestones import Evidence
 from dig.traces.run import RecordedRun
+from tests.diagnosis.written import Written
 
 from .test_components import RUN
 
@@ -137,77 +130,6 @@ def test_deviations_find_more_than_chance(small: FaultSet) -> None:
     assert hits["earliest_deviation"] > hits["random"]
 
 
-# --- signs ---
-
-
-def step(t: int, agent: str, fate: str, *outputs: Record, error: Any = None) -> list[Record]:
-    ids = tuple(one.event for one in outputs if isinstance(one, Emit))
-    name = f"v{t}"
-    return [
-        Start(t, t * 1_000_000, name, agent, ("p",)),
-        End(t + 1, (t + 2) * 1_000_000, name, (Fate("p", fate),), ids, error=error),  # type: ignore[arg-type]
-        *outputs,
-    ]
-
-
-def sent(t: int, event: str, by: str, *to: str, payload: Any = None, final: bool = False) -> Emit:
-    return Emit(t, t * 1_000_000, event, by, to, "message", final, payload)
-
-
-HEAD: list[Record] = [
-    Run(0, 0, "r", ("a", "b")),
-    Emit(0, 0, "p", None, ("a", "b"), "problem"),
-]
-
-
-@pytest.mark.parametrize(
-    ("records", "sign"),
-    [
-        (step(1, "a", "consume", error={"what": "no"}), ("failed", 1)),
-        (step(1, "a", "delay"), ("waited", 1)),
-        (step(1, "a", "reroute"), ("passed on", 1)),
-        (step(1, "a", "discard"), ("discarded", 1)),
-        (step(1, "a", "consume"), ("generated nothing", 1)),
-        (step(1, "a", "delay"), ("took long", 2)),
-        ([Leave(1, 0, "a")], ("left", 1)),
-        (step(1, "a", "consume", sent(3, "q", "v1", "zoe")), ("to nobody", 1)),
-        (step(1, "a", "consume", sent(3, "q", "v1", final=True)), ("answered at once", 1)),
-        (
-            step(1, "a", "consume", sent(3, "q", "v1", "b", payload=1),
-                 sent(4, "r", "v1", "b", payload=1)),
-            ("said again", 1),
-        ),
-        (
-            [*step(1, "a", "consume", sent(3, "q", "v1", "b")), Deliver(4, 9_000_000, "q", "b")],
-            ("arrived late", 6),
-        ),
-        ([*step(1, "a", "consume", sent(3, "q", "v1", "b")), Expire(4, 0, "q")], ("expired", 1)),
-    ],
-)  # fmt: skip
-def test_each_sign_is_seen(records: Sequence[Record], sign: tuple[str, float]) -> None:
-    """With its agent and its number; and there is a kind of fault that looks like it."""
-    assert sign in [(one.what, one.value) for one in signs([*HEAD, *records]) if one.agent == "a"]
-    assert SIGNS[sign[0]] in KINDS
-
-
-def test_what_is_usual_is_no_deviation() -> None:
-    """The first sign that exceeds what all but a few usual runs have is one."""
-    usual = UsualSigns.of([[*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]] * 60)
-    passes = [*HEAD, *step(1, "a", "reroute"), *step(5, "b", "discard")]
-    assert usual.first_unusual([*HEAD, *step(1, "b", "consume", sent(3, "q", "v1", "a"))]) is None
-    first = usual.first_unusual(passes)
-    assert first is not None
-    assert (first.agent, first.what, first.t) == ("a", "passed on", 2)
-
-
-def test_a_rare_value_of_usual_runs_is_a_deviation_all_the_same() -> None:
-    """One of sixty is less than one in fifty; two are not."""
-    plain: list[Record] = [*HEAD, *step(1, "a", "consume", sent(3, "q", "v1", "b"))]
-    waits: list[Record] = [*HEAD, *step(1, "a", "delay")]
-    assert UsualSigns.of([plain] * 59 + [waits]).first_unusual(waits) is not None
-    assert UsualSigns.of([plain] * 58 + [waits] * 2).first_unusual(waits) is None
-
-
 # --- one's own ---
 
 
@@ -241,7 +163,10 @@ def test_ones_own_may_answer_with_candidates(small: FaultSet) -> None:
             evidence=(Evidence(8, "it stands there"),), status=status,
         )  # fmt: skip
 
-    case = case_by_hand(RUN)
+    trace = Written("a", "b")
+    trace.act("a", ("q", "problem", {}, "b"))
+    trace.act("b", error="no")
+    case = case_by_hand(trace.finish().records)
     some = [named("b", "left"), named("a", "lost", "origin"), named("b", "odd", "origin")]
     found = of_candidates(case, some)
     assert [(one.component, one.kind) for one in found.root_causes] == [("a", "drop"), ("b", "odd")]

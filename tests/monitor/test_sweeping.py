@@ -197,10 +197,10 @@ def test_a_setup_keeps_a_while_if_it_is_a_session() -> None:
 def test_of_many_findings_the_latest_stay_and_all_are_counted() -> None:
     """In a session that lets go of history; in another one all stay."""
     found = [Raised(Finding("ET", n, n, {}, {})) for n in range(MOST_FINDINGS + 5)]
-    short, full = Setup(session=True).tally(), Tally()
+    stage = Stage()
+    short, full = Setup(session=True).tally(stage.monitor), Tally()
     for tally in (short, full):
         tally.count(found)
-    stage = Stage()
     result = short.result(stage.graph, "")
     assert [f.t for f in result.findings] == list(range(5, MOST_FINDINGS + 5))
     assert result.raised() == full.result(stage.graph, "").raised() == {"ET": MOST_FINDINGS + 5}

@@ -117,6 +117,25 @@ def test_the_score_is_the_root_of_the_mean_squared_error_over_all_values() -> No
 
 
 @pytest.mark.parametrize(
+    ("wrong", "covers", "says"),
+    [
+        (0, [[0, 1000]], "It counts all 1,000 elements right."),
+        (100, [[0, 1000]], "It covers 1,000 of 1,000 elements. It is not exact: its counts add up "
+            "to 1,100, and each is off by about 32 (RMSE; 0 is right)."),
+        (100, [[0, 400]], "It covers only 400 of 1,000 elements. It is not exact: its counts add "
+            "up to 1,100, and each is off by about 32 (RMSE; 0 is right)."),
+    ],
+)  # fmt: skip
+def test_a_score_says_how_good_the_answer_is_with_its_scale(
+    wrong: int, covers: Any, says: str
+) -> None:
+    task = CountFrequency(1000, 3)
+    counts = Counter(everything(task))
+    counts[0] += wrong
+    assert task.score({"counts": counts, "covers": covers}).says == says
+
+
+@pytest.mark.parametrize(
     ("covers", "complete"),
     [
         ([[0, 1000]], True), ([[500, 1000], [0, 500]], True), ([[0, 600], [400, 1000]], True),

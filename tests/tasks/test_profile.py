@@ -87,13 +87,15 @@ def test_a_habit_shows_with_about_its_probability_and_never_at_zero(
 def test_a_lasting_habit_is_an_agents_own_and_the_same_in_all_its_turns(
     habit: str, events: tuple[Pending, ...], shows: Callable[[Plan], bool]
 ) -> None:
-    """In as many runs as the profile says, and then in every turn."""
+    """In as many runs as the profile says, and then in every turn, of repeats as well."""
 
     def often(profile: Profile) -> float:
         shown = 0
         for seed in range(400):
             agent = SimulatedAgent(seed, profile)
-            turns = {shows(agent.plan(see(*events, turn=turn))) for turn in (1, 2, 3)}
+            again = agent.reseeded(1).reseeded(2)
+            turns = {shows(one.plan(see(*events, turn=turn)))
+                     for one, turn in ((agent, 1), (agent, 2), (again, 2), (again, 3))}  # fmt: skip
             assert len(turns) == 1
             shown += turns.pop()
         return shown / 400

@@ -28,13 +28,23 @@ from .plan import (
     need_version,
 )
 from .session import Mode, Session, Statistics
-from .turn import MOST_IN_ERROR, HandedOver, Turn, current, describe, inside, notes, notes_about
+from .turn import (
+    MOST_IN_ERROR,
+    HandedOver,
+    Turn,
+    current,
+    describe,
+    inside,
+    notes,
+    notes_about,
+)
+from .watchdog import LONG_ACTIVATION
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "MOST_IN_ERROR", "NOTE", "AdapterState", "Attached", "Call",
-    "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery", "Patches",
-    "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls", "Turn",
-    "WrapPlan", "as_call", "as_payload", "current", "current_turn", "describe", "importing",
-    "inside", "is_whole", "known", "names_in", "need_attributes", "need_version", "notes",
-    "notes_about", "unjson",
+    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "AdapterState",
+    "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery",
+    "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls",
+    "Turn", "WrapPlan", "as_call", "as_payload", "current", "current_turn", "describe",
+    "importing", "inside", "is_whole", "known", "names_in", "need_attributes", "need_version",
+    "notes", "notes_about", "unjson",
 ]  # fmt: skip

@@ -198,7 +198,7 @@ class Session:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
-        self._approve, self._tally = setup.approve, setup.tally()
+        self._approve = setup.approve
         self._forget_step()
         self._turns: dict[Turn, None] = {}
         self._bounces = BounceLimit()
@@ -206,6 +206,7 @@ class Session:
         self.guard = guard = Guard(make, clock, strict=strict)
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
+        self._tally = setup.tally(self.monitor)
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
         self._watchdog = Watchdog(guard, is_used=keeps_time)
         guard.on_stop = self._watchdog.stop
@@ -329,6 +330,10 @@ class Session:
     def tick(self) -> None:
         """Do what time has made due."""
         self.guard.tick()
+
+    def keep_time(self) -> None:
+        """Have a thread raise what time makes due, in a session that was made without one."""
+        self._watchdog.use()
 
     # --- what a user may ask ---
 

@@ -15,6 +15,9 @@ from threading import Event, Thread
 
 from .guard import Guard
 
+LONG_ACTIVATION = "long activation"
+"""The incident of an activation that takes longer than its limit."""
+
 HANGS_S = 5.0
 """After how many seconds a step is reported that has not come back."""
 
@@ -47,6 +50,11 @@ class Watchdog:
         if self._thread is None and not self._is_stopped:
             self._thread = Thread(target=self._keep, name="dig watchdog", daemon=True)
             self._thread.start()
+
+    def use(self) -> None:
+        """Keep time from now on, although it was made not to."""
+        self._is_stopped = False
+        self.start()
 
     def wake(self) -> None:
         """Wake the thread, if something is due before it would wake by itself."""
@@ -106,4 +114,4 @@ class Watchdog:
                 self._late.add(activation.id)
                 self.long_turns += 1
                 who = {"activation": activation.id, "agent": activation.agent}
-                self._guard.incident("long activation", {**who, "limit_s": limit_s})
+                self._guard.incident(LONG_ACTIVATION, {**who, "limit_s": limit_s})

@@ -176,7 +176,7 @@ class PlainTeam:
                 assert served is not None
                 run = partial(work, agent, notes)
                 is_pure = agent in self._stateless
-                return served.answer(session, place.function, run, is_stateless=is_pure)
+                return served.answer(place.function, run, is_stateless=is_pure)
 
             if served is None:
                 return await Call(session, place.agent, payload, tell=tell).run(work)

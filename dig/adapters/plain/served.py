@@ -24,6 +24,7 @@ import anyio
 from dig._util.redaction import MASK
 from dig._util.text import name, one_line
 from dig.adapters.base import (
+    LONG_ACTIVATION,
     MOST_IN_ERROR,
     LoopCaller,
     ServedSession,
@@ -35,7 +36,18 @@ from dig.adapters.base import (
 )
 from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
-from dig.graph.records import ASIDE, NOTICE, Emit, End, FindingRow, Join, Record, Start
+from dig.graph.records import (
+    ASIDE,
+    NOTICE,
+    SYSTEM,
+    Emit,
+    End,
+    FindingRow,
+    IncidentRow,
+    Join,
+    Record,
+    Start,
+)
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -107,11 +119,12 @@ class Served:
         self._limit_s = PATIENCE_S + 3 * parent.times[-1] / 1_000_000
         self._count = 0  # records of the new run
         self._freed: float | None = None if at else time.monotonic()
-        self._starts: dict[str, int] = {}
+        self._due: set[int] = set()  # the ends of the answers that the journal is to give
         self._team: Any = None
         self._session: Session | None = None
         self._refused: Exception | None = None
         self._loop = LoopCaller()
+        self._is_repeating = self._keeps_time = False
 
     # --- the run ---
 
@@ -177,11 +190,29 @@ class Served:
         self._step_is_over(session)
 
     def _step_is_over(self, session: Session) -> None:
+        if not self._is_repeating:
+            self._is_repeating = True
+            while self._repeated_due(session):
+                pass
+            self._is_repeating = False
+        if self._freed is not None and not self._keeps_time and session.stopped is None:
+            self._keeps_time = True
+            session.keep_time()
         while self._tells and self._count >= self._tells[0].at:
             change = self._tells.pop(0)
             ask, tell = session.guard.ask, session.monitor.tell
             session.guard.run(partial(ask, tell, change.note, [change.agent]), default=None)
         self._on_loop(self._wake)
+
+    def _repeated_due(self, session: Session) -> bool:
+        """Raise what time alone has raised next, by the record; says whether it was raised."""
+        count, step = self._count, self._coming()
+        due = self._parent.records[count] if count < self.at else None
+        if isinstance(due, FindingRow) and (step is None or due.us < step.us):
+            session.tick()
+        elif isinstance(due, IncidentRow) and due.what == LONG_ACTIVATION:
+            session.guard.incident(due.what, due.detail)
+        return self._count > count
 
     def _on_loop(self, fn: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed, so nothing waits there
@@ -218,10 +249,8 @@ class Served:
                 self._refuse(self._missing(f"in {self._limit_s:g} s"))
             elif expected != got:
                 self._refuse(DivergenceError(record.t, expected, got))
-        if isinstance(record, Start):
-            self._starts[record.activation] = record.t
         self._count = record.t + 1
-        if self._freed is None and (self._count >= self.at or self._refused is not None):
+        if self._freed is None and self._count >= self.at:
             self._freed = time.monotonic()
 
     # --- steps of the agents ---
@@ -250,16 +279,15 @@ class Served:
             calls = [*_calls(self._parent, step)]
             return not calls or any(is_sent(*one) for one in calls)
 
-        await self._wait(session, fits)
+        await self._wait(fits)
 
     async def answer(
-        self, session: Session, function: Callable[..., object], run: Callable[[], Awaitable[Any]],
-        *, is_stateless: bool,
+        self, function: Callable[..., object], run: Callable[[], Awaitable[Any]], *,
+        is_stateless: bool,
     ) -> Any:  # fmt: skip
         """The answer of the agent whose turn this is: from the journal, or by running it.
 
         Args:
-            session: The session of the team.
             function: The agent's own function.
             run: Runs it with the arguments of the call.
             is_stateless: Whether it may be answered from the journal.
@@ -272,21 +300,17 @@ class Served:
                 f"{recorded.agent} is not declared stateless, so it runs again in any case; see "
                 "`stateless` in docs/wrapping.md"
             ))  # fmt: skip
-        is_served = (
-            recorded is not None and is_stateless and recorded.id not in self._again
-            and is_single(self._parent, recorded)
-        )  # fmt: skip
+        is_served = is_stateless and recorded is not None and recorded.id not in self._again
         result, error = None, None
-        if is_served and recorded is not None:
+        if is_served and recorded and recorded.end and is_single(self._parent, recorded):
             result, error = self._from_journal(recorded, function)
+            await self._come_due(turn, recorded.end)
         else:
             try:
                 result = await run()
             except Exception as raised:
                 error = raised
-        await self._wait(session, partial(self._ends, turn))
-        if is_served and recorded is not None and recorded.end is not None:
-            await self._until(recorded.end.us)
+            await self._wait(partial(self._ends, turn))
         edited = self._edits.get(self._ending(turn), _NO_VALUE)
         if edited is not _NO_VALUE:
             return edited
@@ -294,17 +318,11 @@ class Served:
             raise error
         return result
 
-    async def _wait(self, session: Session, fits: Fits) -> None:
+    async def _wait(self, fits: Fits) -> None:
         """Wait until the next recorded step fits, or the run is free."""
         while self._count < self.at:
-            due, request, step = self._parent.records[self._count], *self._coming()
-            if isinstance(due, FindingRow) and (request is None or due.us < request.us):
-                session.tick()  # it was raised by time alone
-                if self._count > due.t:
-                    continue
-            if request is None or request.t >= self.at:
-                return
-            fit = None if step is None else fits(step)
+            step = self._coming()
+            fit = step is None or fits(step)
             if fit:
                 return
             moved = self._moved
@@ -327,30 +345,39 @@ class Served:
                 return self._parent.activations[activation] if agent == turn.instance else None
         return None
 
-    def _coming(self) -> tuple[Record | None, Record | None]:
-        """The next recorded request, and that of an agent: an instance that is called joins."""
+    def _coming(self) -> Record | None:
+        """The next recorded step; an instance that joins belongs to the call after it."""
         coming = (self._parent.records[t] for t in range(self._count, len(self._parent.records)))
-        requests = (one for one in coming if not isinstance(one, ASIDE))
-        first = step = next(requests, None)
-        while isinstance(step, Join):
-            step = next(requests, None)
-        return first, step
+        return next((one for one in coming if not isinstance(one, (*ASIDE, Join))), None)
 
-    async def _until(self, us: int) -> None:
-        """Wait for a recorded moment, if the run is free before it comes."""
-        if self._freed is not None:
-            await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()))
+    async def _come_due(self, turn: Turn, end: End) -> None:
+        """Wait until an answer from the journal comes.
+
+        If the run is free before that, such answers keep their recorded order and moments.
+        """
+        self._due.add(end.t)
+        try:
+            await self._wait(partial(self._ends, turn))
+            while self._freed is not None and min(self._due) < end.t:
+                moved = self._moved
+                await moved.wait()
+            if self._freed is not None:
+                await anyio.sleep(max(0.0, end.us / 1_000_000 - self._clock()))
+        finally:
+            self._due.discard(end.t)
 
     def _recorded(self, turn: Turn) -> RecordedActivation | None:
-        """The recorded activation that the one in progress is, if it began by `at`."""
+        """The recorded activation that the one in progress is, if what it was given is the same."""
         found = self._parent.activations.get(turn.activation or "")
-        if found is None or found.t > self.at or self._starts.get(found.id) != found.t:
+        if found is None or found.t > self.at:
             return None
-        return found if found.agent == turn.instance else None
+        used = (self._parent.events[event] for event in found.with_fate("consume"))
+        given = {event.id for event in used if event.by != SYSTEM}
+        return found if given <= {event.id for event in turn.events} else None
 
     def _ending(self, turn: Turn) -> str:
         """The activation that a turn ends with: the one in progress, or the next one to start."""
-        _, coming = self._coming()
+        coming = self._coming()
         step = None if coming is None else self._step_of(turn, coming)
         ending = step or self._recorded(turn)
         return ending.id if ending else ""

@@ -49,6 +49,7 @@ class Pattern:
         severity: What its findings are worth, unless their evidence says more: of the pattern in
             general, for tables and for old traces.
         meaning: Its definition in a sentence, as a judge is told.
+        plain: What happened, for a reader who knows no graph; thresholds go by their names.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
         explain: What a finding means, with the paths that prove it.
@@ -58,6 +59,7 @@ class Pattern:
     title: str
     severity: Severity
     meaning: str
+    plain: str
     detector: type[Detector]
     describe: Callable[[Any, Any], str]
     explain: Callable[[InteractionGraph, Finding], Explanation]
@@ -75,6 +77,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "early termination", "error",
         "an answer is submitted while some work is open, or was lost.",
+        "an answer was submitted while some of its work was missing",
         early_termination.EarlyTermination,
         early_termination.describe,
         early_termination.explain,
@@ -83,6 +86,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "excessive rerouting", "warning",
         "an event was rerouted more than reroute_limit times and not consumed.",
+        "the same work was handed on more than {reroute_limit} times, and no agent did it",
         excessive_rerouting.ExcessiveRerouting,
         excessive_rerouting.describe,
         excessive_rerouting.explain,
@@ -92,6 +96,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "cross-lineage aggregation", "warning",
         "an agent has in front of it, or consumes together, events that go back to different "
         "activations and have no origin in common.",
+        "results that do not belong together were put together",
         cross_lineage.CrossLineageAggregation,
         cross_lineage.describe,
         cross_lineage.explain,
@@ -100,6 +105,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "repeated subproblem solving", "notice",
         "two activations that generate no more events than they consume consumed the same event.",
+        "the same piece of work was done twice",
         repeated_solving.RepeatedSolving,
         repeated_solving.describe,
         repeated_solving.explain,
@@ -112,6 +118,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "the same said again", "warning",
         "an agent generates the same message from the same inputs loop_limit times.",
+        "an agent said the same {loop_limit} times",
         repeated_message.RepeatedMessage,
         repeated_message.describe,
         repeated_message.explain,
@@ -120,6 +127,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "going round", "warning",
         "at most livelock_agents agents hand on to each other livelock_turns times in a row.",
+        "a few agents handed work to each other {livelock_turns} times in a row",
         livelock.Livelock,
         livelock.describe,
         livelock.explain,
@@ -129,6 +137,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "stalled activation", "error",
         "an activation lasts stall_factor times as long as nine of ten turns before it, and no "
         "less than stall_min_s.",
+        "an agent took far longer than usual",
         stalled_activation.StalledActivation,
         stalled_activation.describe,
         stalled_activation.explain,
@@ -137,6 +146,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "missing termination", "error",
         "no work is open any more, and for mc_window_s nobody submits.",
+        "all work was done, but for {mc_window_s:g} s no agent submitted an answer",
         missing_termination.MissingTermination,
         missing_termination.describe,
         missing_termination.explain,
@@ -146,6 +156,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "orphaned event", "error",
         "work that nobody consumed is with nobody and on its way to nobody, because it was "
         "discarded or sent to nobody who is there, for oe_window_s.",
+        "some work was lost: no agent had it for {oe_window_s:g} s",
         orphaned_event.OrphanedEvent,
         orphaned_event.describe,
         orphaned_event.explain,
@@ -154,6 +165,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "deadlock", "error",
         "work lies in buffers, none is on its way, and for dl_window_s nobody makes progress.",
+        "work was waiting, but no agent had worked for {dl_window_s:g} s",
         deadlock.Deadlock,
         deadlock.describe,
         deadlock.explain,
@@ -162,6 +174,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "late delivery", "error",
         "work is on its way to its recipients for late_window_s, and no policy keeps it.",
+        "a message was on its way for {late_window_s} s",
         late_delivery.LateDelivery,
         late_delivery.describe,
         late_delivery.explain,

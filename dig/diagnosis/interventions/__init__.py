@@ -1,5 +1,6 @@
 """Interventions: what can be changed in a recorded run, and which change rules propose.
 
 - `kinds`: the kinds, their order from small to large, their JSON, and what they are in words.
-- `proposing`: changes by what the records show about an agent.
+- `proposing`: changes by what the records show about an agent. `asking`: by a language model, which
+  also judges what words mean. `secrecy`: keeps the right answer out of them.
 """

@@ -63,10 +63,10 @@ def in_words(row: Mapping[str, Any]) -> str:
         case ReleaseSooner(at=at, event=event):
             what = f"{name(event)} is delivered at record {at}"
         case AskAgain(at=at, activation=activation, note=note):
-            told = f" with the note {one_line(note, 60)!r}" if note else ""
+            told = f" with the note {one_line(note, 100)!r}" if note else ""
             what = f"activation {name(activation)} is decided once more at record {at}{told}"
         case TellAgent(at=at, agent=agent, note=note):
-            what = f"{name(agent)} is told at record {at}: {one_line(note, 60)!r}"
+            what = f"{name(agent)} is told at record {at}: {one_line(note, 100)!r}"
         case OmitRecord(at=at, t=t):
             what = f"record {t} does not happen"
         case WaitLonger(seconds=seconds):

@@ -6,12 +6,14 @@ failed, work that is left) with the smallest change that would undo it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Protocol
 
 from dig._util.text import counted, name, names
+from dig.diagnosis.case import Case
+from dig.diagnosis.concepts import MOST_INTERVENTIONS, Candidate
 from dig.graph.records import Emit, Leave, Record
 from dig.tasks.milestones import Evidence
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
@@ -30,6 +32,7 @@ class Oddity:
         weight: How much it says, from 0 to 1.
         evidence: The record that shows it.
         change: The smallest change that would undo it.
+        beside: Further changes that are made with it.
         activation: The activation that it lies in, if it lies in one.
         event: The event that it is about, if it is about one.
     """
@@ -41,6 +44,29 @@ class Oddity:
     change: dict[str, Any]
     activation: str | None = None
     event: str | None = None
+    beside: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change that may have made a run good.
+
+    Attributes:
+        change: The change, as plain JSON.
+        expects: What must happen in the fork for it to count as carried out; ``None``: nothing
+            more than its kind asks for.
+    """
+
+    change: dict[str, Any]
+    expects: dict[str, Any] | None = None
+
+
+class Proposes(Protocol):
+    """Proposes changes beside those of the rules, such as a language model."""
+
+    def interventions(self, case: Case, candidate: Candidate) -> Sequence[Proposal]:
+        """What may be changed at the place of a candidate, the most promising first."""
+        ...
 
 
 def oddities(run: RecordedRun) -> list[Oddity]:
@@ -75,14 +101,24 @@ def _lost(run: RecordedRun) -> Iterator[Oddity]:
         is_lost = is_lost and event.id not in thrown
         if is_lost and not event.final and event.agent is not None and event.t < _quiet(run):
             lost.setdefault(_loser(run, event), []).append(event)
+    found = list[Oddity]()
     for agent, events in lost.items():
         ids = [event.id for event in events]
         says = f"{names(ids)} reached no agent that could use it"
-        first = events[0]
-        yield Oddity(
-            agent, "lost", 0.8, Evidence(run.orphaned_t(first.id) or first.t, says),
-            _resent(run, events, agent), first.by, first.id,
-        )  # fmt: skip
+        first, t = events[0], max(run.orphaned_t(event.id) or event.t for event in events)
+        shown = Evidence(run.orphaned_t(first.id) or first.t, says)
+        change = _resent(run, events, agent)
+        if run.answer is not None:  # it must come before that
+            change["at"] = min(change["at"], _after(run, t))
+        found.append(Oddity(agent, "lost", 0.8, shown, change, first.by, first.id))
+    yield from (*found, *_together(found[:MOST_INTERVENTIONS]))
+
+
+def _together(some: Sequence[Oddity]) -> Iterator[Oddity]:
+    """What is odd about several agents, undone at once: one alone may be of no use."""
+    if len(some) > 1:
+        first, *others = sorted(some, key=lambda one: int(one.change["at"]))
+        yield replace(first, activation=None, beside=tuple(one.change for one in others))
 
 
 def _loser(run: RecordedRun, event: RecordedEvent) -> str:
@@ -181,6 +217,7 @@ def _waiting(run: RecordedRun) -> Iterator[Oddity]:
         for agent in sorted(event.copies):
             held.setdefault(agent, []).append(event.id)
     last = _quiet(run)
+    still = list[tuple[int, Oddity]]()  # agents that did nothing in the end, and since when
     for agent, events in held.items():
         says = f"{name(agent)} held {counted(len(events), 'event')} at the end ({names(events)})"
         mine = [one for one in run.activations.values() if one.agent == agent]
@@ -188,10 +225,15 @@ def _waiting(run: RecordedRun) -> Iterator[Oddity]:
         change = {"kind": "tell", "at": last, "agent": agent, "note": NOTE}
         weight = 0.2 + 0.2 * len(events) / max(map(len, held.values()))
         shown = Evidence(run.last.t, says)
-        yield Oddity(agent, "waiting", weight, shown, change, place)
+        told = Oddity(agent, "waiting", weight, shown, change, place)
+        yield told
+        if mine and mine[-1].end and not mine[-1].fates and not mine[-1].outputs:
+            still.append((mine[-1].t, told))
         work = [run.events[event] for event in events if run.events[event].is_work]
+        work = [event for event in work if event.t < last]
         if work:
             yield Oddity(agent, "waiting", weight / 2, shown, _resent(run, work, agent), place)
+    yield from _together([one for _, one in sorted(still, key=lambda pair: pair[0])[:2]])
 
 
 def _swallowed(run: RecordedRun) -> Iterator[Oddity]:
@@ -257,6 +299,13 @@ def _after(run: RecordedRun, t: int) -> int:
 
 
 def _quiet(run: RecordedRun) -> int:
-    """The record after the last end of an activation, and after the events that it generated."""
+    """The last moment at which an agent could still be reached.
+
+    That is the start of the activation that submitted the accepted answer; without an answer the
+    record after the last end of an activation, and after the events that it generated.
+    """
+    answer = run.answer
+    if answer is not None and answer.by in run.activations:
+        return run.activations[answer.by].t
     ends = [one.end.t + len(one.outputs) for one in run.activations.values() if one.end]
     return min(max(ends, default=0) + 1, len(run.records) - 1)

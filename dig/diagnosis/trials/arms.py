@@ -6,16 +6,19 @@ with Trials(lab, repeat=3) as trials:
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dig.diagnosis.concepts import Hypothesis, Reason, Verdict
 from dig.diagnosis.interventions.kinds import in_words
 from dig.diagnosis.interventions.recorded import as_recorded
+from dig.diagnosis.progress import progress as way
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.tasks.experiment.workers import Workers
@@ -24,6 +27,9 @@ from dig.traces.run import RecordedRun
 from .fulfilment import Compared, is_fulfilled
 from .replays import Lab, MadeReplay, ReplayRequest, make_replay, read_fork, read_source
 from .verdict import Row, fisher, verdict
+
+if TYPE_CHECKING:
+    from dig.diagnosis.interventions.asking import ModelHelp  # slow to import
 
 MORE = 3
 """A verdict that is mixed or flaky is asked for again with so many times the repeats."""
@@ -42,6 +48,21 @@ class TrialBudget:
     replays: int | None = 60
     seconds: float | None = 600.0
     usd: float | None = None
+
+
+@dataclass
+class TrialCosts:
+    """What experiments have cost so far.
+
+    Attributes:
+        replays: How many were made.
+        cpu_s: The processor time that they took.
+        models: What models cost in them, added up: calls, tokens, US dollars.
+    """
+
+    replays: int = 0
+    cpu_s: float = 0.0
+    models: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -124,14 +145,13 @@ class Trials:
 
     Attributes:
         lab: What makes the replays.
-        replays: How many were made.
-        cpu_s: The processor time that they took.
-        costs: What models cost in them, added up: calls, tokens, US dollars.
+        costs: What they have cost so far.
     """
 
     def __init__(
         self, lab: Lab, *, repeat: int = 3, budget: TrialBudget | None = None, jobs: int = 1,
         tell: Callable[[str], None] = lambda line: None, has_controls: bool = True,
+        helper: ModelHelp | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is made yet.
 
@@ -142,24 +162,46 @@ class Trials:
             jobs: How many processes work at once; the results do not depend on it.
             tell: Takes a line for each replay.
             has_controls: Whether replays without the change are made.
+            helper: The model that judges whether notes were followed, and milestones.
 
         Raises:
             SettingsError: A number is out of range, or the team that goes on cannot be made.
         """
         if repeat < 1:
             raise SettingsError(f"repeat must be at least 1, got {repeat}")
-        self.lab = lab
-        self.source = read_source(lab.source, lab.detectors)
         self.manner = lab.manner
         self.n = 1 if self.manner.is_deterministic else repeat
-        self.replays, self.cpu_s = 0, 0.0
-        self.costs: Counter[str] = Counter()
+        self.costs = TrialCosts()
         self._budget = budget or TrialBudget()
-        self._tell, self._has_controls = tell, has_controls
+        self._tell, self._has_controls, self._helper = tell, has_controls, helper
         self._began = time.monotonic()
-        self._made: dict[str, MadeReplay] = {}
         self._workers = Workers(jobs, "the experiments", "try it with fewer --jobs")
+        self._begin(lab)
+
+    def _begin(self, lab: Lab) -> None:
+        self.lab = lab
+        self.source = read_source(lab.source, lab.detectors)
+        self._made: dict[str, MadeReplay] = {}
+        judged = self.source.judged(lab.goal)
+        self._recorded_way = self._way(self.source.run, judged.good, judged.progress)
         self._milestones = self.source.milestones(lab.goal)
+
+    def _way(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
+        """How far a run came: as the model says, if it judges that."""
+        if self._helper is None or not self._helper.has_milestones:
+            return progress
+        found = self._helper.milestones(run, is_good)
+        return way(found, is_good) if found else progress
+
+    def within(self, fork: Path) -> Trials:
+        """Experiments on a fork that these have made; budget and costs are shared.
+
+        Args:
+            fork: The directory of the fork.
+        """
+        inner = copy.copy(self)
+        inner._begin(replace(self.lab, source=fork))
+        return inner
 
     def __enter__(self) -> Self:
         self._workers.__enter__()
@@ -179,7 +221,8 @@ class Trials:
         """
         n = n or self.n
         pairs: list[_Pair] = []
-        self._fetch([one for k in range(n) for one in self._requests(hypothesis, k)])
+        if isinstance(self._pair(hypothesis, 0), _Pair):
+            self._fetch([one for k in range(1, n) for one in self._requests(hypothesis, k)])
         for k in range(3 * n if self.manner.is_paired else n):
             pair = self._pair(hypothesis, k)
             if isinstance(pair, _NotMade):
@@ -218,10 +261,14 @@ class Trials:
                 found = verdict(*_rows([pair]), self._milestones, True, 1)
                 yield self._tried(hypothesis, [pair], *found)
 
-    def fork_of(self, hypothesis: Hypothesis, k: int = 0) -> Any:
-        """The records of a replay with the change; it has been made before."""
-        made = self._made[_key(_changed(hypothesis, k))]
-        return read_fork(made.fork) if made.fork else None
+    def place_of(self, hypothesis: Hypothesis) -> Path | None:
+        """Where the first replay with a change lies that has been made before."""
+        return self._made[_key(_changed(hypothesis, 0))].fork
+
+    def fork_of(self, hypothesis: Hypothesis) -> RecordedRun | None:
+        """The records of the first replay with a change that has been made before."""
+        place = self.place_of(hypothesis)
+        return read_fork(place) if place else None
 
     def repeated(self, at: int, k: int) -> RecordedRun | None:
         """The records of the run as it goes on with the random numbers of a repeat.
@@ -281,12 +328,14 @@ class Trials:
         parent = self.source.run
         other = parent if control.fork is None else read_fork(control.fork)
         compared = Compared(parent, read_fork(changed.fork), other)
-        return is_fulfilled(hypothesis.interventions, compared, hypothesis.expects)
+        rows = hypothesis.interventions
+        done = is_fulfilled(rows, compared, hypothesis.expects)
+        return done and (self._helper is None or self._helper.followed(rows, compared.fork))
 
     def _recorded(self, at: int) -> MadeReplay:
         """The recorded run as a control: nothing has to be made."""
         judged = self.source.judged(self.lab.goal, at)
-        return MadeReplay(None, judged.good, judged.progress, judged.why)
+        return MadeReplay(None, judged.good, self._recorded_way, judged.why)
 
     def _counting(self, pairs: Iterable[_Pair]) -> int:
         if not self.manner.is_paired:
@@ -306,7 +355,7 @@ class Trials:
         spent: list[str] = []
 
         def affordable() -> Iterator[ReplayRequest]:
-            before = self.replays
+            before = self.costs.replays
             for request in missing.values():
                 is_new = not self.lab.is_made(request)
                 if is_new and (why := self._spent(before + sum(new for _, new in ordered))):
@@ -318,13 +367,18 @@ class Trials:
         make = partial(make_replay, self.lab)
         for number, made in enumerate(self._workers.each(make, affordable())):
             request, is_new = ordered[number]
+            if made.fork is not None:
+                way_ = self._way(read_fork(made.fork), made.good, made.progress)
+                made = replace(made, progress=way_)
             self._made[_key(request)] = made
             self._account(request, made, is_new)
         return spent[0] if spent else ""
 
     def _spent(self, replays: int) -> str:
         """Why no further replay may be made after so many; empty, if one may."""
-        budget, usd = self._budget, self.costs.get("cost_usd")
+        budget, usd = self._budget, self.costs.models.get("cost_usd")
+        if self._helper is not None and "cost_usd" in self._helper.usage:
+            usd = (usd or 0) + self._helper.usage["cost_usd"]
         if budget.replays is not None and replays >= budget.replays:
             return f"{budget.replays} replays were made, which is all that was allowed"
         if budget.seconds is not None and time.monotonic() - self._began >= budget.seconds:
@@ -335,9 +389,9 @@ class Trials:
 
     def _account(self, request: ReplayRequest, made: MadeReplay, is_new: bool) -> None:
         if is_new:
-            self.replays += 1
-            self.cpu_s += made.cpu_s
-            self.costs.update(made.costs)
+            self.costs.replays += 1
+            self.costs.cpu_s += made.cpu_s
+            self.costs.models.update(made.costs)
         what = " and ".join(map(in_words, request.changes))
         if request.is_control:
             what = f"unchanged from {request.at} on"

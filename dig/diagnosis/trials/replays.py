@@ -19,11 +19,11 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from dig._util.text import one_line
+from dig._util.text import counted, one_line
 from dig._version import __version__
 from dig.adapters.plain.served import Served, check_change
 from dig.adapters.wrapping import unwrap
@@ -35,14 +35,26 @@ from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
 from dig.tasks.run.execute import INTERRUPTED, Disturbance
-from dig.tasks.run.fork import Crew, fork, goes_on_virtually, named_crew, simulated_crew, task_crew
+from dig.tasks.run.fork import (
+    Crew,
+    fork,
+    goes_on_virtually,
+    model_crew,
+    named_crew,
+    simulated_crew,
+    task_crew,
+)
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
+from dig.traces.replay.requests import RecordedRequests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import ModelSettings  # slow to import
 
 Disturb = Callable[[Arrangement], Disturbance]
 Row = Mapping[str, Any]
@@ -62,6 +74,7 @@ class Lab:
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
         is_fresh: Whether forks that are there already are made again.
+        same_model: The model that the run's team asked, named again by the user: it goes on.
         entry: Makes and runs the wrapped team of the run again, as `module:function`.
     """
 
@@ -75,6 +88,7 @@ class Lab:
     disturb: Disturb | None = None
     is_fresh: bool = False
     entry: str | None = None
+    same_model: ModelSettings | None = None
 
     def made_crew(self) -> Crew:
         """The team that goes on.
@@ -88,6 +102,18 @@ class Lab:
         if source.wrapped is not None or self.entry is not None:
             self._check_entry(source)
             return Crew({})  # it has no agents of ours: its own code runs again
+        if gates := (RecordedRequests(source.trace, payloads=False).header or {}).get("gates"):
+            raise SettingsError(
+                f"{source.name} had {counted(len(gates), 'gate')}, and what they decided is not "
+                "recorded: it cannot be continued, so no change of it can be tried"
+            )
+        if not source.side and self.team is None:
+            raise SettingsError(
+                f"{source.name} is a plain trace, which says neither who goes on nor what tools "
+                "they have: name a team that brings its Setup, with --team module:team"
+            )
+        if self.same_model is not None:
+            return model_crew(source.side, self.same_model, self.task, self.detectors)
         if self.task is not None:
             return task_crew(source.side, self.task, self.team, self.detectors)
         if self.team is not None:
@@ -133,6 +159,8 @@ class Lab:
             "task": self.task,
             "faults": source.side.get("faults"),
         }
+        if self.same_model is not None:
+            crew["team"] = f"model {self.same_model.model} at {self.same_model.where}"
         said = [request.at, [*request.changes], crew, [*self.detectors], request.repeat]
         key.update(dumps([*said, __version__]).encode())
         return self.forks / key.hexdigest()
@@ -266,7 +294,8 @@ def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
 
 def _forked(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
     """Fork a run; gives the directory of the fork, and its result."""
-    crew = lab.made_crew() if lab.team or lab.crew or lab.task else None
+    is_named = lab.team or lab.crew or lab.task or lab.same_model
+    crew = lab.made_crew() if is_named else None
     made = fork(
         lab.source, request.at, runs, changes=read_changes(request), repeat=request.repeat,
         crew=crew, detectors=lab.detectors, disturb=lab.disturb,

@@ -3,6 +3,6 @@
 - `candidates`: configurations and faults to try. `generate`: finds verified instances.
 - `storing`, `datasheet`: write a set. `instances`, `reading`: read one.
 - `answers`: answers about the traces of a set. `attributing`: what attributors are given and
-  say. `baselines`, `deviations`, `rules`: simple ones.
+  say. `baselines`, `rules`: simple ones.
 - `scores_answers`, `scores_detectors`, `scores_healing`: the scores.
 """

@@ -15,23 +15,41 @@ from types import MappingProxyType
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.diagnosis.attempts import attempts
+from dig.diagnosis.attribution.spread import Spread, way
 from dig.diagnosis.case import Case
 from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
+from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, suspects_of
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Finish, Record, Run
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun
 
 from . import baselines
-from .answers import Answer, Answers, RootCause
+from .answers import Answer, Answers, CausalStep, RootCause
 from .instances import FaultSet, Instance
+from .reading import step_at
 
 Attributor = Callable[[Case], Answer | Iterable[Candidate]]
 """Names the causes of a run's failure; none, if nothing went wrong."""
 
-ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+
+def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
+    """Attributors that ask suspects of `dig.diagnosis`; the runs without a fault are the measure.
+
+    Args:
+        *names: The suspects, whose candidates are merged.
+    """
+
+    def made(known: FaultSet) -> Attributor:
+        peers, asked = baselines.Peers(known), Together(tuple(map(suspects_of, names)))
+        return lambda case: asked.candidates(replace(case, usual=peers.usual(case.run.records)))
+
+    return made
+
+
+BASELINES: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
         "constant": baselines.constant,
@@ -43,23 +61,22 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "rules": baselines.by_rules,
     }
 )
-"""The attributors by name: each is made from a set, of which it may read the public part."""
+"""The baselines by name: each is made from a set, of which it may read the public part."""
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        **BASELINES,
+        **{
+            name: by_suspects(name)
+            for name in ("signs", "beliefs", "attribution", "attribution_blind")
+        },
+        "why": by_suspects(*USUAL_SUSPECTS),
+    }
+)
+"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones."""
 
 FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""
-
-KIND_OF: Mapping[str, str] = MappingProxyType(
-    {
-        "lost": "drop", "late": "delay", "misaddressed": "misaddress", "failed": "crash",
-        "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent", "waiting": "hoard",
-        "passed-on": "pass_on", "discarded": "discard_needed", "doubled": "duplicate",
-        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
-        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
-    }
-)  # fmt: skip
-"""The kind of fault that each mechanism of a candidate looks like; others keep their names."""
-UNKNOWN = "unknown"
-"""The kind of a candidate that names no mechanism."""
 
 
 def attributor(name: str, known: FaultSet) -> Attributor:
@@ -180,18 +197,51 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
     if not origins:
         return Answer()
     first, records = origins[0], case.run.records
-    t = first.t if first.t is not None else len(records) - 1
-    way = baselines.blame(records, first.agent, UNKNOWN, t)
+    steps: dict[tuple[str, str], CausalStep] = {}
+    for one in origins:
+        for source, target, t in way(case, one):
+            step = CausalStep(source=source, target=target, evidence=(t,))
+            steps.setdefault((source, target), step)
     causes = tuple(
         RootCause(
             component=one.agent,
-            kind=KIND_OF.get(one.mechanism or UNKNOWN, one.mechanism or UNKNOWN),
+            kind=baselines.kind_of_mechanism(one.mechanism),
             evidence=tuple(shown.t for shown in one.evidence if shown.t is not None),
         )
         for one in origins
     )
-    step = way.step if first.step is None else first.step
-    return way.model_copy(update={"root_causes": causes, "step": step})
+    t = first.t if first.t is not None else len(records) - 1
+    number = step_at(records, t) if first.step is None else first.step
+    return Answer(root_causes=causes, propagation=tuple(steps.values()), step=number, onset=t)
+
+
+def spread_of(
+    sets: Iterable[FaultSet], progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Spread:
+    """The ways that failures took, from the public parts of some sets.
+
+    A run counts if the suspects name an agent at fault, by the mechanism that they name.
+
+    Args:
+        sets: The sets.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
+
+    Raises:
+        SettingsError: A set has no labels of its public part.
+    """
+    found = Spread()
+    for known in sets:
+        attribute, labelled = ATTRIBUTORS["attribution"](known), known.labelled("public")
+        for number, instance in enumerate(labelled, 1):
+            case, graph = case_about(instance), instance.graph().project()
+            causes = {cause.component for cause in graph.root_causes}
+            said = [one for one in attribute(case) if isinstance(one, Candidate)]
+            right = next((one for one in said if one.agent in causes), None)
+            if right is not None:
+                steps = ((edge.source, edge.target) for edge in graph.edges)
+                found.learn(case.seen, right.agent, right.mechanism, steps)
+            progress("runs", number, len(labelled))
+    return found
 
 
 def _told(value: object) -> str:

@@ -8,19 +8,32 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.components import blamed
+from dig.diagnosis.signs.seen import UsualTeam
+from dig.diagnosis.signs.table import learned, signs
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
-from dig.graph.records import Deliver, Emit, End, Expire, FindingRow, Leave, Record, Run, Start
+from dig.graph.records import (
+    Emit,
+    End,
+    FindingRow,
+    HealRow,
+    Record,
+    Run,
+    Start,
+)
+from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
-from .deviations import SIGNS, UsualSigns
-from .instances import BASELINE, FaultSet, Instance
+from .instances import BASELINE, FaultSet
 from .reading import read_run, step_at
 from .rules import rules
 
@@ -129,87 +142,71 @@ def first_finding(known: FaultSet) -> Baseline:
 
 
 def earliest_deviation(known: FaultSet) -> Baseline:
-    """The first agent that does what runs without a fault hardly ever have."""
-    runs: dict[tuple[object, ...], list[tuple[Record, ...]]] = {}
-    for path in sorted((known.path / BASELINE).glob("*/*.dig.jsonl")):
-        run = read_run(path)
-        task, *rest = _sort(run)
-        for sort in {(task, *rest), (None, *rest)}:  # a trace without contents names no task
-            runs.setdefault(sort, []).append(run)
-    usual = {sort: UsualSigns.of(some) for sort, some in runs.items()}
+    """The agent of the first sign that runs without a fault hardly ever have."""
+    peers = Peers(known)
 
     def attribute(case: Case) -> Answer:
-        run = case.run.records
-        like = usual.get(_sort(run))
-        sign = like.first_unusual(run) if like else None
-        return blame(run, sign.agent, SIGNS[sign.what], sign.t) if sign else Answer()
+        usual = peers.usual(case.run.records)
+        rare = [
+            one
+            for one in signs(replace(case, usual=usual).seen)
+            if one.mechanism is not None and usual.share(one.name) <= RARE
+        ]
+        first = min(rare, key=lambda one: one.t, default=None)
+        if first is None:
+            return Answer()
+        return blame(case.run.records, first.agent, kind_of_mechanism(first.mechanism), first.t)
 
     return attribute
 
 
-ORACLE = "oracle"
-"""What reading the twin gives: no attributor has it, and it is no floor but a line."""
+class Peers:
+    """The runs without a fault of a set, as the measure for the signs of others."""
+
+    def __init__(self, known: FaultSet) -> None:
+        """Read nothing yet."""
+        self._known = known
+        self._learned: dict[tuple[object, ...], UsualTeam] = {}
+
+    @cached_property
+    def _runs(self) -> Mapping[tuple[object, ...], Sequence[Sequence[Record]]]:
+        runs: dict[tuple[object, ...], list[Sequence[Record]]] = {}
+        for path in sorted((self._known.path / BASELINE).glob("*/*.dig.jsonl")):
+            run = read_run(path)
+            task, whole, *rest = _sort(run)
+            # A trace without contents names no task, and not how large its problem is.
+            for sort in {(task, whole, *rest), (None, (), *rest)}:
+                runs.setdefault((*sort, _is_healed(run)), []).append(run)
+        return runs
+
+    def usual(self, records: Sequence[Record]) -> UsualTeam:
+        """The habits of the runs of the same sort as a run; of none, if there is no such run."""
+        sort = (*_sort(records), _is_healed(records))
+        if sort not in self._learned:
+            self._learned[sort] = learned(self._runs.get(sort, ()), PAYLOADS)
+        return self._learned[sort]
 
 
-_FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
+KIND_OF: Mapping[str, str] = MappingProxyType(
+    {
+        "lost": "drop", "late": "delay", "misaddressed": "address_nobody", "astray": "misaddress",
+        "failed": "crash", "left": "leave", "hung": "stall", "slow": "slow", "silent": "silent",
+        "waiting": "hoard", "passed-on": "pass_on", "discarded": "discard_needed",
+        "doubled": "duplicate", "dealt-twice": "split_twice", "kept": "work_on_others_part",
+        "stale": "replay_stale", "damaged": "corrupt", "early": "submit_early",
+        "withheld": "never_submit", "mixed-up": "merge_across_lineages",
+    }
+)  # fmt: skip
+"""The kind of fault that each mechanism looks like."""
+UNKNOWN = "unknown"
+"""The kind of a candidate that names no mechanism."""
+RARE = 0.02
+"""The share of runs without a fault that may have a sign which still counts as rare."""
 
 
-def oracle(instance: Instance) -> Answer:
-    """What the first record that differs from the twin gives.
-
-    Raises:
-        SettingsError: The instance has no labels.
-    """
-    run, twin = instance.records(), instance.twin()
-    pairs = zip(run, twin, strict=False)
-    t = next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(run), len(twin)) - 1)
-    ours, theirs = run[t], twin[min(t, len(twin) - 1)]
-    # The earlier one is the surprise: what was done, or what was to be done and is missing.
-    makers = [_maker(run, ours), _maker(twin, theirs)]
-    maker = next(filter(None, makers if ours.us <= theirs.us else reversed(makers)), None)
-    if maker is None:
-        return Answer()
-    return blame(run, maker, _difference(ours, theirs, run), t)
-
-
-def _maker(run: Sequence[Record], record: Record) -> str | None:
-    """The agent whose act a record is."""
-    if isinstance(record, Start | Leave):
-        return record.agent
-    by = record.activation if isinstance(record, End) else None
-    if isinstance(record, Emit):
-        by = record.by
-    if isinstance(record, Expire | Deliver):
-        by = next(one.by for one in run if isinstance(one, Emit) and one.event == record.event)
-    return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
-
-
-def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
-    """The kind of fault that a first difference looks like most."""
-    match ours:
-        case Leave():
-            return "leave"
-        case Expire():
-            return "drop"
-        case Emit() if isinstance(theirs, Emit) and ours.to != theirs.to:
-            team = _header(run).agents
-            return "misaddress" if {*ours.to} & {*team} else "address_nobody"
-        case Emit() if isinstance(theirs, Emit) and ours.payload != theirs.payload:
-            return "submit_early" if ours.final else "corrupt"
-        case Emit(final=True):
-            return "submit_early"
-        case End(error=str(error)):
-            return "stall" if "longer" in error else "crash"
-        case End(fates=fates):
-            usual = theirs.fates if isinstance(theirs, End) else ()
-            mine = {fate.fate for fate in fates} - {fate.fate for fate in usual}
-            for fate, kind in _FATES.items():
-                if fate in mine:
-                    return kind
-            if isinstance(theirs, End) and len(ours.outputs) > len(theirs.outputs):
-                return "duplicate"
-            return "silent"
-    return "delay" if isinstance(theirs, Deliver) else "stall"
+def kind_of_mechanism(mechanism: str | None) -> str:
+    """The kind of fault that a mechanism looks like; one that looks like none keeps its name."""
+    return KIND_OF.get(mechanism, mechanism) if mechanism is not None else UNKNOWN
 
 
 def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
@@ -241,8 +238,13 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
-    to = next((record.to for record in run if isinstance(record, Emit)), ())
-    return (first.task, first.agents, len(to), first.session)
+    posed = next((record for record in run if isinstance(record, Emit)), None)
+    whole, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
+    return (first.task, whole, first.agents, to, first.session)
+
+
+def _is_healed(run: Sequence[Record]) -> bool:
+    return any(isinstance(record, HealRow) for record in run)
 
 
 def _last(run: Sequence[Record]) -> Start | None:

@@ -5,7 +5,7 @@ Only the targets are wrapped; all other agents, and all detectors, are unchanged
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -178,11 +178,14 @@ class Injected(Disturbance):
         return sorted(script, key=lambda one: one.at_s)
 
 
-def disturbance_of(side: Mapping[str, Any]) -> Callable[[Arrangement], Injected] | None:
+def disturbance_of(
+    side: Mapping[str, Any], foreign: Collection[str] = ()
+) -> Callable[[Arrangement], Injected] | None:
     """A function that injects the faults of a recorded run again, for a fork of it.
 
     Args:
         side: The side file of the run.
+        foreign: The user's own kinds of faults, as `module:object`, that the caller allows.
 
     Returns:
         The function; ``None``: the run had no faults.
@@ -195,4 +198,4 @@ def disturbance_of(side: Mapping[str, Any]) -> Callable[[Arrangement], Injected]
         return None
     if not isinstance(rows, list):
         raise SettingsError(f"the faults in the side file are no list, but {type(rows).__name__}")
-    return partial(Injected.into, faults=[Fault.read(row) for row in rows])
+    return partial(Injected.into, faults=[Fault.read(row, foreign) for row in rows])

@@ -178,7 +178,7 @@ def _what(behaviour: Behaviour, number: int) -> str:
     if isinstance(step, ActivationStart):
         return _activation(behaviour, node.number)
     marks = f" [{', '.join(step.marks)}]" if step.marks else ""
-    by = {"outside": "from outside", "system": "by the system"}.get(step.origin)
+    by = {"outside": "from outside", "system": "by the monitor"}.get(step.origin)
     if step.by is not None:
         by = f"by {_of_agent(behaviour, step.by)}"
     return f"event {_event(behaviour, node.number)}{marks}, {by}"

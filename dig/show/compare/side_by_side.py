@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import name
+from dig.errors import UndecidedError
 from dig.graph.behaviour import LIMIT_S
 from dig.show.runs.summary import RunSummary, grade, summarise
 
+from .continued import side_by_side
 from .difference import Comparison, Divergence, behaviour_at
 from .golden import is_golden
 
@@ -25,10 +27,12 @@ class RunComparison:
     Attributes:
         behaviour: The comparison of their behaviours.
         runs: The summary of each; ``None`` for a golden file.
+        continued: Of a run and its fork: the decisions of both from the first difference on.
     """
 
     behaviour: Comparison
     runs: tuple[RunSummary | None, RunSummary | None]
+    continued: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon diff --json` prints."""
@@ -39,6 +43,7 @@ class RunComparison:
     def told(self, a: str, b: str) -> Iterator[str]:
         """The comparison in lines."""
         yield from told(self.behaviour, a, b)
+        yield from self.continued
         one, other = self.runs
         if one and other:
             yield from _section("findings", _unequal(one.findings, other.findings), a, b)
@@ -70,7 +75,30 @@ def compare_runs(
     one, other = behaviour_at(a), behaviour_at(b)
     comparison = Comparison.of(one, other, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
     sides = [None if is_golden(path) else summarise(path) for path in (a, b)]
-    return RunComparison(comparison, (sides[0], sides[1]))
+    has_records = None not in sides and not comparison.is_same
+    continued = tuple(side_by_side(a, b)) if has_records else ()
+    return RunComparison(comparison, (sides[0], sides[1]), continued)
+
+
+def first_difference(a: Path, b: Path) -> dict[str, Any]:
+    """The first difference between the behaviours of two runs.
+
+    Returns:
+        `records`: the record of each that has nothing like it in the other one, ``None`` if all of
+        it is there; `says`: what it is, in words; both are ``None`` if the limit was reached.
+
+    Raises:
+        TraceError: One of them cannot be read; the line is named.
+    """
+    try:
+        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
+    except UndecidedError:
+        return {"records": None, "says": None}
+    first = next(filter(None, places), None)
+    return {
+        "records": [place and place.record for place in places],
+        "says": first and first.what,
+    }
 
 
 def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:

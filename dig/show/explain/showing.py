@@ -12,12 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dig.detectors.describe import healing_text, incident_text
+from dig.detectors.finding import Finding
+from dig.detectors.verdict import Line, RunSoFar
 from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave
 from dig.runtime.result import left
-from dig.show.runs.summary import summarise
+from dig.show.page.about import verdict
+from dig.show.runs.summary import RunSummary, summarise
 from dig.traces.journal.reader import trace_path
+from dig.traces.usage import cost_text
 
 from .explainer import Explained, Explainer, path_to
 from .story import event_story
@@ -59,9 +63,11 @@ def _run(explainer: Explainer) -> Explained:
     h = graph.history
     raised = list(explainer.findings())
     by_row = {one["row"]: one["record"] for one in raised}
+    summary = summarise(explainer.path)
     return {
         "what": "run",
-        **summarise(explainer.path).to_json(),
+        "verdict": _verdict(explainer, summary),
+        **summary.to_json(),
         "team": list(explainer.run.agents),
         "problems": [h.event_ids[n] for n in h.source_events],
         "raised": raised,
@@ -69,6 +75,17 @@ def _run(explainer: Explainer) -> Explained:
         "incidents": [_incident(row) for row in explainer.run.incidents],
         "left": asdict(left(graph)),
     }
+
+
+def _verdict(explainer: Explainer, summary: RunSummary) -> list[Line]:
+    """The verdict on the run, in lines."""
+    so_far, run = RunSoFar(), explainer.run
+    found: dict[int, list[Finding]] = {}
+    for finding in run.found:
+        found.setdefault(finding.t, []).append(finding)
+    for record in run.records:
+        so_far(record, found.get(record.t, ()))
+    return verdict(so_far, summary.state, summary.score, cost_text(summary.cost)).lines()
 
 
 def _event(explainer: Explainer, name: str) -> Explained:

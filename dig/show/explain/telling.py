@@ -38,6 +38,9 @@ def _wrapped(line: str) -> Iterator[str]:
 def _run(found: Explained) -> Iterator[str]:
     task = f" on {name(found['task'])}" if found["task"] is not None else ""
     yield f"run {one_line(found['run'], 80)}{task}"
+    for label, text in found["verdict"]:
+        yield f"  {label + ':':<8} {text}"
+    yield ""
     yield f"  {_ending(found)}"
     amounts = {"activation": found["activations"], "event": found["events"],
                "record": found["records"]}  # fmt: skip
@@ -69,7 +72,7 @@ def _score(score: Any) -> str:
         return one_line(value_text(score))
     if score.get("valid") is False:
         return f"no valid answer: {one_line(score.get('reason') or 'no reason is given')}"
-    parts = {k: v for k, v in score.items() if k != "valid" and v not in ("", None)}
+    parts = {k: v for k, v in score.items() if k not in ("valid", "says") and v not in ("", None)}
     told = [f"{_LABELS.get(k, name(k))} {_figure(v)}" for k, v in parts.items()]
     return cut(told) or "a valid answer"
 

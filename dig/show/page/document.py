@@ -16,7 +16,9 @@ from typing import Any
 STYLES = ("tokens.css", "frame.css", "panels.css")
 
 
-def report_page(head: dict[str, Any], rows: list[dict[str, Any]], title: str) -> str:
+def report_page(
+    head: dict[str, Any], rows: list[dict[str, Any]], title: str, twin: dict[str, Any]
+) -> str:
     """The page with a run in it.
 
     The data are compressed, and so are letters and digits only: nothing in a payload can end the
@@ -26,8 +28,10 @@ def report_page(head: dict[str, Any], rows: list[dict[str, Any]], title: str) ->
         head: See `dig.show.page.about`.
         rows: See `dig.show.page.rows`.
         title: The document's; plain text.
+        twin: The head and the rows of a run beside it, and where they part; empty: there is none.
     """
-    data = json.dumps({"head": head, "rows": rows}, separators=(",", ":")).encode()
+    told = {"head": head, "rows": rows, **({"twin": twin} if twin else {})}
+    data = json.dumps(told, separators=(",", ":")).encode()
     inlined = b64encode(gzip.compress(data, 6, mtime=0)).decode()
     return _page(title, data=inlined)
 

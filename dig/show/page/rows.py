@@ -4,10 +4,11 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
-- a `finding` has `severity`, `silenced` (why a policy makes no alarm of it), `says`, `why`, `paths`
-  and `ids` (whom it names) for its evidence, and `like`, which is equal for repeats;
-- a `heal` and an `incident` have `says`; an incident of a part of the monitor that failed has its
-  name as `failed`.
+- a `finding` has `severity`, `silenced` (why a policy makes no alarm of it), `title` (its pattern
+  in words), `plain` (what it means to a reader who knows no graph), `says`, `why`, `paths`, `ids`
+  (whom it names) for its evidence, and `like`, which is equal for repeats;
+- a `heal` has `plain`, and both it and an `incident` have `says`; an incident of a part of the
+  monitor that failed has its name as `failed`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from dig.detectors.describe import (
     tag,
 )
 from dig.detectors.finding import Explanation, Finding
+from dig.detectors.verdict import RunSoFar, action_text, plain_text, title_of
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.show.explain.explainer import KEYS, as_finding, ids_in
 from dig.show.gate.baseline import FindingKind
+from dig.traces.usage import Costs
 
 MOST_TEXT = 4_000
 MOST_IDS = 400
@@ -48,6 +51,7 @@ class Rows:
     Attributes:
         found: The findings of the standard detectors, as rows; for a trace that records none.
         has_findings: Whether the trace records findings.
+        so_far, costs: The run and its costs, for its verdict.
     """
 
     def __init__(self, most: int = MOST_TEXT) -> None:
@@ -61,6 +65,7 @@ class Rows:
         self._raised: dict[str, deque[Explanation]] = {}
         self.found: list[Row] = []
         self.has_findings = False
+        self.so_far, self.costs = RunSoFar(), Costs()
 
     def of(self, record: Record) -> Row:
         """The row of the next record.
@@ -80,6 +85,7 @@ class Rows:
                 row = {"t": record.t, "ts": record.ts, **self._recorded(record)}
             case HealRow():
                 row["says"] = healing_text(record)
+                row["plain"] = action_text(record, len(self.so_far.agents))
                 row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
             case IncidentRow():
                 row["says"] = incident_text(record)
@@ -90,7 +96,10 @@ class Rows:
         return row
 
     def _find(self, record: Record) -> None:
-        raised = [(finding, self._why(finding)) for finding in self._watch.feed(record)]
+        found = self._watch.feed(record)
+        self.so_far(record, found)
+        self.costs(record)
+        raised = [(finding, self._why(finding)) for finding in found]
         if not self.has_findings:
             for finding, why in raised:
                 row = {"t": finding.t, "ts": finding.ts, **self._finding(finding, why)}
@@ -123,6 +132,8 @@ class Rows:
             "severity": finding.severity,
             "silenced": None if finding.silenced is None else one_line(finding.silenced),
             "like": one_line(like, 400),
+            "title": title_of(finding.pattern),
+            "plain": plain_text(finding, graph.run.limits, self.so_far.agents),
             "says": finding_text(finding),
             "why": one_line(why.text, 1_000),
             "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
+from dig.show.compare.side_by_side import first_difference
 from dig.traces.journal.files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records
 
-from .about import head
+from .about import head as head_of
 from .document import report_page
 from .rows import MOST_TEXT, Row, Rows, shortened
 
@@ -38,39 +40,61 @@ class Report:
     cut: int
 
 
-def write_report(run: Path, out: Path | None = None, *, payloads: bool = True) -> Report:
+def write_report(
+    run: Path,
+    out: Path | None = None,
+    *,
+    payloads: bool = True,
+    twin: Path | None = None,
+    cause: Mapping[str, Any] | None = None,
+) -> Report:
     """Write the report of a stored run.
 
     Args:
         run: A run directory or trace file.
         out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
         payloads: Whether the report contains payloads; by default it does.
+        twin: Another run of the same team, which stands below it; by default none.
+        cause: What a diagnosis names: the record `t` (or ``None``) and what it `says`.
 
     Raises:
-        TraceError: The trace cannot be read or breaks a rule; the line is named.
+        TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
-    made = Rows(MOST_TEXT if payloads else 0)
-    rows = list(feed_records(run, made.of, payloads=payloads))
-    records = len(rows)
-    if not made.has_findings:
-        rows += made.found
-    data, cut = _fitting(head(run), rows, payloads)
+    head, rows = _read(run, payloads)
+    head["cause"] = cause
+    other: dict[str, Any] = {}
+    if twin is not None:
+        its_head, its_rows = _read(twin, payloads)
+        other = {"head": its_head, "rows": its_rows, "difference": first_difference(run, twin)}
+    data, cut = _fitting(head, rows, other, payloads)
     path = out or _beside(run)
     try:
         write_output(path, data) if out else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
-    return Report(path, len(data), records, cut)
+    return Report(path, len(data), head["records"], cut)
 
 
-def _fitting(about: dict[str, Any], rows: list[Row], payloads: bool) -> tuple[bytes, int]:
+def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
+    """The head and the rows of a run; those of findings come last if the trace has none."""
+    made = Rows(MOST_TEXT if payloads else 0)
+    rows = list(feed_records(run, made.of, payloads=payloads))
+    records = len(rows)
+    if not made.has_findings:
+        rows += made.found
+    return {**head_of(run, made, private=not payloads), "records": records}, rows
+
+
+def _fitting(
+    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool
+) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""
     title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
     while True:  # how far texts compress is known only when they are compressed
-        most = shortened(rows, budget)
+        most = shortened([*rows, *twin.get("rows", ())], budget)
         cut = most if payloads else 0
-        data = report_page({**about, "cut": cut}, rows, title).encode()
+        data = report_page({**head, "cut": cut}, rows, title, twin).encode()
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2

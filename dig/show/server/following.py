@@ -47,6 +47,7 @@ class TraceFollower:
     Attributes:
         state: The state of the run; after `in progress` no more rows come.
         problem: The reason for `broken`.
+        made: What makes the rows.
     """
 
     def __init__(self, path: Path, after: int = -1) -> None:
@@ -61,7 +62,7 @@ class TraceFollower:
         self._path = path
         self._after = after
         self._tail = Tail(path)
-        self._made = Rows()
+        self.made = Rows()
         self._is_telling: bool | None = None
 
     def news(self) -> Iterator[Batch]:
@@ -89,9 +90,9 @@ class TraceFollower:
 
     def _take(self, line: Line, batch: Batch) -> None:
         record = self._record(line)
-        known = len(self._made.found)
+        known = len(self.made.found)
         try:
-            row = self._made.of(record)
+            row = self.made.of(record)
         except RuleError as error:
             raise TraceError(line.file, line.number, str(error)) from None
         if isinstance(record, Finish):
@@ -100,8 +101,8 @@ class TraceFollower:
             batch.last = record.t
             batch.rows.append(row)
             batch.size += len(line.text)
-            if len(self._made.found) > known and not self._tells_of_findings():
-                batch.rows += self._made.found[known:]
+            if len(self.made.found) > known and not self._tells_of_findings():
+                batch.rows += self.made.found[known:]
 
     def _tells_of_findings(self) -> bool:
         """Whether the trace has rows for findings, as a journal does; computed when needed."""

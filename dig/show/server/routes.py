@@ -191,7 +191,7 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
 
 
 def _head(path: Path, follower: TraceFollower) -> bytes:
-    told = {**head(path), "state": follower.state, "problem": follower.problem}
+    told = {**head(path, follower.made), "state": follower.state, "problem": follower.problem}
     return _event(told, "event: head\n")
 
 

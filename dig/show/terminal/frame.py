@@ -78,6 +78,7 @@ class Frame:
         system: The monitor.
         counts: How many records, events, turns, findings and healings there are, in words.
         cost: The tokens and the money that agents have used, in words; empty: they told of none.
+        caption: The latest moment that matters, for a reader who knows no graph; empty: none yet.
         failed: The parts of the monitor that failed, in words; empty: none did.
         held: The events on their way, in words, the latest first; a few of them.
         moving: The number of events on their way.
@@ -91,6 +92,7 @@ class Frame:
     system: Lane
     counts: str
     cost: str
+    caption: str
     failed: str
     held: tuple[str, ...]
     moving: int

@@ -23,6 +23,9 @@ from .frame import RANKS, Frame, Lane, LogLine, TimeMark
 LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
 
+MOST_CAPTION = 2
+"""How many lines the caption has."""
+
 LEGENDS = (
     "━ thinks ░ holds > sends c reads w waits r reroutes d drops S submits ! fails",
     "system: e event from outside F finding H healed A answer accepted i incident",
@@ -50,6 +53,9 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
     """
     width = max(width, 1)
     top = [_title(title, frame, width), fitted(frame.counts, width)]
+    if height >= MOST_CAPTION + 14:  # room for it is kept, lest lanes move when it comes
+        lines = [*_wrapped(frame.caption, width, most=MOST_CAPTION), *[""] * MOST_CAPTION]
+        top += [fitted(line, width, "bold") for line in lines[:MOST_CAPTION]]
     if frame.cost:
         top.append(fitted(f"cost: {frame.cost}", width))
     if frame.failed:

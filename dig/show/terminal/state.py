@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
+from dig.detectors.verdict import RunSoFar, action_text, moment, plain_text, title_of
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -27,6 +28,7 @@ from dig.graph.records import (
     Record,
     Run,
     Start,
+    micros,
 )
 from dig.monitor.sinks import Eviction
 from dig.traces.usage import Costs, cost_text
@@ -34,6 +36,8 @@ from dig.traces.usage import Costs, cost_text
 from .frame import Frame, Lane, LogLine, TimeMark
 
 MOST_NEWS = 100
+STANDSTILL_US = 2_000_000
+"""How long no agent works before that is said."""
 MOST_HELD = 3
 MOST_LANES = 1000  # hosts may make an agent for every turn
 
@@ -46,7 +50,9 @@ class TerminalState:
 
     def __init__(self, agents: Iterable[str] = ()) -> None:
         """Begin with the agents that are known to come."""
-        self._graph = InteractionGraph()
+        self._graph, self._so_far = InteractionGraph(), RunSoFar()
+        self._caption, self._caption_us = "", -1
+        self._progress_us = 0
         self._system = Lane(SYSTEM)
         self._lanes = {agent: Lane(agent) for agent in agents}
         self._author: Lane | None = None  # whose outputs are being emitted
@@ -62,6 +68,8 @@ class TerminalState:
         """Take in a record; returns the news in it."""
         self._graph.apply(record)
         self._costs(record)
+        self._so_far(record)
+        self._note_moment(record)
         told = list(self._look(record))
         for event in self._graph.touched:
             self._moving.pop(event.id, None)
@@ -72,6 +80,39 @@ class TerminalState:
                 self._moving[event.id] = None
         self._news += told
         return told
+
+    def _note_moment(self, record: Record) -> None:
+        """Take note of a moment that matters: a failure, what healing does, an answer, the end."""
+        match record:
+            case End() if self._graph.ended is not None and self._graph.ended.is_progress:
+                self._progress_us = record.us
+            case FindingRow() if describe.worth(record) == "error":
+                limits, agents = self._graph.run.limits, self._so_far.agents
+                told = plain_text(record, limits, agents)
+                self._tell_moment(record.us, f"{title_of(record.pattern)}: {told}.")
+            case HealRow() if record.action != "refused":
+                told = action_text(record, len(self._so_far.agents))
+                self._tell_moment(record.us, f"The monitor {told}.")
+            case Finish():
+                self._tell_moment(record.us, self._so_far.verdict().end)
+
+    def _tell_moment(self, us: int, text: str) -> None:
+        """Put a sentence into the caption, beside those of the same time."""
+        before = f"{self._caption} " if us == self._caption_us else f"{moment(us)}: "
+        self._caption, self._caption_us = before + text, us
+
+    def _standstill(self, us: int) -> str:
+        """Since when no agent works although work is waiting, and when that is a deadlock."""
+        graph = self._graph
+        if graph.t < 0 or graph.finished or graph.activations or not graph.open_events():
+            return ""
+        due = self._progress_us + micros(graph.run.limits.dl_window_s)
+        if not max(self._progress_us, self._caption_us) + STANDSTILL_US <= us < due:
+            return ""
+        return (
+            f"{moment(us)}: no agent has got on with the work since {moment(self._progress_us)}. "
+            f"At {moment(due)} the monitor takes that for a deadlock (DL)."
+        )
 
     def tell(self, news: LogLine) -> None:
         """Take in news that no record tells."""
@@ -205,6 +246,7 @@ class TerminalState:
             lanes=lanes,
             system=self._system.copy(),
             counts=", ".join(counts),
+            caption=self._standstill(us) or self._caption,
             cost=cost_text(self._costs.sums),
             failed=f"failed: {cut(list(self._failed))}" if self._failed else "",
             held=tuple(self._parcel(e) for e in list(self._moving)[: -MOST_HELD - 1 : -1]),

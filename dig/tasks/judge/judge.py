@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,6 +20,7 @@ from dig.graph.codec import encode
 from dig.graph.records import NOTICE
 from dig.runtime.agents import Decision, NewEvent, View
 from dig.runtime.reviewer import ReviewMaterial
+from dig.tasks.user_objects import numbers
 
 SIMULATED, LIKE_TEAM = "simulated", "team"
 
@@ -93,20 +94,7 @@ class Judging:
         Raises:
             SettingsError: There is no such name, or a value is wrong; the message names it.
         """
-        values: dict[str, Any] = {}
-        for text in given:
-            name, _, value = text.partition("=")
-            if name not in cls.__dataclass_fields__:
-                known = ", ".join(cls.__dataclass_fields__)
-                raise SettingsError(
-                    f"--judge {text}: known are {known}; write every=10 for example"
-                )
-            kind: Any = type(cls.__dataclass_fields__[name].default)
-            try:
-                values[name] = kind(value)
-            except ValueError:
-                raise SettingsError(f"--judge {text}: {value!r} is no number") from None
-        return cls(**values)
+        return cls(**numbers(cls, given, "--judge"))
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.

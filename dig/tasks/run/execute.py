@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
+from dig.detectors.verdict import FiveLines
 from dig.errors import JournalError, RealTimeError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
@@ -29,6 +30,7 @@ from dig.runtime.simulator import Happening, Simulation
 from dig.tasks.task import Score, Task
 from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
+from dig.traces.usage import cost_text
 
 from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
@@ -110,10 +112,17 @@ class Execution:
     disturbed: Mapping[str, Any] = field(default_factory=dict)
     json_modes: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def verdict(self) -> FiveLines:
+        """How it went, with the score of its answer and what it has cost."""
+        says = self.score.says or f"Its score is: {self.score}." if self.score else ""
+        return self.result.verdict.scored(says, cost_text(self.counts.sums))
+
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
         return {
             **self.result.to_json(),
+            "verdict": asdict(self.verdict),
             "score": asdict(self.score) if self.score else None,
             "clock": self.clock,
             "wall_s": round(self.wall_s, 3),

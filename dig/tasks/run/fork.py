@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dig._util.text import one_line
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.monitor.sinks import FanOut
 from dig.runtime.agents import Tool
@@ -31,8 +32,11 @@ from .arrange import arrange, make_task
 from .execute import Disturbance, Execution, nothing_left, resume
 from .measures import Counts
 from .methods import Arrangement
-from .team_run import OWN, SIMULATED, TeamRun
+from .team_run import MODEL, OWN, SIMULATED, TeamRun
 from .teams import Team, in_virtual_time, models
+
+if TYPE_CHECKING:
+    from dig.runtime.llm import ModelSettings  # slow to import
 
 _OF_ITS_OWN = ("forked_from", "execution", "began", "durability", "dig", "python", "platform")
 
@@ -242,6 +246,44 @@ def task_crew(
     if team is None and spec.agents_are not in (OWN, SIMULATED):
         raise SettingsError(f"the run's team was {spec.agents_are!r:.100}; name it with --team")
     spec = replace(spec, agents_are=team or spec.agents_are)
+    made = make_task(spec)
+    arranged = arrange(spec, made)
+    return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)
+
+
+def model_crew(
+    side: Mapping[str, Any],
+    settings: ModelSettings,
+    task: str | None = None,
+    detectors: Collection[str] = (),
+) -> Crew:
+    """The team of a run that a language model decided for, if the caller names that model again.
+
+    Args:
+        side: The side file. It decides neither what model is asked nor where, nor for how much.
+        settings: The model.
+        task: The run's task, if it is none of this package.
+        detectors: The user's detectors, as `module:object`.
+
+    Raises:
+        SettingsError: Another model decided, or it was asked elsewhere, or there was none.
+    """
+    from dig.runtime.llm.settings import OPENAI
+
+    given = side.get("options")
+    options = dict(given) if isinstance(given, Mapping) else {}
+    had = f"{side.get('agents_are')} at {options.get('base_url', OPENAI)}"
+    named = f"{MODEL} {settings.model} at {settings.base_url}"
+    if had != named:
+        raise SettingsError(
+            f"the run's team was {one_line(had, 120)!r}, not {named!r}: name the same model with "
+            "--model and --base-url, or the team that goes on with --team"
+        )
+    if task is None and side.get("task") not in [*TASKS]:
+        raise SettingsError(f"name the run's task with --task: {one_line(side.get('task'), 80)}")
+    brief = {key: options[key] for key in ("roles", "instructions") if key in options}
+    asked = {key: value for key, value in asdict(settings).items() if key != "model"}
+    spec = replace(TeamRun.read(side).with_named(detectors), options={**asked, **brief})
     made = make_task(spec)
     arranged = arrange(spec, made)
     return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)

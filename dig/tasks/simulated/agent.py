@@ -43,15 +43,18 @@ class SimulatedAgent:
         key: The key of the run's random numbers; agents of one team have the same.
         profile: Its habits.
         reading: How it reads the data of its task.
+        nature: The key of what lasts in all of its turns; ``None``: `key`. A repeat keeps it.
     """
 
     key: int | str
     profile: Profile = field(default_factory=Profile)
     reading: Reading = field(default_factory=Numbers)
+    nature: int | str | None = None
 
     def reseeded(self, repeat: int) -> SimulatedAgent:
         """The same agent, with the random numbers of a repeat."""
-        return replace(self, key=repeated(self.key, (repeat,)))
+        nature = self.key if self.nature is None else self.nature
+        return replace(self, key=repeated(self.key, (repeat,)), nature=nature)
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
@@ -177,8 +180,9 @@ class _Turn:
         self.elements_read = 0
         self._view, self._profile, self._reading = view, agent.profile, agent.reading
         self._draws = draws
-        self._lasting = KeyedRandom(agent.key, view.agent, 0)  # the same in all of its turns
-        self._common = KeyedRandom(agent.key, "", 0)  # the same for all agents
+        nature = agent.key if agent.nature is None else agent.nature
+        self._lasting = KeyedRandom(nature, view.agent, 0)  # the same in all of its turns
+        self._common = KeyedRandom(nature, "", 0)  # the same for all agents
         self._heeded = Heeded(view, self._heeds)
         self._without = self._heeded.without
         self._others = [name for name in view.others if name not in self._without]

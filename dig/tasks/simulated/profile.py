@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dig.errors import SettingsError
+from dig.tasks.user_objects import numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,15 @@ class Profile:
             most = 1 if name in _PROBABILITIES else float("inf")
             if not least <= value <= most:
                 raise SettingsError(f"{name} must be from {least} to {most}, got {value!r}")
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Profile:
+        """The default habits but for some, as `NAME=VALUE`s.
+
+        Raises:
+            SettingsError: There is no such habit, or a value is wrong; the message names it.
+        """
+        return cls(**numbers(cls, given, "--habit"))
 
     @classmethod
     def perfect(cls) -> Profile:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dig.detectors import describe
 from dig.detectors.patterns import severity_of
+from dig.detectors.verdict import RunSoFar
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     Deliver,
@@ -55,7 +56,7 @@ class Mapping:
         """
         self._origin = origin
         self._content = content or Content()
-        self._graph = InteractionGraph()
+        self._graph, self._so_far = InteractionGraph(), RunSoFar()
         self._tree = Tree(origin, self._graph, most_depth)
         self._work = Activations(origin, self._graph, self._tree, self._content)
         self._segment = -1
@@ -74,6 +75,7 @@ class Mapping:
             RuleError: The record contradicts those before it.
         """
         self._graph.apply(record)
+        self._so_far(record)
         items = list(self._rooted(record, self._look(record)))
         for event in self._graph.touched:
             if not (event.copies or event.flight) and self._is_used_up(event):
@@ -171,6 +173,7 @@ class Mapping:
 
     def _finish(self, record: Finish) -> Iterator[Item]:
         yield from self._work.all_cut_off(record.us, "the run ended")
+        verdict = self._so_far.verdict(private=not self._content.payloads)
         attributes = self._common() | {
             "dig.outcome": record.outcome,
             "dig.records": record.t + 1,
@@ -179,6 +182,9 @@ class Mapping:
             "dig.findings.total": self._totals["findings"],
             "dig.heals.total": self._totals["heals"],
             "dig.duration_s": record.ts,
+            "dig.verdict": [
+                self._content.detail(f"{head}: {text}") for head, text in verdict.lines()
+            ],
         }
         if self._content.payloads and record.answer is not None:
             attributes["dig.answer"] = self._content.text(record.answer)

@@ -269,7 +269,8 @@ def talk(**settings: Any) -> str:
 
 def test_payloads_stay_unless_they_are_asked_for() -> None:
     """By default no payload, note or answer leaves."""
-    assert "the" not in talk().replace("the run is over", "")
+    said = ("the question", "the payload", "the note", "the answer")
+    assert [one for one in said if one in talk()] == []
 
 
 def test_payloads_that_leave_are_cut_and_without_secrets() -> None:

@@ -1,7 +1,7 @@
 // The page at work: what one does to the view, and what is drawn anew after it.
 
 import { $, h } from "./dom.js";
-import { around, nodesOf } from "./focus.js";
+import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
 import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
@@ -19,6 +19,7 @@ export class App {
     this.view = new View();
     this.layout = new Layout(this.model, this.view);
     this.isReady = false;
+    this.twin = null; // the run beside it
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
     this.pace = new Pace(this);
@@ -30,6 +31,7 @@ export class App {
   setHead(head) {
     this.model.head = head;
     this.parts?.heading.update();
+    this.ask();
   }
 
   /** Takes rows, in order; as much work as there is news. */
@@ -184,7 +186,7 @@ export class App {
     const nodes = nodesOf(this.model, one);
     this.view.selected = one ?? null;
     this.view.marked = one?.kind === "finding" ? new Set(nodes) : null;
-    this._focus(nodes);
+    this._focus();
   }
 
   /** Focuses on what went from one agent to another. */
@@ -200,13 +202,14 @@ export class App {
     this.ask();
   }
 
-  _focus(nodes) {
-    this.view.setFocus(nodes.length ? around(nodes, this.view.hops, this.view.cleaned) : null);
+  _focus() {
+    const { model, view } = this;
+    view.setFocus(inFocus(model, view.selected, view.hops, view.cleaned));
   }
 
   setHops(hops) {
     this.view.hops = Math.max(0, Math.min(9, hops));
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.ask();
   }
 
@@ -222,7 +225,7 @@ export class App {
 
   setCleaned(isCleaned) {
     this.view.cleaned = isCleaned;
-    this._focus(nodesOf(this.model, this.view.selected));
+    this._focus();
     this.say(isCleaned ? "The cleaned graph: productive edges only." : "The raw graph.");
     this.ask();
   }
@@ -318,6 +321,7 @@ export class App {
 
   paint() {
     this.painter.paint();
+    this.twin?.paint();
     for (const part of Object.values(this.parts)) part.update?.();
     this.findings.update();
     if (this.tabs.shown === "details") this.details.update();

@@ -25,7 +25,9 @@ export class Axis {
   }
 
   get end() {
-    return this.fold(Math.max(this.value(this.model), 1));
+    const { model } = this,
+      beside = model.beside ? this.value(model.beside) : 1;
+    return this.fold(Math.max(this.value(model), beside, 1));
   }
 
   /** The value at a place. */

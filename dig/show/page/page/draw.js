@@ -134,7 +134,7 @@ export class Painter {
   now() {
     const { layout, view, model } = this;
     return view.at === null
-      ? layout.axis.end
+      ? layout.axis.place(model)
       : layout.axis.place({ t: view.at, us: model.times[view.at] });
   }
 
@@ -194,7 +194,8 @@ export class Painter {
     const { view, layout, slots, shape } = this;
     const event = this.model.events[i];
     const top = view.y(event.lane);
-    const x = view.x(layout.eventAt[i]) + 5 + (slots?.shift[i] ?? 0);
+    const on = slots?.on[i] ?? -1,
+      x = view.x(layout.eventAt[on < 0 ? i : on]);
     if (shape.isTight) return { x, y: top + shape.pad + shape.bar / 2, s: 2.6 };
     const first = event.lane === 0 ? shape.pad + 4 : shape.below + 3;
     return { x, y: top + first + (slots?.row[i] ?? 0) * SLOT, s: 3.6 };
@@ -208,12 +209,14 @@ export class Painter {
     const isLabelled = this.seated.length < 160 && !this.shape.isTight;
     for (const i of this.seated) {
       const event = model.events[i],
-        seat = this.seat(i);
+        seat = this.seat(i),
+        isUnder = this.slots?.on[i] >= 0; // no row is free: only counted, beside another event
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
-      looks.get(key).push(seat);
+      if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
-      if (isLabelled) seats.push({ event, ...seat });
+      const more = this.slots?.more.get(i);
+      if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {
       const [alpha, shape] = key.split("|");
@@ -240,9 +243,10 @@ export class Painter {
     ctx.strokeStyle = theme.ground;
     ctx.lineWidth = 3;
     ctx.lineJoin = "round";
-    for (const { event, x, y } of seats.reverse()) {
+    for (const { event, more, isLabelled, x, y } of seats.reverse()) {
       const row = `${event.lane}|${Math.round(y)}`;
-      const text = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
+      const id = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
+      const text = [isLabelled ? id : "", more ? `+${more}` : ""].join(" ").trim();
       if (x + 8 + ctx.measureText(text).width < (next.get(row) ?? view.width) - 6) {
         ctx.globalAlpha = view.isDim(event) ? DIM : 1;
         ctx.strokeText(text, x + 8, y + 0.5); // so that edges do not run through it

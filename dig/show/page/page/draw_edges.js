@@ -126,7 +126,7 @@ function path(painter, edges, isCurved) {
     ends = [];
   ctx.beginPath();
   for (const edge of edges) {
-    const at = ways(painter, edge);
+    const at = clipped(ways(painter, edge), painter.view.width);
     ctx.moveTo(at.sx, at.sy);
     if (!isCurved) ctx.lineTo(at.x, at.y);
     else if (at.turn) {
@@ -140,6 +140,18 @@ function path(painter, edges, isCurved) {
   }
   ctx.stroke();
   return ends;
+}
+
+const BEYOND = 400; // pixels out of sight to which an edge is drawn
+
+/** An edge without what is far out of sight, which costs much where lines are dashed. */
+function clipped(at, width) {
+  const { sx, sy, x, y } = at,
+    along = (to) => sy + ((to - sx) / (x - sx)) * (y - sy),
+    within = (one) => Math.max(-BEYOND, Math.min(width + BEYOND, one));
+  if (within(sx) === sx && within(x) === x) return at;
+  if (sx === x) return at;
+  return { ...at, sx: within(sx), sy: along(within(sx)), x: within(x), y: along(within(x)) };
 }
 
 /** Where an edge begins and ends: at the side of a bar or, if there is no place, from above or below. */

@@ -124,7 +124,9 @@ export function drawFlags(painter) {
     ctx.strokeStyle = colour;
     ctx.globalAlpha = isChosen ? 0.9 : 0.22;
     ctx.lineWidth = isChosen ? 1.5 : 1;
-    line(ctx, flag.x, 42, flag.x, view.height);
+    const lines = isChosen ? [view.selected] : flag.all;
+    for (const x of new Set(lines.map((one) => Math.round(view.x(layout.axis.place(one))))))
+      line(ctx, x, 42, x, view.height);
     ctx.globalAlpha = 1;
     ctx.lineWidth = 1.3;
     ctx.beginPath();
@@ -138,11 +140,35 @@ export function drawFlags(painter) {
     ctx.fillText(text, flag.x + 5, 35);
   }
   painter.flags = flags;
+  marks(painter);
   ctx.fillStyle = theme.panel;
   ctx.fillRect(0, 24, view.gutter - 1, 24);
   ctx.font = `11px ${font}`;
   ctx.fillStyle = theme["ink-3"];
   ctx.fillText("findings", 14, 35);
+}
+
+/** A diamond at each moment of healing; those that would lie on one another become one. */
+function marks(painter) {
+  const { ctx, view, layout, model, theme } = painter;
+  painter.marks = [];
+  ctx.fillStyle = theme.heal;
+  ctx.strokeStyle = theme.panel;
+  ctx.lineWidth = 1.5;
+  let last = -Infinity;
+  for (const heal of model.heals) {
+    const x = view.x(layout.axis.place(heal));
+    if (heal.action === "refused" || heal.t > view.until || x < view.gutter || x > view.width)
+      continue;
+    if (x - last < 4) continue;
+    last = x;
+    painter.marks.push({ x, heal });
+    ctx.beginPath();
+    for (const [dx, dy] of [[0, -5], [5, 0], [0, 5], [-5, 0]]) ctx.lineTo(x + dx, 44 + dy);
+    ctx.closePath();
+    ctx.stroke();
+    ctx.fill();
+  }
 }
 
 export function drawFolds(painter) {

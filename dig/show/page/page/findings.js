@@ -98,7 +98,7 @@ export class Findings {
           "span",
           { class: "when" },
           h("span", { class: "times", text: `${number(all.length)} times` }),
-          `, ${worth(first)}${first.stage ? ` ${first.stage}` : ""}`,
+          ` ${named(first)}${worth(first)}${first.stage ? ` ${first.stage}` : ""}`,
         ),
         h("span", { class: "when", text: `${clockOf(first)} – ${clockOf(last)}` }),
         h("span", { class: "says", text: `${first.says}${reason(first)}` }),
@@ -129,7 +129,7 @@ export class Findings {
           onclick: () => app.select(isChosen ? null : one),
         },
         h("span", { class: `badge ${worth(one)}`, text: one.pattern }),
-        h("span", { class: "when", text: `${worth(one)}${stage}${isLater ? ", later" : ""}` }),
+        h("span", { class: "when", text: `${named(one)}${worth(one)}${stage}${isLater ? ", later" : ""}` }),
         h("span", { class: "when", text: clockOf(one) }),
         isChosen ? null : h("span", { class: "says", text: `${one.says}${reason(one)}` }),
       ),
@@ -204,17 +204,21 @@ export class Findings {
     ];
   }
 
-  /** The record at which somebody is shown what healing made or changed. */
+  /** The record at which an agent has done something about what healing made or changed. */
   _after(one) {
     const { model } = this.app;
     const last = one.heals[one.heals.length - 1];
     const event = model.node(last.event);
-    return (
-      (event ? story(event) : []).find(
-        (step) => step.t > last.t && ["deliver", "start"].includes(step.what),
-      )?.t ?? last.t
-    );
+    const later = (event ? story(event) : []).filter((step) => step.t > last.t);
+    const found = ["end", "start", "deliver"].map((what) => later.find((s) => s.what === what));
+    return found.find(Boolean)?.t ?? last.t;
   }
+}
+
+/** The name of a finding's pattern in words, if it has one besides its letters. */
+function named(one) {
+  const [title] = one.title.split(" (");
+  return title === one.pattern ? "" : `${title}, `;
 }
 
 /** Why a policy silences a finding, if one does. */

@@ -1,6 +1,8 @@
 // The neighbourhood of some nodes: so many hops back to what led to them, and on to what they led
 // to.
 
+const NEAR = 2; // hops around a node, and around a finding that no path proves
+
 /** The nodes within some hops of others; a hop is from an event to an activation or back. */
 export function around(nodes, hops, isCleaned) {
   const seen = new Set(nodes);
@@ -32,6 +34,15 @@ export function before(node, isCleaned) {
 export function after(node, isCleaned) {
   if (node.kind === "activation") return node.outputs;
   return node.seen.filter((edge) => !isCleaned || edge.fate === 0).map((edge) => edge.activation);
+}
+
+/** What is shown of a selection: the paths that prove a finding, the neighbourhood of a node. */
+export function inFocus(model, selected, hops, isCleaned) {
+  const nodes = nodesOf(model, selected);
+  if (!nodes.length) return null;
+  const ids = (selected.paths ?? []).flatMap((path) => path.nodes),
+    proof = ids.map((id) => model.node(id)).filter(Boolean);
+  return around([...nodes, ...proof], proof.length ? hops : hops + NEAR, isCleaned);
 }
 
 /** The nodes that a selection stands for. */

@@ -54,8 +54,10 @@ export class Heading {
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
-    const state = finish ? finish.outcome : head.state;
-    if (state) chips.push([state, state === "submitted" ? "good" : finish ? "bad" : ""]);
+    const isClosed = model.run.session && finish?.outcome === "stopped"; // how all sessions end
+    const state = isClosed ? "session over" : finish ? finish.outcome : head.state;
+    const grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
+    if (state) chips.push([state, state === "submitted" ? grade : finish && !isClosed ? "bad" : ""]);
     if (head.method) chips.push([`method ${head.method}`, ""]);
     chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
     const counts = weighed(model.findings);
@@ -144,7 +146,7 @@ function tip(one, model) {
         "Click to unfold.",
       ];
     case "finding":
-      return [`${one.pattern} · ${seconds(one.us)}`, one.says];
+      return [`${one.title} · ${seconds(one.us)}`, one.plain, one.says];
     case "agent":
       return [one.i ? one.id : "outside, healing", describe(one)];
     case "activation":

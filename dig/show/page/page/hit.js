@@ -17,24 +17,28 @@ export function hit(painter, x, y) {
 
 function flagAt(painter, x, y) {
   if (y < 24) return null;
+  const mark = y > 38 && painter.marks.find((one) => Math.abs(one.x - x) <= 6);
+  if (mark) return painter.model.finding(String(mark.heal.finding)) ?? null;
   const flag = painter.flags.findLast((one) => x >= one.x - 1 && x <= one.x + one.width);
   if (!flag) return null;
   const next = flag.all.indexOf(painter.view.selected) + 1;
   return flag.all[next % flag.all.length];
 }
 
+/** The nearest event; of several in one place, the next after the one that is chosen. */
 function eventAt(painter, x, y) {
-  let best = null,
+  let best = [],
     least = NEAR;
   for (const i of painter.seated) {
     const seat = painter.seat(i);
     const far = Math.max(Math.abs(seat.x - x), Math.abs(seat.y - y));
-    if (far < least) {
+    if (far < least) best = [];
+    if (far <= least && far < NEAR) {
       least = far;
-      best = painter.model.events[i];
+      best.push(painter.model.events[i]);
     }
   }
-  return best;
+  return best[(best.indexOf(painter.view.selected) + 1) % best.length] ?? null;
 }
 
 function barAt(lane, view, layout, shape, x, y) {

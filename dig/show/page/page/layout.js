@@ -6,18 +6,19 @@ import { Axis } from "./axis.js";
 export const GUTTER = 128; // pixels for the names of lanes
 export const TOP = 50; // for the axis and the flags of findings
 export const SLOT = 11; // for an event in its sub-slot
-const MOST_SHIFT = 66; // pixels by which an event may be moved to find a free slot
 
 export class Layout {
-  constructor(model, view) {
+  /** The places of a run; of one beside another, along the axis of the other's `above`. */
+  constructor(model, view, above = null) {
     this.model = model;
     this.view = view;
+    this.above = above;
     this.reset();
   }
 
   /** Begins anew, for another axis. */
   reset() {
-    this.axis = new Axis(this.model, this.view.axis, this.view.folded);
+    this.axis = this.above?.axis ?? new Axis(this.model, this.view.axis, this.view.folded);
     this.eventAt = [];
     this.startAt = [];
     this.endAt = []; // of an activation in progress: NaN
@@ -45,7 +46,7 @@ export class Layout {
   }
 
   endOf(i) {
-    return Number.isNaN(this.endAt[i]) ? this.axis.end : this.endAt[i];
+    return Number.isNaN(this.endAt[i]) ? this.axis.place(this.model) : this.endAt[i];
   }
 
   /** What there is place for in a lane of this height. */
@@ -60,45 +61,31 @@ export class Layout {
   }
 
   /**
-   * Sub-slots of events at a zoom: how far each is moved (pixels), and its row. Kept until the zoom
-   * changes, so that nothing jumps while the picture is moved.
+   * Sub-slots of events at a zoom: the row of each, and how many further events lie on it because
+   * no row is free. No event is moved along time. Kept until the zoom changes.
    */
   slots(scale, height) {
     const { rows } = this.lane(height);
     const key = `${scale}|${rows}`;
-    if (this._slots?.key !== key) this._slots = { key, shift: [], row: [], piled: 0, ends: [] };
+    if (this._slots?.key !== key) this._slots = { key, row: [], on: [], more: new Map(), last: [] };
     const slots = this._slots,
       events = this.model.events;
-    for (let i = slots.shift.length; i < events.length; i += 1) {
+    for (let i = slots.row.length; i < events.length; i += 1) {
       this._seat(slots, events[i], scale, i, Math.max(1, events[i].lane === 0 ? rows + 2 : rows));
     }
     return slots;
   }
 
   _seat(slots, event, scale, i, rows) {
-    const ends = (slots.ends[event.lane] ??= []);
-    const x = this.eventAt[i] * scale;
-    let row = 0,
-      least = Infinity;
-    for (let r = 0; r < rows; r += 1) {
-      const free = ends[r] ?? -Infinity;
-      if (free <= x) {
-        row = r;
-        least = x;
-        break;
-      }
-      if (free < least) {
-        least = free;
-        row = r;
-      }
-    }
-    let at = Math.max(x, least);
-    if (at - x > MOST_SHIFT) {
-      at = x + MOST_SHIFT;
-      slots.piled += 1;
-    }
-    slots.shift.push(at - x);
-    slots.row.push(row);
-    ends[row] = at + SLOT;
+    const last = (slots.last[event.lane] ??= []); // of each row: the latest event in it
+    const isFree = (other) =>
+      other === undefined || (this.eventAt[other] - this.eventAt[i]) * scale <= -SLOT;
+    let row = 0;
+    while (row < rows && !isFree(last[row])) row += 1;
+    const on = row < rows ? -1 : last[rows - 1];
+    slots.row.push(Math.min(row, rows - 1));
+    slots.on.push(on);
+    if (on < 0) last[row] = i;
+    else slots.more.set(on, (slots.more.get(on) ?? 0) + 1);
   }
 }

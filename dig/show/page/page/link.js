@@ -45,7 +45,7 @@ function toHash(view, tab) {
       view.selected.kind === "agent" && view.selected.i === 0 ? "" : view.selected.id,
     );
   }
-  set("hops", String(view.hops), "2");
+  set("hops", String(view.hops), "0");
   for (const key of HIDDEN) for (const name of view.hidden[key]) parts.append(`no-${key}`, name);
   return parts.toString();
 }
@@ -57,7 +57,7 @@ export function fromHash(text, view, model) {
   view.cleaned = parts.get("graph") === "cleaned";
   view.folded = parts.get("fold") === "1";
   view.at = number(parts, "at", 0, model.t);
-  view.hops = number(parts, "hops", 0, 9) ?? 2;
+  view.hops = number(parts, "hops", 0, 9) ?? 0;
   for (const key of HIDDEN) {
     const names = parts.getAll(`no-${key}`);
     view.hidden[key] = new Set(key === "fates" ? names.map(Number) : names);

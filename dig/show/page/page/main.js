@@ -1,6 +1,7 @@
 // Puts the page together. `window.dig` is the page at work, and what it shows as plain values.
 
 import { App } from "./app.js";
+import { Cards } from "./cards.js";
 import { Details } from "./details.js";
 import { $ } from "./dom.js";
 import { Painter } from "./draw.js";
@@ -40,6 +41,7 @@ app.timebar = new Timebar(app, {
 app.minimap = new Minimap(app, $("minimap"));
 app.parts = {
   heading: new Heading(app),
+  cards: new Cards(app, $("headline"), $("cards")),
   hint: new Hint(app),
   tip: new Tip(app, $("tip")),
   filters: new Filters(app, $("filters")),

@@ -25,6 +25,7 @@ export class Model {
     this.findings = [];
     this.heals = [];
     this.incidents = [];
+    this.beside = null; // the model of the run below
     this.failed = new Map(); // part of the monitor that failed -> how often, and the latest failure
     this.types = new Map(); // type of event -> how many
     this.usage = new Map();

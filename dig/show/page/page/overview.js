@@ -2,6 +2,7 @@
 
 import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
+import { factsOf } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
 const MOST_CELLS = 24; // agents in a table of cells; beyond, the matrix is a picture
@@ -16,15 +17,22 @@ export class Overview {
 
   update() {
     const { model, painter } = this.app;
-    const version = `${this.app.pace.version}|${painter.theme?.ground}`;
+    const version = [this.app.pace.version, model.head.verdict?.length, painter.theme?.ground].join();
     if (version === this.version) return;
     this.version = version;
     refill(
       this.element,
+      this._verdict(),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
     );
+  }
+
+  _verdict() {
+    const { verdict } = this.app.model.head;
+    if (!verdict?.length) return null;
+    return h("section", {}, h("h3", { text: "In words" }), factsOf(Object.fromEntries(verdict)));
   }
 
   _numbers() {

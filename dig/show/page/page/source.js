@@ -1,5 +1,7 @@
 // Where rows come from: out of the page itself, or live from the server that gave the page.
 
+import { Twin } from "./twin.js";
+
 const AT_ONCE = 4000; // rows between two frames, so that a large run does not freeze the page
 
 /** Reads head and rows into an app. */
@@ -13,9 +15,10 @@ export async function start(app, element) {
 async function readInlined(app, text) {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { head, rows } = JSON.parse(await new Response(stream).text());
+  const { head, rows, twin } = JSON.parse(await new Response(stream).text());
   app.setHead(head);
   app.add(rows);
+  if (twin) app.twin = new Twin(app, twin);
   app.ready();
 }
 

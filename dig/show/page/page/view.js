@@ -14,6 +14,7 @@ export class View {
     this.axis = "wall";
     this.cleaned = false;
     this.folded = false;
+    this.since = 0; // logical time before which nothing is shown: it is in the picture above
     this.at = null; // logical time up to which the graph is shown; null: all of it
     this.from = 0; // the place at the left edge
     this.scale = 1; // pixels a place
@@ -22,7 +23,7 @@ export class View {
     this.width = 0;
     this.height = 0;
     this.selected = null;
-    this.hops = 2;
+    this.hops = 0; // besides what proves a finding
     this.focus = null; // Set of nodes that are not dimmed
     this.focusLanes = null;
     this.marked = null; // Set of nodes that the chosen finding names
@@ -182,6 +183,7 @@ export class View {
   showsEvent(event) {
     return (
       event.t <= this.until &&
+      event.t >= this.since &&
       this.position[event.lane] >= 0 &&
       !(this.cleaned && event.touched > this.until) &&
       !(this.cleaned && event.touched === Infinity) &&
@@ -192,6 +194,7 @@ export class View {
   showsActivation(one) {
     return (
       one.t <= this.until &&
+      one.t >= this.since &&
       this.position[one.lane] >= 0 &&
       !(this.cleaned && (one.touched > this.until || one.touched === Infinity))
     );
@@ -217,7 +220,9 @@ export class View {
   }
 
   showsFinding(finding) {
-    return finding.t <= this.until && this.listsFinding(finding);
+    return (
+      finding.t <= this.until && finding.t >= this.since && this.listsFinding(finding)
+    );
   }
 
   isDim(node) {

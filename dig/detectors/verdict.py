@@ -1,0 +1,427 @@
+"""The verdict on a run: at most five lines for a reader who does not know the project.
+
+`RunSoFar` follows the records of a run, live or stored. Its `verdict` says what the run was to do,
+how it ended, what went wrong, what healing did and what it cost. The terminal, the page,
+`result.json`, notebooks and exports all show it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any
+
+from dig._util.text import counted, cut, name, one_line
+from dig.graph.records import (
+    Deliver,
+    Emit,
+    End,
+    FindingRow,
+    Finish,
+    HealRow,
+    Limits,
+    Record,
+    Run,
+    Start,
+    base_name,
+)
+
+from .describe import SILENCED, seconds, worth
+from .finding import SEVERITIES, Finding, texts_in
+from .patterns import BY_NAME
+from .rivals import is_rivals
+
+MOST_GOAL = 90
+MOST_ERROR = 120
+MOST_AGENTS = 1_000
+MOST_ANSWERS = 1_000
+MOST_NAMED = 3
+
+Line = tuple[str, str]
+"""A label and a sentence or two."""
+
+
+@dataclass(frozen=True)
+class FiveLines:
+    """How a run went, in words.
+
+    Attributes:
+        task: What it was to do.
+        end: How it ended.
+        score: How good its answer is.
+        failure: What went wrong first, when that was found, and what came after.
+        healing: What healing did, and what came of it.
+        cost: What it took.
+    """
+
+    task: str = ""
+    end: str = ""
+    score: str = ""
+    failure: str = ""
+    healing: str = ""
+    cost: str = ""
+
+    def lines(self) -> list[Line]:
+        """The lines that say something, each with its label."""
+        end = f"{self.end} {self.score}".strip()
+        lines = asdict(replace(self, end=end, score=""))
+        return [(label, text) for label, text in lines.items() if text]
+
+    def scored(self, says: str, spent: str = "") -> FiveLines:
+        """The same with what no record tells.
+
+        Args:
+            says: A sentence about the score of the answer, if there is one; empty: not known.
+            spent: The tokens and the money that it took; empty: they are not known.
+        """
+        cost = f"{self.cost} {spent}." if spent else self.cost
+        return replace(self, score=self.score and (says or self.score), cost=cost)
+
+
+def moment(us: int) -> str:
+    """A time on the run's clock, in milliseconds if it is short."""
+    return seconds(us) if us >= 100_000 or us == 0 else f"{us / 1000:.0f} ms"
+
+
+def title_of(pattern: object) -> str:
+    """The name of a pattern in words, with its letters: `deadlock (DL)`."""
+    known = BY_NAME.get(str(pattern))
+    return f"{known.title} ({known.name})" if known else name(pattern)
+
+
+def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[str, Any]) -> str:
+    """A finding for a reader who knows no graph, with the agents that it names.
+
+    Args:
+        finding: The finding.
+        limits: The thresholds of its run.
+        agents: The names of the run's agents.
+    """
+    known = BY_NAME.get(str(finding.pattern))
+    if known is None:
+        return "a detector of the user's own raised it"
+    evidence = finding.evidence
+    waiting = evidence.get("waiting") if isinstance(evidence, Mapping) else None
+    named = list(waiting) if isinstance(waiting, Mapping) else []
+    named += [one for one in texts_in((finding.subject, evidence)) if one in agents]
+    who = cut([name(one) for one in dict.fromkeys(named)], most=MOST_NAMED)
+    return known.plain.format_map(asdict(limits)) + (f" ({who})" if who else "")
+
+
+def action_text(row: HealRow, present: int = 0) -> str:
+    """An intervention for a reader who knows no graph.
+
+    Args:
+        row: The intervention.
+        present: How many agents the team has; 0: that is not known.
+    """
+    to = [name(one) for one in row.to] if isinstance(row.to, tuple) else []
+    who = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
+    texts = {
+        "create": f"sent a note to {who or 'no agent'}",
+        "answer": f"sent the answer back to {who or 'its author'}",
+        "reroute": f"sent a message to {who or 'no agent'} instead",
+        "redeliver": f"sent a message to {who or 'no agent'} once more",
+        "reassign": f"gave work to {who or 'no agent'} as well",
+        "restart": f"gave the whole problem to {who or 'no agent'} again",
+        "replace": f"took {who or 'an agent'} out of the team",
+        "inject": "put a note beside a message" + (f" for {who}" if who else ""),
+        "refused": f"did nothing: {one_line(row.reason, MOST_ERROR)}",
+    }
+    return texts.get(_kind(row)) or f"did something else: {name(row.action)}"
+
+
+def _kind(row: HealRow) -> str:
+    """The kind of an intervention: its action, and `answer` for an answer that is sent back."""
+    if row.action == "reroute":
+        pattern = row.about.get("pattern") if isinstance(row.about, Mapping) else None
+        return "answer" if pattern == "ET" else "reroute"
+    return row.action if row.action in (*_TIMES, "refused") else "other"
+
+
+class _Raised:
+    """The findings of a run that count: of each severity the first, and how many.
+
+    Attributes:
+        first: What the first finding of a severity means.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[str, str] = {}
+        self._times: dict[str, dict[str, list[int]]] = {}
+
+    def count(self, value: str, finding: Finding | FindingRow) -> None:
+        """Count a finding that is worth so much."""
+        times = self._times.setdefault(value, {}).setdefault(str(finding.pattern), [0, finding.us])
+        times[0] += 1
+
+    def text(self) -> str:
+        """The first of the worst findings in full, and how often which followed."""
+        value = next((one for one in SEVERITIES if one in self.first), None)
+        if value is None:
+            return ""
+        (first, (times, us)), *others = self._times[value].items()
+        more = []
+        if times > 1:
+            often = "once" if times == 2 else f"{times - 1:,} times"
+            more.append(f"{title_of(first)} {often} more")
+        for one, (number, at) in others:
+            often = (
+                f" at {moment(at)}" if number == 1 else f", {number:,} times from {moment(at)} on"
+            )
+            more.append(title_of(one) + often)
+        told = f"{title_of(first)} at {moment(us)}: {self.first[value]}."
+        told = (
+            f"{told[0].upper()}{told[1:]}" if value == "error" else f"No error. A {value}: {told}"
+        )
+        return told + (f" Later {cut(more, '; ')}." if more else "")
+
+
+class RunSoFar:
+    """Follows the records of a run; a sink.
+
+    Attributes:
+        run: The first record.
+        agents: The names of its agents.
+        is_early: Whether work is missing from the answer that was accepted last.
+    """
+
+    def __init__(self) -> None:
+        """Begin before the first record."""
+        self.run: Run | None = None
+        self.agents: dict[str, None] = {}
+        self._us = self._running = 0
+        self._counts: Counter[str] = Counter()
+        self._goal = self._refused = self._error = ""
+        self._error_of: str | None = None  # the activation that ended last, if it failed
+        self._early: set[str] = set()  # answers that lack work
+        self._failed: set[str] = set()  # answers that are errors
+        self.is_early = self._came_after = False  # the latest answer; after the latest healing
+        self._recorded, self._found = _Raised(), _Raised()
+        self._heals: dict[str, list[HealRow]] = {}  # by kind: the first and the latest
+        self._healed: Counter[str] = Counter()
+        self._finish: Finish | None = None
+
+    def __call__(self, record: Record, found: Iterable[Finding] = ()) -> None:
+        """Take a record into account.
+
+        Args:
+            record: The next record.
+            found: What detectors find in a stored trace at this record: it counts if the trace
+                itself has no findings.
+        """
+        self._us = record.us
+        look = _LOOKS.get(type(record))
+        if look is not None:
+            look(self, record)
+        for finding in found:
+            self._find(finding, self._found)
+
+    # --- one function a kind of record ---
+
+    def _begin(self, record: Run) -> None:
+        self.run, self.agents = record, dict.fromkeys(record.agents)
+
+    def _emit(self, record: Emit) -> None:
+        self._counts["messages"] += 1
+        if record.by is None:
+            self._counts["requests"] += 1
+            self._goal = self._goal or _goal(record.payload)
+        elif record.final and record.by == self._error_of:
+            self._failed.add(record.event)
+
+    def _deliver(self, record: Deliver) -> None:
+        if record.to is None:
+            self.is_early, self._came_after = record.event in self._early, True
+            self._counts["failed" if record.event in self._failed else "answered"] += 1
+            self._counts["early"] += self.is_early
+            for answers in (self._early, self._failed):
+                answers.discard(record.event)
+                if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
+                    answers.clear()
+
+    def _start(self, record: Start) -> None:
+        self._counts["turns"] += 1
+        self._running += 1
+        if len(self.agents) < MOST_AGENTS:  # hosts may make an agent for every turn
+            self.agents.setdefault(base_name(record.agent))
+
+    def _end(self, record: End) -> None:
+        self._running -= 1
+        self._error_of = None if record.error is None else record.activation
+        if record.error is not None:
+            self._counts["failed turns"] += 1
+            self._error = self._error or one_line(record.error, MOST_ERROR)
+
+    def _find(self, finding: Finding | FindingRow, into: _Raised | None = None) -> None:
+        value, pattern = worth(finding), str(finding.pattern)
+        if self.run is None or is_rivals(pattern) or value == SILENCED:
+            return
+        raised = into or self._recorded
+        if value not in raised.first:
+            raised.first[value] = plain_text(finding, self.run.limits, self.agents)
+        raised.count(value, finding)
+        if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
+            self._early.add(str(finding.subject.get("event")))
+
+    def _heal(self, record: HealRow) -> None:
+        if record.action == "refused":
+            self._refused = self._refused or one_line(record.reason, MOST_ERROR)
+            return
+        kind = _kind(record)
+        self._heals[kind] = [*self._heals.get(kind, [record])[:1], record]
+        self._healed[kind] += 1
+        self._came_after = False
+
+    def _close(self, record: Finish) -> None:
+        self._finish = record
+
+    # --- in words ---
+
+    def verdict(self, *, state: str = "", private: bool = False) -> FiveLines:
+        """The verdict on the run as far as it was followed.
+
+        Args:
+            state: How a run without an end stands, `cut off` for instance; empty: not known.
+            private: Leave out the words of the task and of errors.
+        """
+        return FiveLines(
+            self._task_text(private),
+            self._end_text(state),
+            "The answer was not scored." if self._counts["answered"] else "",
+            self._failure_text(private),
+            self._healing_text(),
+            self._cost_text(),
+        )
+
+    def _task_text(self, private: bool) -> str:
+        task = self.run.task if self.run else None
+        what = ("" if private else self._goal) or ("" if task is None else name(task))
+        team = counted(len(self.agents), "agent")
+        if self.run and self.run.session:
+            requests = counted(self._counts["requests"], "request")
+            return f"{requests} to a team of {team}" + (f"; the first: {what}" if what else "")
+        return f"{what} ({team})" if what else f"a run of {team}"
+
+    def _end_text(self, state: str) -> str:
+        when, has_answer = moment(self._us), self._counts["answered"] > 0
+        if self.run and self.run.session:
+            told = f"{self._requests_text()} The session lasted {when}"
+            return told + (f" ({state})." if state and self._finish is None else ".")
+        if self._finish is None:
+            how = f" ({state})" if state else ""
+            none = "" if has_answer else " There is no answer so far."
+            return f"The trace ends after {when}, and the run has no end{how}.{none}"
+        if self._finish.outcome == "submitted":
+            return f"An answer was accepted after {when}{_LACKING if self.is_early else ''}."
+        why = _ENDS[self._finish.outcome]
+        if self._finish.outcome == "stopped" and not self._running:
+            why = "The run stopped because nothing could go on any more,"
+        return f"{why} after {when}." + ("" if has_answer else " There is no answer.")
+
+    def _requests_text(self) -> str:
+        counts = self._counts
+        requests, early, failed = counts["requests"], counts["early"], counts["failed"]
+        states = {
+            "answered": counts["answered"] - early,
+            f"answered{_LACKING}": early,
+            "ended by an error": failed,
+            "left without an answer": max(0, requests - counts["answered"] - failed),
+        }
+        told = [(number, state) for state, number in states.items() if number]
+        if not told:
+            return "There was no request."
+        if requests == 1:
+            return f"The request was {told[0][1]}."
+        listed = _listed(
+            [f"{number:,} {'was' if number == 1 else 'were'} {s}" for number, s in told]
+        )
+        return f"Of {counted(requests, 'request')} {listed}."
+
+    @property
+    def _raised(self) -> _Raised:
+        """The findings that the trace has or, if it has none, those that were found in it."""
+        return self._recorded if self._recorded.first else self._found
+
+    def _failure_text(self, private: bool) -> str:
+        failed, told = self._counts["failed turns"], self._raised.text()
+        if failed:
+            first = "" if private else f": {self._error.rstrip('.')}"
+            told += f" {counted(failed, 'turn')} ended with an error{first}."
+        return told.lstrip() or "None was found."
+
+    def _healing_text(self) -> str:
+        if not self._heals:
+            if not self._raised.first:
+                return "Nothing had to be done." if self._finish else "Nothing was done so far."
+            return f"Nothing was done{f': {self._refused}' if self._refused else ''}."
+        did = [self._did(kind, number) for kind, number in self._healed.items()]
+        times = [row.us for rows in self._heals.values() for row in rows]
+        first, last = moment(min(times)), moment(max(times))
+        when = f"At {first}" if first == last else f"From {first} to {last}"
+        return f"{when} the monitor {_listed(did)}. {self._after_text()}"
+
+    def _did(self, kind: str, number: int) -> str:
+        """The interventions of one kind, in words."""
+        if number == 1:
+            return action_text(self._heals[kind][0], len(self.agents))
+        return _TIMES[kind].format(number=f"{number:,}")
+
+    def _after_text(self) -> str:
+        """A sentence about the time after the healing."""
+        if not self._came_after:
+            return "No answer came after that."
+        return "After that an answer was accepted."
+
+    def _cost_text(self) -> str:
+        parts = {
+            "turn": self._counts["turns"],
+            "message": self._counts["messages"],
+            "intervention": self._healed.total(),
+        }
+        told = [counted(number, noun) for noun, number in parts.items() if number]
+        return f"{cut(told)} in {moment(self._us)}."
+
+
+def _listed(parts: list[str]) -> str:
+    """Some clauses as one: `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
+_LACKING = ", although some of its work was missing by the account of the monitor"
+_ENDS = {
+    "timeout": "The time limit ended the run",
+    "stopped": "The run was stopped",
+    "error": "The run ended with an error",
+}
+_TIMES = {
+    "create": "sent {number} notes",
+    "answer": "sent {number} answers back",
+    "reroute": "sent {number} messages to other agents",
+    "redeliver": "sent {number} messages once more",
+    "reassign": "gave work to further agents {number} times",
+    "restart": "gave the whole problem to an agent again {number} times",
+    "replace": "took {number} agents out of the team",
+    "inject": "put {number} notes beside messages",
+    "other": "acted {number} times in another way",
+}
+_LOOKS: Mapping[type, Any] = {
+    Run: RunSoFar._begin,
+    Emit: RunSoFar._emit,
+    Deliver: RunSoFar._deliver,
+    Start: RunSoFar._start,
+    End: RunSoFar._end,
+    FindingRow: RunSoFar._find,
+    HealRow: RunSoFar._heal,
+    Finish: RunSoFar._close,
+}
+
+
+def _goal(payload: Any) -> str:
+    """The first sentence of what a request asks for: its goal, or else its longest text."""
+    asked = payload.get("goal") if isinstance(payload, Mapping) else None
+    text = asked or max(islice(texts_in(payload), 50), key=len, default="")
+    first = one_line(text, 400).partition(". ")[0].rstrip(".")
+    return one_line(first, MOST_GOAL)

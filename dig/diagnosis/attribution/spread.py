@@ -1,0 +1,202 @@
+"""The way from a cause to the end of a run.
+
+`chain` follows lineage alone. `Spread` is a table, learned from runs whose way is known: how often,
+for a mechanism and an end of the run, a step leads from one role to another one. Roles are the
+cause R, the task T, the outcome O; and of other agents: C (it collects the results), W (work waits
+before it in the end), D (it was sent something by the cause), in any combination.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from dig.diagnosis.case import Case
+from dig.diagnosis.causes import OUTCOME, TASK
+from dig.diagnosis.concepts import Candidate
+from dig.diagnosis.signs.seen import Seen
+from dig.graph.records import Deliver, Emit, Finish, Start
+from dig.tasks.ranges import without
+from dig.traces.run import RecordedRun
+
+SHARE = 0.45
+"""The least share of the known runs in which a step is there that is said to be there."""
+LEAST = 30
+"""The least number of known runs that a share is taken from."""
+TABLE = "spread.json"
+ANY = "any"
+
+Step = tuple[str, str]
+"""From one component to another one; in the table from one role to another one."""
+
+
+def chain(run: RecordedRun, activation: str) -> list[str]:
+    """A path of activations by lineage, from one to the last one that goes back to it.
+
+    Args:
+        run: The run.
+        activation: The first activation.
+    """
+    before: dict[str, str] = {}
+    for one in run.activations.values():
+        generators = [run.events[event].by for event in one.inputs]
+        used = next((by for by in reversed(generators) if by in before or by == activation), None)
+        if used is not None and one.id != activation:
+            before[one.id] = used
+    path = [next(reversed(before), activation)]
+    while path[-1] in before:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def ending(seen: Seen) -> str:
+    """The end of a run in a word: `whole` or `part` of an answer, else its outcome."""
+    answer, last = seen.run.answer, seen.run.last
+    if answer is not None:
+        return "part" if without(seen.whole, seen.about([answer])) else "whole"
+    return last.outcome if isinstance(last, Finish) else "cut off"
+
+
+def roles(seen: Seen, cause: str) -> dict[str, str]:
+    """The role of each component, from the records alone.
+
+    Args:
+        seen: The run.
+        cause: The agent at fault.
+    """
+    run = seen.run
+    wanted: dict[str, int] = {}
+    for event in seen.sent:
+        to = seen.parts.report_to(event) if seen.parts is not None else None
+        for agent in [to] if to else []:
+            wanted[agent] = wanted.get(agent, 0) + 1
+    collector = max(wanted, key=lambda one: wanted[one], default=None)
+    waiting = {agent for live in run.graph.live.values() if live.work for agent in live.copies}
+    told = {to for event in seen.sent if event.agent == cause for to, _ in event.arrivals}
+    found = {cause: "R", TASK: "T", OUTCOME: "O"}
+    for agent in run.agents:
+        if agent != cause:
+            flags = (agent == collector, agent in waiting, agent in told)
+            found[agent] = "".join(
+                letter for letter, holds in zip("CWD", flags, strict=True) if holds
+            )
+    return found
+
+
+@dataclass
+class Spread:
+    """How often a step leads from one role to another one.
+
+    Attributes:
+        pairs: For a mechanism and an end, with a bar between: how many pairs of components there
+            were with two roles, and in how many of them there was a step.
+    """
+
+    pairs: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+
+    def learn(self, seen: Seen, cause: str, mechanism: str | None, steps: Iterable[Step]) -> None:
+        """Take note of a run whose way is known.
+
+        Args:
+            seen: The run.
+            cause: The agent at fault.
+            mechanism: How it went wrong.
+            steps: The true steps between components.
+        """
+        role, true = roles(seen, cause), set(steps)
+        for key in _keys(mechanism, ending(seen)):
+            rows = self.pairs.setdefault(key, {})
+            for source in role:
+                for target in role:
+                    if source != target and source != OUTCOME:
+                        row = rows.setdefault(f"{role[source]}>{role[target]}", [0, 0])
+                        row[0] += 1
+                        row[1] += (source, target) in true
+
+    def steps(self, seen: Seen, cause: str, mechanism: str | None) -> list[Step]:
+        """The steps that a failure probably took.
+
+        Args:
+            seen: The run.
+            cause: The agent at fault.
+            mechanism: How it went wrong.
+        """
+        role = roles(seen, cause)
+        keys = _keys(mechanism, ending(seen))
+        return [
+            (source, target)
+            for source in role
+            for target in role
+            if source != target and self._share(keys, f"{role[source]}>{role[target]}") >= SHARE
+        ]
+
+    def _share(self, keys: Iterable[str], pair: str) -> float:
+        for key in keys:
+            known, true = self.pairs.get(key, {}).get(pair, (0, 0))
+            if known >= LEAST:
+                return true / known
+        return 0.0
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As plain JSON, in order."""
+        return {
+            key: {pair: rows[pair] for pair in sorted(rows) if rows[pair][1]}
+            for key, rows in sorted(self.pairs.items())
+        }
+
+
+def _keys(mechanism: str | None, end: str) -> tuple[str, str, str]:
+    return f"{mechanism or ANY}|{end}", f"{mechanism or ANY}|{ANY}", f"{ANY}|{end}"
+
+
+@cache
+def shipped() -> Spread:
+    """The table that is shipped."""
+    text = files("dig.diagnosis.attribution").joinpath(TABLE).read_text(encoding="utf-8")
+    return Spread(json.loads(text))
+
+
+def way(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
+    """The steps by which a failure probably went on, each with a record about one of its ends.
+
+    Args:
+        case: The run.
+        cause: Where it began.
+    """
+    seen = case.seen
+    steps = shipped().steps(seen, cause.agent, cause.mechanism)
+    if not any(source == cause.agent for source, _ in steps):
+        steps += _by_lineage(case, cause)
+    about = _records_about(seen.run)
+    about[cause.agent] = next((e.t for e in cause.evidence if e.t is not None), cause.t or 0)
+    last = seen.run.last.t
+    return [
+        (source, target, about.get(target if target == OUTCOME else source, last))
+        for source, target in dict.fromkeys(steps)
+    ]
+
+
+def _by_lineage(case: Case, cause: Candidate) -> list[Step]:
+    """The steps from agent to agent along lineage, and from the last one to the outcome."""
+    run = case.run
+    path = chain(run, cause.activation) if cause.activation in run.activations else []
+    agents = list(dict.fromkeys([cause.agent, *(run.activations[one].agent for one in path)]))
+    return list(zip(agents, [*agents[1:], OUTCOME], strict=True))
+
+
+def _records_about(run: RecordedRun) -> dict[str, int]:
+    """For each component a record that is about it, as late as may be."""
+    found: dict[str, int] = {}
+    for record in run.records:
+        match record:
+            case Emit(event=event) if run.events[event].is_work:
+                found[TASK] = record.t
+            case Start(agent=agent) | Deliver(to=str(agent)):
+                found[agent] = record.t
+            case Finish():
+                found[OUTCOME] = record.t
+    return found

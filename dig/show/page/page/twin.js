@@ -1,0 +1,174 @@
+// The run beside its twin: a second picture below the first, along the same time. What both have is
+// drawn once, in the first; in the second it is only said, up to the first difference.
+
+import { $ } from "./dom.js";
+import { Painter } from "./draw.js";
+import { Layout, TOP } from "./layout.js";
+import { Model } from "./model.js";
+import { View } from "./view.js";
+import { number } from "./words.js";
+
+export class Twin {
+  constructor(app, { head, rows, difference }) {
+    this.app = app;
+    this.model = new Model();
+    this.model.head = head;
+    this.model.add(rows);
+    this.view = new View();
+    this.layout = new Layout(this.model, this.view, app.layout);
+    const canvas = $("twin-canvas");
+    this.painter = new Painter(canvas, this.model, this.layout, this.view);
+    this.painter.recolour(app.painter.theme);
+    this.isKnown = difference.records !== null; // else comparing took too long: all is drawn
+    [this.here, this.there] = difference.records ?? [0, 0];
+    this.says = difference.says;
+    this.view.since = this.there ?? Infinity;
+    app.model.beside = this.model; // so that the axis is long enough for both
+    $("twin").hidden = false;
+    $("with").hidden = false;
+    $("with").textContent = named(app.model.head);
+    $("without").textContent = `${named(head)}: ${end(head)}`;
+    new ResizeObserver(() => app.ask()).observe(canvas.parentElement);
+  }
+
+  /** The moment of the first difference; null: there is none. */
+  get us() {
+    const times = [
+      this.here === null ? Infinity : this.app.model.times[this.here],
+      this.there === null ? Infinity : this.model.times[this.there],
+    ];
+    const first = Math.min(...times);
+    return this.says === null || first === Infinity ? null : first;
+  }
+
+  paint() {
+    const { app, view, painter } = this;
+    this._fit();
+    Object.assign(view, {
+      from: app.view.from,
+      scale: app.view.scale,
+      axis: app.view.axis,
+      folded: app.view.folded,
+      cleaned: app.view.cleaned,
+    });
+    if (this.layout.axis !== app.layout.axis) this.layout.reset();
+    if (painter.theme !== app.painter.theme) painter.recolour(app.painter.theme);
+    painter.paint();
+    this._same(painter);
+    this._over(painter);
+    for (const one of [app.painter, painter]) this._line(one, one === app.painter);
+  }
+
+  _fit() {
+    const { view, painter } = this,
+      ratio = devicePixelRatio || 1;
+    const { clientWidth, clientHeight } = painter.canvas.parentElement;
+    view.width = clientWidth;
+    view.height = clientHeight;
+    for (const [key, size] of [
+      ["width", clientWidth],
+      ["height", clientHeight],
+    ])
+      if (painter.canvas[key] !== Math.round(size * ratio))
+        painter.canvas[key] = Math.round(size * ratio);
+    view.arrange(this.model);
+    view.fitLanes();
+  }
+
+  /** Where the first difference is, on a picture. */
+  _x() {
+    const { app } = this;
+    if (this.us === null) return null;
+    const t = this.here ?? this.there;
+    return app.view.x(app.layout.axis.place({ t, us: this.us }));
+  }
+
+  /** The stretch that is the same as in the picture above. */
+  _same(painter) {
+    if (!this.isKnown) return;
+    const x = this._x() ?? this._endX(),
+      { ctx, view, theme } = painter;
+    const from = Math.max(view.gutter, view.x(0)),
+      to = Math.min(view.width, x);
+    if (to <= from) return;
+    ctx.fillStyle = theme.band;
+    ctx.fillRect(from, TOP, to - from, view.height - TOP);
+    const records = this.there ?? this.model.t;
+    const told =
+      this.us === null
+        ? "The two runs are the same."
+        : `The same as above up to here (${number(records)} records)`;
+    write(painter, told, from, to, theme["ink-2"], 400);
+  }
+
+  _endX() {
+    const { view } = this.painter;
+    return view.x(this.app.layout.axis.place(this.model));
+  }
+
+  /** What comes after the twin's end: nothing, and why. */
+  _over(painter) {
+    const { ctx, view, theme } = painter;
+    const from = Math.max(view.gutter, this._endX());
+    if (from >= view.width) return;
+    const isBad = this.model.finish?.outcome !== "submitted";
+    ctx.fillStyle = isBad ? theme.error : theme.final;
+    ctx.globalAlpha = 0.09;
+    ctx.fillRect(from, TOP, view.width - from, view.height - TOP);
+    ctx.globalAlpha = 1;
+    write(painter, "It ends here.", from, view.width, isBad ? theme.error : theme.final, 600);
+  }
+
+  /** The line of the first difference; above, with what it is. */
+  _line(painter, isNamed) {
+    const x = this._x(),
+      { ctx, view, theme, font } = painter;
+    if (x === null || x < view.gutter || x > view.width) return;
+    ctx.strokeStyle = theme.heal;
+    ctx.lineWidth = 1.5;
+    ctx.setLineDash([4, 3]);
+    ctx.beginPath();
+    ctx.moveTo(x, TOP);
+    ctx.lineTo(x, view.height);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    if (!isNamed) return;
+    ctx.font = `600 11px ${font}`;
+    const text = `First difference: ${this.says}`,
+      width = ctx.measureText(text).width + 14,
+      left = Math.max(view.gutter + 2, Math.min(x - width / 2, view.width - width - 2));
+    ctx.fillStyle = theme.heal;
+    ctx.beginPath();
+    ctx.roundRect(left, view.height - 22, width, 18, 9);
+    ctx.fill();
+    ctx.fillStyle = theme.panel;
+    ctx.textBaseline = "middle";
+    ctx.fillText(text, left + 7, view.height - 12.5);
+  }
+}
+
+/** The name of a run in a pair: what was done about failures. */
+function named(head) {
+  return head.method === "mas" ? "Without the monitor" : "With the monitor";
+}
+
+function end(head) {
+  return head.verdict?.find(([label]) => label === "end")?.[1] ?? "it has no end";
+}
+
+/** A line in the middle of a stretch, broken at blanks, if there is room for it. */
+function write({ ctx, view, font }, text, from, to, colour, weight) {
+  ctx.font = `${weight} 12px ${font}`;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = colour;
+  const room = to - from - 16,
+    lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (ctx.measureText(longer).width <= room || !lines.at(-1)) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  if (lines.some((line) => ctx.measureText(line).width > room)) return;
+  const middle = TOP + (view.height - TOP) / 2 - (lines.length - 1) * 8;
+  lines.forEach((line, i) => ctx.fillText(line, from + 8, middle + i * 16));
+}

@@ -1,0 +1,97 @@
+"""The strip at the top of the page: what failed, what was done and what came of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
+from tests.browser.conftest import Witness
+from tests.browser.pages import box, opened, report, settled, state
+
+STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
+
+
+@pytest.fixture(scope="module")
+def healed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A team that gets stuck, and submits too early, and is healed."""
+    return execute(STUCK, tmp_path_factory.mktemp("runs")).directory
+
+
+def card(page: Page, label: str) -> Locator:
+    return page.locator("#cards button", has=page.locator(".label", has_text=label))
+
+
+@pytest.fixture(autouse=True)
+def _opened(page: Page, witness: Witness, healed: Path, tmp_path: Path) -> None:
+    opened(page, report(healed, tmp_path / "r.html"))
+
+
+def test_the_cards_tell_the_run_from_left_to_right(page: Page) -> None:
+    """Each failure with its healing, and the answer; the line above says how it ended."""
+    labels = page.locator("#cards .label").all_inner_texts()
+    assert [label.split(" · ")[0] for label in labels] == [
+        "Deadlock (DL)", "Healed", "Early termination (ET)", "Held", "Answer",
+    ]  # fmt: skip
+    expect(page.locator("#headline")).to_contain_text("counts all 10,000 elements right")
+
+
+def test_a_click_on_a_card_goes_there(page: Page) -> None:
+    """To the finding, to what healing sent, and to the answer that was accepted."""
+    card(page, "Early termination").click()
+    assert settled(page, "s.selected")["selected"]["kind"] == "finding"
+    card(page, "Healed").click()
+    assert settled(page, "s.selected.kind === 'event'")["tab"] == "details"
+    card(page, "Answer").click()
+    accepted = page.evaluate("dig.app.model.events.find((one) => one.accepted).id")
+    assert settled(page, f"s.selected.id === '{accepted}'")["selected"]["kind"] == "event"
+
+
+def test_healing_has_marks_in_the_row_of_findings(page: Page) -> None:
+    """One at the moment of each intervention; a click on it chooses the finding behind it."""
+    marks = page.evaluate("dig.app.painter.marks.map(({ x, heal }) => [x, heal.us])")
+    places = page.evaluate(
+        "dig.app.model.heals.map((one) => dig.app.view.x(dig.app.layout.axis.place(one)))"
+    )
+    assert [x for x, _ in marks] == places
+    at = box(page, "#canvas")
+    page.mouse.click(at["x"] + marks[0][0] - 3, at["y"] + 44)
+    assert settled(page, "s.selected")["selected"]["kind"] == "finding"
+    assert state(page)["selected"]["id"] == page.evaluate("String(dig.app.model.heals[0].finding)")
+
+
+@pytest.mark.parametrize(
+    ("score", "grade"),
+    [
+        ({"valid": True, "rmse": 0.0, "complete": True}, "good"),
+        ({"valid": True, "rmse": 3.0, "complete": True}, "inexact"),
+        ({"valid": True, "rmse": 0.0, "complete": False}, "bad"),
+        ({"valid": False, "rmse": None, "complete": None}, "bad"),
+        (None, "unknown"),
+    ],
+)
+def test_only_a_good_answer_is_green(
+    page: Page, healed: Path, tmp_path: Path, score: object, grade: str
+) -> None:
+    """Neither the card nor the word `submitted` above it is, if the answer lacks something."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "trace.dig.jsonl").write_bytes((healed / "trace.dig.jsonl").read_bytes())
+    (run / "result.json").write_text(json.dumps({"score": score}))
+    opened(page, report(run, tmp_path / "s.html"))
+    assert grade in str(card(page, "Answer").get_attribute("class")).split()
+    chip = page.locator("#chips li", has_text="submitted")
+    assert ("good" in str(chip.get_attribute("class"))) is (grade == "good")
+
+
+def test_the_verdict_stands_in_the_overview(page: Page) -> None:
+    """All of its lines, as in the terminal."""
+    page.locator("#tab-overview").click()
+    words = page.locator("#overview section").first
+    for label in ("task", "end", "failure", "healing", "cost"):
+        expect(words.locator("dt", has_text=label)).to_have_count(1)

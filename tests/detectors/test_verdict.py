@@ -1,0 +1,183 @@
+"""The verdict on a run: what a reader learns who does not know the project."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dig.detectors import PATTERNS, standard
+from dig.detectors.interventions import STEPS
+from dig.detectors.verdict import FiveLines, RunSoFar
+from dig.detectors.watch import Watch
+from dig.graph.records import HealRow, Limits
+from dig.tasks.run.execute import Execution, execute
+from dig.tasks.run.team_run import TeamRun
+from dig.tasks.simulated.profile import Profile
+from dig.traces.journal.reader import read_records
+from tests.histories import deliver, emit, end, final, row, start, trace, turn
+from tests.oracle import Row
+from tests.traces.runs import store
+
+STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
+
+
+def verdict(path: Path, *, watched: bool = False, **settings: Any) -> FiveLines:
+    """The verdict on a stored run, whose findings may be found anew."""
+    so_far, watch = RunSoFar(), Watch(standard())
+    for record in read_records(path):
+        found = watch.feed(record)
+        so_far(record, found if watched else ())
+    return so_far.verdict(**settings)
+
+
+@pytest.fixture(scope="module")
+def healed(tmp_path_factory: pytest.TempPathFactory) -> Execution:
+    """A team that gets stuck, and submits too early, and is healed."""
+    return execute(STUCK, tmp_path_factory.mktemp("runs"))
+
+
+def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execution) -> None:
+    """Patterns by name with their letters, with times and agents; the score with its scale."""
+    told = dict(healed.verdict.lines())
+    assert list(told) == ["task", "end", "failure", "healing", "cost"]
+    assert told["task"].startswith("Count how often each value occurs")
+    assert told["end"].endswith("It counts all 10,000 elements right.")
+    assert "Deadlock (DL) at 44.6 s: " in told["failure"]
+    assert "agent-1, agent-3, agent-4" in told["failure"]
+    assert "Later early termination (ET) at 52.9 s." in told["failure"]
+    assert "a note to all 6 agents and sent the answer back to agent-1" in told["healing"]
+    assert told["healing"].endswith("After that an answer was accepted.")
+
+
+def test_the_same_run_unwatched_is_told_as_one_without_an_answer(tmp_path: Path) -> None:
+    """Nothing was done, nothing could go on, and no score is told."""
+    told = dict(execute(replace(STUCK, method="mas"), tmp_path).verdict.lines())
+    assert "nothing could go on any more" in told["end"]
+    assert "There is no answer." in told["end"]
+    assert told["healing"] == "Nothing was done."
+
+
+def test_a_verdict_names_no_ids_and_is_the_same_live_and_stored(healed: Execution) -> None:
+    """Ids of events, activations and records mean nothing to a reader who sees no graph."""
+    stored = verdict(healed.directory)
+    assert stored == healed.result.verdict
+    text = " ".join(text for _, text in healed.verdict.lines())
+    assert re.findall(r"\b[ea]\d+\b|record", text) == []
+
+
+def session(*parts: Row | list[Row]) -> list[Row]:
+    return trace(*parts, row(9, "finish", outcome="stopped"), session=True)
+
+
+def asked(ts: float, event: str, agent: str) -> list[Row]:
+    return [emit(ts, event, None, agent), deliver(ts, event, agent)]
+
+
+def test_a_session_is_told_by_what_happened_to_its_requests(tmp_path: Path) -> None:
+    """Answered, ended by an error, or left without an answer."""
+    good = [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v"), deliver(1, "f", None)]
+    bad = end(2, "w", "g", q="consume") | {"error": "ValueError: no such city"}
+    failed = [start(2, "w", "b", "q"), bad, final(2, "g", "w"), deliver(2, "g", None)]
+    rows = session(
+        *(asked(0, event, agent) for event, agent in [("p", "a"), ("q", "b"), ("r", "c")]),
+        good,
+        failed,
+    )
+    told = verdict(store(tmp_path / "s.dig.jsonl", rows))
+    assert told.task.startswith("3 requests to a team of 3 agents")
+    assert told.end.startswith(
+        "Of 3 requests 1 was answered, 1 was ended by an error and 1 was left without an answer."
+    )
+    assert "1 turn ended with an error: ValueError: no such city." in told.failure
+
+
+def test_a_session_without_a_request_has_a_verdict(tmp_path: Path) -> None:
+    """A wrapped team may be closed before it was asked anything."""
+    told = verdict(store(tmp_path / "s.dig.jsonl", session()))
+    assert told.task == "0 requests to a team of 3 agents"
+    assert told.end.startswith("There was no request.")
+
+
+def test_an_early_answer_is_told_when_requests_overlap(tmp_path: Path) -> None:
+    """An answer to another request does not make it a whole one."""
+    raised = {"pattern": "ET", "stage": None, "severity": "error"}
+    evidence = {"unresolved": ["x"], "uncovered": []}
+    rows = session(
+        *(asked(0, event, agent) for event, agent in [("p", "a"), ("q", "b")]),
+        [*turn(1, "v", "a", "f", p="consume"), final(1, "f", "v")],
+        [row(1, "finding", subject={"event": "f"}, evidence=evidence, **raised)],
+        [*turn(2, "w", "b", "g", q="consume"), final(2, "g", "w"), deliver(2, "g", None)],
+        [deliver(3, "f", None)],
+    )
+    told = verdict(store(tmp_path / "s.dig.jsonl", rows))
+    assert told.end.startswith("Of 2 requests 1 was answered and 1 was answered, although some")
+
+
+def test_a_run_that_was_cut_off_is_told_as_one(healed: Execution, tmp_path: Path) -> None:
+    """It has no end, and as yet no answer; that nothing was found says nothing of the rest."""
+    lines = (healed.directory / "trace.dig.jsonl").read_text().splitlines(keepends=True)
+    cut = tmp_path / "cut.dig.jsonl"
+    cut.write_text("".join(lines[:60]))
+    told = verdict(cut, state="cut off")
+    assert "the run has no end (cut off)" in told.end
+    assert "There is no answer so far." in told.end
+
+
+def test_an_answer_that_lacks_work_is_told_as_such(tmp_path: Path) -> None:
+    """It was accepted although the monitor saw that work is missing from it."""
+    told = verdict(hasty(tmp_path), watched=True)
+    assert "although some of its work was missing" in told.end
+    assert told.failure.startswith("Early termination (ET) at 1.0 s")
+    assert told.healing == "Nothing was done."
+    assert told.score == "The answer was not scored."
+
+
+def hasty(folder: Path) -> Path:
+    """A plain trace of a run that is submitted too early; it records no finding."""
+    rows = trace(
+        asked(0, "p", "a"),
+        [start(0, "u", "a", "p"), end(0, "u", "q r", p="consume")],
+        [emit(0, "q", "u", "a", "part"), emit(0, "r", "u", "b", "part")],
+        [deliver(0, "q", "a"), deliver(0, "r", "b")],
+        turn(1, "v", "a", "f", q="consume"),
+        [final(1, "f", "v"), deliver(1, "f", None), row(2, "finish", outcome="submitted")],
+    )
+    return store(folder / "hasty.dig.jsonl", rows)
+
+
+def test_findings_of_detectors_count_if_the_trace_has_none(tmp_path: Path) -> None:
+    """An imported trace tells of no failure itself."""
+    assert verdict(hasty(tmp_path)).failure == "None was found."
+    assert verdict(hasty(tmp_path), watched=True).failure != "None was found."
+
+
+def test_a_private_verdict_has_none_of_the_words_of_agents(healed: Execution) -> None:
+    """The task is told by its name."""
+    told = verdict(healed.directory, private=True)
+    assert told.task == "count-frequency (6 agents)"
+
+
+def test_every_step_of_healing_says_plainly_what_was_done() -> None:
+    """Once and several times, without the words of the graph."""
+    for action in ("inject", "create", *STEPS):
+        row = HealRow(9, 9, 7, action, "e1", ("ada",), "a note", "it stalled")
+        so_far = RunSoFar()
+        told = []
+        for _ in range(2):
+            so_far(row)
+            told.append(so_far.verdict().healing)
+        assert told[0] != told[1]
+        for text in told:
+            assert text.endswith(" No answer came after that.")
+            assert re.findall(r"e1|something else|another way", text) == []
+
+
+def test_every_pattern_says_plainly_what_happened() -> None:
+    """With thresholds that there are, and without the words of the graph."""
+    for pattern in PATTERNS:
+        said = pattern.plain.format_map(dict.fromkeys(asdict(Limits()), 7))
+        assert re.findall(r"\b(event|activation|buffer|lineage|graph)s?\b|_", said) == []

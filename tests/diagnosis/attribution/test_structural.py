@@ -1,0 +1,183 @@
+"""From signs to an answer: what matters, what follows from another sign, and the way to the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dig.diagnosis.attribution.spread import LEAST, Spread, chain, way
+from dig.diagnosis.attribution.structural import StructuralAnswer
+from dig.diagnosis.case import read_case
+from dig.diagnosis.concepts import Candidate
+from dig.diagnosis.diagnosing import diagnose
+from dig.diagnosis.goal import Goal
+from dig.diagnosis.signs.seen import UsualTeam
+from dig.diagnosis.suspects import SUSPECTS, Asking, Together, merged, suspects_of
+from dig.errors import SettingsError
+from dig.tasks.milestones import Evidence
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from tests.diagnosis.failed_runs import failed
+from tests.diagnosis.written import Written, counts, good, part, usual
+
+
+@pytest.fixture(scope="module")
+def peers() -> UsualTeam:
+    return usual()
+
+
+def answered(peers: UsualTeam, trace: Written) -> list[tuple[str, str, str]]:
+    """The agents, signs and statuses of an answer."""
+    found = StructuralAnswer(trace.seen(peers)).suspicions
+    return [(one.agent, one.first.name, one.status) for one in found]
+
+
+def test_what_was_put_right_later_is_not_at_fault(peers: UsualTeam) -> None:
+    """`b` fails and does it again; `c` throws its part away for good."""
+    trace = Written()
+    trace.act("a", ("q1", "problem", part(0, 10), "b"), ("q2", "problem", part(10, 20), "c"))
+    trace.act("b", error="no")
+    trace.act("b", ("d1", "raw_data", part(0, 10, data="x"), "b"))
+    trace.act("b", ("s1", "solution", counts(0, 10), "a"))
+    trace.act("c", q2="discard")
+    found = answered(peers, trace.finish())
+    assert found[0] == ("c", "threw away", "origin")
+    assert ("b", "failed", "recovered") in found
+
+
+def test_a_lost_message_whose_copy_arrived_does_not_matter(peers: UsualTeam) -> None:
+    """The same content came by another event; what came of neither does matter."""
+    trace = Written()
+    trace.act(
+        "a",
+        ("q1", "lost", part(0, 10), "b"),
+        ("q2", "problem", part(0, 10), "b"),
+        ("q3", "problem", part(10, 20), "c"),
+    )
+    trace.expire("q1")
+    trace.act("b", ("d1", "raw_data", part(0, 10, data="x"), "b"))
+    trace.act("b", ("s1", "solution", counts(0, 10), "a"))
+    trace.act("c")
+    found = answered(peers, trace.finish())
+    assert found[0][:2] == ("c", "silent")
+    assert ("a", "lost on the way", "recovered") in found
+
+
+def test_wrong_contents_explain_what_was_made_of_them(peers: UsualTeam) -> None:
+    """`a` answers with what it got; the answer is odd as well, and `b` is at fault."""
+    trace = Written()
+    trace.act("a", ("q1", "problem", part(0, 20), "b"))
+    trace.act("b", ("d1", "raw_data", part(0, 20, data="x"), "b"))
+    trace.act("b", ("s1", "solution", counts(0, 20, 10.0), "a"))
+    trace.act("a", ("f", "answer", counts(0, 20, 25.0)))
+    found = answered(peers, trace.finish("submitted"))
+    assert found[0] == ("b", "wrong amounts", "origin")
+    assert ("a", "not conserved", "propagated") in found
+
+
+def test_the_strongest_sign_alone_follows_no_way(tmp_path: Path) -> None:
+    """The suspect `signs` names an agent whose failure was put right; `attribution` does not."""
+    case = read_case(failed(tmp_path, "silent"))
+    first = SUSPECTS["attribution"].candidates(case)[0]
+    assert (first.agent, first.mechanism, first.status) == ("agent-3", "silent", "origin")
+    assert all(one.status != "recovered" for one in SUSPECTS["signs"].candidates(case))
+
+
+def test_shares_are_one_together_and_evidence_is_about_the_agent(tmp_path: Path) -> None:
+    """Of every suspect and of all of them together; ids follow the order."""
+    case = read_case(failed(tmp_path, "crash"))
+    together = Together(tuple(SUSPECTS.values()), names_all=True)
+    for found in (*(one.candidates(case) for one in SUSPECTS.values()), together.candidates(case)):
+        assert sum(one.share for one in found) == pytest.approx(1)
+        assert [one.id for one in found] == [f"c{n}" for n in range(1, len(found) + 1)]
+        assert all(one.evidence and one.agent in case.run.agents for one in found)
+    assert {one.agent for one in together.candidates(case)} == {*case.run.agents}
+
+
+def test_the_same_place_is_one_candidate() -> None:
+    """Its weight is 1 - (1 - v)(1 - w), and it has the names and the evidence of both."""
+
+    def one(by: str, share: float, activation: str) -> Candidate:
+        return Candidate(
+            id="c1", agent="a", share=share, by=(by,), activation=activation,
+            evidence=(Evidence(1, by),),
+        )  # fmt: skip
+
+    both, other = merged([[one("x", 0.5, "v1")], [one("y", 0.5, "v1"), one("y", 0.5, "v2")]])
+    assert (both.by, both.evidence) == (("x", "y"), (Evidence(1, "x"), Evidence(1, "y")))
+    assert both.share == pytest.approx(0.75 / 1.25) and other.share == pytest.approx(0.5 / 1.25)
+
+
+def test_no_sign_and_no_finding_is_no_candidate(peers: UsualTeam) -> None:
+    """A run in which nothing is odd names nobody."""
+    assert answered(peers, good()) == []
+
+
+def test_unknown_suspects_are_refused() -> None:
+    """The error names those that there are."""
+    with pytest.raises(SettingsError, match="attribution"):
+        suspects_of("nobody")
+
+
+def test_a_document_has_the_asked_suspects_and_as_many_candidates_as_wanted(tmp_path: Path) -> None:
+    """`by` and `top`; without experiments the answer is a suspicion."""
+    run = failed(tmp_path, "silent")
+    found = diagnose(run, asking=Asking(by=("signs", "agents"), top=2))
+    assert [one.name for one in found.stages] == ["signs", "agents"]
+    assert len(found.candidates) == 2
+    assert found.confidence == "suspected"
+    answer = diagnose(run).answer
+    assert answer is not None and answer.agent == "agent-3"
+
+
+def test_a_run_that_is_called_failed_is_answered_without_confidence(tmp_path: Path) -> None:
+    """Nothing is wrong with it; and without that claim there is nothing to explain."""
+    run = execute(TeamRun(seed=5, method="dig"), tmp_path).directory
+    found = diagnose(run, Goal.parse("none"))
+    assert found.answer is None or found.answer.confidence == "low"
+
+
+# --- the way to the end ---
+
+
+def test_the_table_tells_steps_that_most_runs_took() -> None:
+    """By mechanism and end; with too few runs nothing is told."""
+    trace = Written().finish()
+    steps = {("b", "task"), ("task", "outcome")}
+    spread = Spread()
+    for _ in range(LEAST - 1):
+        spread.learn(trace.seen(), "b", "lost", steps)
+    assert spread.steps(trace.seen(), "b", "lost") == []
+    spread.learn(trace.seen(), "b", "lost", steps)
+    assert {*spread.steps(trace.seen(), "b", "lost")} == steps
+    assert {*Spread(dict(spread.to_json())).steps(trace.seen(), "b", "lost")} == steps
+
+
+def test_a_way_without_a_table_follows_lineage(tmp_path: Path) -> None:
+    """From the agent at fault to the outcome; each step has a record of the run."""
+    case = read_case(failed(tmp_path, "silent"))
+    first = SUSPECTS["attribution"].candidates(case)[0]
+    found = way(case, first)
+    assert (found and found[-1][1] == "outcome") or any(to == "outcome" for _, to, _ in found)
+    assert all(0 <= t < len(case.run.records) for _, _, t in found)
+    assert chain(case.run, first.activation or "")[0] == first.activation
+
+
+def test_the_answer_does_not_depend_on_hash_seeds(tmp_path: Path) -> None:
+    """The document has the same bytes in processes with other hash seeds."""
+    run = failed(tmp_path, "corrupt")
+    program = (
+        "import sys; from pathlib import Path; from dig.diagnosis.diagnosing import diagnose;"
+        "print(diagnose(Path(sys.argv[1])).to_json())"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program, str(run)], capture_output=True, check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
