@@ -627,7 +627,7 @@ MUTANTS = [
     # -- ladders ---
     Mutant(
         "ladder-at-once", LADDERS,
-        "now + self.patience if progress", "now + 1 if progress",
+        "ladder.due = now + self.patience", "ladder.due = now + 1",
         "a step has no time to help",
     ),
     Mutant(

@@ -93,7 +93,7 @@ def investigate(
         Path | None,
         typer.Option(metavar="ANSWERS", help="Score stored answers by DIR/truth.json instead."),
     ] = None,
-    model: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schemas of the answer and the files.")
     ] = False,
@@ -115,7 +115,7 @@ def investigate(
     if score is not None:
         _score(snapshot, directory, score, as_json)
         return
-    work = _Work(snapshot, course.courses(model.model is not None), model, course.checkpoint)
+    work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
     try:
         found = work.run()
     except KeyboardInterrupt:
@@ -218,13 +218,13 @@ def _beside(checkpoint: Path) -> Path:
 @asynccontextmanager
 async def _asked(options: ModelOptions) -> AsyncIterator[Model | None]:
     """The model that the options name, if there is one; at temperature 0 unless they say so."""
-    asked = options.of_run(virtual=False, speed=1)
-    if not asked:
+    given = options.given()
+    if not given:
         yield None
         return
     from dig.runtime.llm import Model, ModelSettings
 
-    settings = ModelSettings(str(options.model), **{"temperature": 0.0} | asked["options"])
+    settings = ModelSettings(**{"temperature": 0.0} | given)
     async with Model(settings) as model:
         model.tell = warn
         yield model

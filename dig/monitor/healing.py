@@ -78,7 +78,7 @@ class Healing:
         self._spent.clear()
         self._healed.clear()
         if self.ladders is not None:
-            self.ladders.open.clear()
+            self.ladders.clear()
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
@@ -104,7 +104,7 @@ class Healing:
             if healer is None:
                 continue
             ladder = None
-            if self.ladders is not None:
+            if self.ladders is not None and type(healer).escalate is not Healer.escalate:
                 subject = dumps(finding.subject, sort_keys=True, default=repr)
                 ladder = self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:

@@ -31,9 +31,10 @@ def seat(case: Case, team: Mapping[str, object], candidate: Candidate) -> Hypoth
         case: The run.
         team: The agents that go on, by name. Only agents of the same class, with the same tools,
             can do each other's work.
-        candidate: The candidate; the seat is taken from its first record on.
+        candidate: The candidate; the seat is taken from the agent's first activation on.
     """
-    at = candidate.t or 0
+    first = (one.t for one in case.run.activations.values() if one.agent == candidate.agent)
+    at = next(first, candidate.t or 0)
     blame = Counter(agent for _, agents in blamed(case.run.records) for agent in agents)
     like = [
         name

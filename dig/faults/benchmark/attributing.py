@@ -49,7 +49,7 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
     return made
 
 
-ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+BASELINES: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
         "constant": baselines.constant,
@@ -59,6 +59,13 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
+    }
+)
+"""The baselines by name: each is made from a set, of which it may read the public part."""
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        **BASELINES,
         **{
             name: by_suspects(name)
             for name in ("signs", "beliefs", "attribution", "attribution_blind")
@@ -66,7 +73,7 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "why": by_suspects(*USUAL_SUSPECTS),
     }
 )
-"""The attributors by name: each is made from a set, of which it may read the public part."""
+"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones."""
 
 FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""
