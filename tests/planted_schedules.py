@@ -367,7 +367,7 @@ SCHEDULED = [
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
     Mutant(
-        "wrap-instance-stays", "adapters/base/session.py",
+        "wrap-instance-stays", "adapters/base/instances.py",
         "            self._guard.ask(monitor.leave, instance)", "            pass",
         "an instance of an agent never leaves", WRAPPED,
     ),
@@ -385,8 +385,8 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-bounce-ignored", "adapters/base/calls.py",
-        "                while await self._was_bounced(turn, result):",
-        "                while await self._was_bounced(turn, result) and False:",
+        "                    if not (other or await self._was_bounced(turn, result)):",
+        "                    if not (other or (await self._was_bounced(turn, result) and False)):",
         "an answer that comes back is handed out all the same", WRAPPED,
     ),
     Mutant(

@@ -351,11 +351,13 @@ class Healing:
         possible, reason = self._fit(self._recorder.graph, wish)
         if reason is not None:
             done = "nothing" if possible is None else action_of(possible)
-            detail = {"action": action, "instead": done, "reason": reason}
+            detail: dict[str, Any] = {"action": action, "instead": done, "reason": reason}
             if isinstance(wish, Replace):
                 detail["agent"] = wish.agent
             elif not isinstance(wish, Create):
                 detail["event"] = wish.event
+                if isinstance(possible, Reroute):
+                    detail["to"] = possible.to
             self._recorder.incident("downgraded", detail)
         return possible
 

@@ -77,13 +77,18 @@ def watched(
     gates: Any = (),
     healers: Any = standard_healers,
     same_work: bool = False,
+    ladder: bool = False,
     **options: Any,
 ) -> Iterator[Watched]:
     """Wrap a team of plain callables for as long as a block lasts."""
     trace = Recorder()
     plan = plain.plan(team, **options)
     setup = setup_of(
-        limits=limits or Limits(), budget=budget or Budget(), gates=gates, healers=healers
+        limits=limits or Limits(),
+        budget=budget or Budget(),
+        gates=gates,
+        healers=healers,
+        ladder=ladder,
     )
     session = Session(
         plan.agents, setup, mode=mode, capabilities=plan.capabilities,

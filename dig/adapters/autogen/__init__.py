@@ -39,7 +39,8 @@ def plan(
         outside: Of a runtime: the types of agents that count as the outside, such as a
             `ClosureAgent` that collects results. What they get is an answer.
         allow: Of a runtime: `bounce`, that an agent whose answer was early handles its message
-            once more.
+            once more. Of a team: `reassign`, that a participant that does not come back is
+            cancelled, and another one is asked to speak in its place.
         annotate: Of a runtime: puts notes into a message, `(message, notes) -> message`; by default
             only `dig.notes()` has them.
         deliver: Told of what healing says to an agent (its name, and a note) at once; runs on the
@@ -59,8 +60,8 @@ def plan(
         _refuse("teams", handoff=handoff, tools=tools)
         return runtime.plan(team, outside, allow, annotate, deliver)
     if isinstance(team, BaseGroupChat):
-        _refuse("runtimes", outside=outside, allow=allow, annotate=annotate)
-        return group.plan(team, handoff, deliver, tools=tools)
+        _refuse("runtimes", outside=outside, annotate=annotate)
+        return group.plan(team, handoff, deliver, allow, tools=tools)
     kind = type(team).__name__
     raise SettingsError(f"{kind} is no team or runtime; wrap the team or runtime that it is in")
 

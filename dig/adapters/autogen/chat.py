@@ -18,7 +18,17 @@ from autogen_agentchat.messages import (
     ToolCallRequestEvent,
 )
 
-from dig.adapters.base import AdapterState, Session, ToolCalls, Turn, as_payload, describe, unjson
+from dig.adapters.base import (
+    RELIEVED,
+    AdapterState,
+    Session,
+    ToolCalls,
+    Turn,
+    as_payload,
+    describe,
+    unjson,
+)
+from dig.detectors.interventions import Reroute
 
 
 def payload_of(message: Any) -> Any:
@@ -274,6 +284,32 @@ class GroupChatState(AdapterState):
             turn.fail(error, submits=not self._is_over)
             self._forget(participant)
             self._is_over = True
+
+    def answers(self, participant: str) -> bool:
+        """Whether what a participant answers counts: no other one was asked in its place."""
+        turn = self._turns.get(participant)
+        return turn is None or all(self.session.relief.answers(one.id) for one in turn.events)
+
+    def relieve(self, participant: str, other: str) -> None:
+        """Another participant is asked to speak in the place of one that does not come back."""
+        turn = self._turns[participant]
+        self._tools.give_up(RELIEVED, turn)
+        turn.relieve()
+        self._forget(participant)
+        held = self.session.monitor.graph.agents[other]
+        self._post(
+            other, [one.id for one in turn.events if one.id in {*held.buffer, *held.incoming}]
+        )
+
+    def why_not(self, wish: Reroute) -> str | None:
+        """Why a participant cannot be asked in place of another one; ``None``: it can."""
+        (other,), one = wish.to, self.session.relief.find(wish.event)
+        if one is None or other not in self._handoffs:
+            return f"{other} is no participant"
+        if not self._persons.isdisjoint((other, one.agent)):
+            return "a person is not cancelled, nor asked in the place of another"
+        is_free = self.session.instances.is_free(other, one.events)
+        return None if is_free else f"{other} is at work"
 
     def give_up(self, participant: str, error: BaseException) -> None:
         """A participant was cancelled while what it is given was held."""

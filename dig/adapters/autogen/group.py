@@ -7,7 +7,7 @@ its agents. Their handlers run inside their own lock, which keeps the order for 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from autogen_agentchat.teams._group_chat._events import (
     GroupChatStart,
     GroupChatTeamResponse,
 )
-from autogen_core import SingleThreadedAgentRuntime
+from autogen_core import DefaultTopicId, SingleThreadedAgentRuntime
 
 from dig.adapters.base import (
     NOTE,
@@ -32,9 +32,11 @@ from dig.adapters.base import (
     Session,
     Turn,
     WrapPlan,
+    allowing,
     inside,
     need_attributes,
 )
+from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
 from .chat import GroupChatState, IsHandoff
@@ -106,17 +108,26 @@ TEAM = (
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})
 
+PLANNED = (GraphFlow, MagenticOneGroupChat)
+"""Teams in which it is planned who speaks, so that no other participant can."""
+
 SOURCE = "monitor"
 
 Original = Callable[..., Awaitable[Any]]
 
 
-def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None, *, tools: bool) -> WrapPlan:
+def plan(
+    team: Any, handoff: IsHandoff | None, deliver: Deliver | None, allow: Iterable[str],
+    *, tools: bool,
+) -> WrapPlan:  # fmt: skip
     """Look at a team of AgentChat.
 
     Raises:
-        SettingsError: It runs on another runtime than the one that was tested.
+        SettingsError: It runs on another runtime than the one that was tested; or an option does
+            not fit.
     """
+    chooses_by_plan = isinstance(team, PLANNED)
+    allowed = allowing(allow, set() if chooses_by_plan else {"reassign"})
     need_attributes("AutoGen", (team,), TEAM)
     if not isinstance(team._runtime, SingleThreadedAgentRuntime):
         kind = type(team._runtime).__name__
@@ -128,8 +139,12 @@ def plan(team: Any, handoff: IsHandoff | None, deliver: Deliver | None, *, tools
         chat = delivery.state = GroupChatState(session, team, handoff)
         return Attached(team, GroupPatches(team, chat, delivery.loop, tools=tools).restore)
 
-    can = CAN | ({"wake"} if deliver else set())
-    return WrapPlan("an AutoGen team", names, attach, can, on_note=delivery.on_note)
+    def veto(wish: Reroute) -> str | None:
+        chat = delivery.state
+        return chat.why_not(wish) if isinstance(chat, GroupChatState) else "it is not attached"
+
+    can = CAN | allowed | ({"wake"} if deliver else set())
+    return WrapPlan("an AutoGen team", names, attach, can, veto, on_note=delivery.on_note)
 
 
 class GroupPatches:
@@ -145,7 +160,8 @@ class GroupPatches:
         names = zip(team._participant_topic_types, team._participant_names, strict=True)
         self._participants = dict(names)
         self._known: set[int] = set()
-        self._may_go_on = not isinstance(team, GraphFlow | MagenticOneGroupChat)
+        self._manager: Any = None
+        self._may_go_on = not isinstance(team, PLANNED)
         self._patches.patch(team._runtime, "_get_agent", self._get_agent)
         self._patches.patch(team._runtime, "stop_when_idle", self._stop)
         for agent_id, agent in team._runtime._instantiated_agents.items():
@@ -175,6 +191,8 @@ class GroupPatches:
             return
         if agent_id.type in self._participants:
             self._handle(agent, {GroupChatRequestPublish: self._speak})
+            if self._chat.session.relief.is_used:
+                self._patches.patch(agent, "publish_message", partial(self._answer, agent))
             if self._tools:
                 self._patches.patch(agent, "_log_message", partial(self._log, agent))
         elif agent_id.type == self._team._group_chat_manager_topic_type:
@@ -182,6 +200,7 @@ class GroupPatches:
         self._known.add(id(agent))
 
     def _manage(self, manager: Any) -> None:
+        self._manager = manager
         answers = dict.fromkeys((GroupChatAgentResponse, GroupChatTeamResponse), self._hear)
         self._handle(manager, {GroupChatStart: self._start, **answers})
         patch = partial(self._patches.patch, manager)
@@ -269,15 +288,47 @@ class GroupPatches:
             await original(container, message, ctx)
             return
         chat.step(chat.wait_for_person, name, turn, default=None)
-        notes = chat.step(self._show, container, turn, default=())
+        notes, other = chat.step(self._show, container, turn, default=()), ""
+        run = partial(original, container, message, ctx)
         try:
             with inside(turn):
-                await original(container, message, ctx)
+                if chat.session.relief.is_used:
+                    given = [event.id for event in turn.events]
+                    _, other = await chat.session.relief.run(name, given, run)
+                else:
+                    await run()
         except BaseException as error:
-            container._message_buffer[:] = [m for m in container._message_buffer if m not in notes]
+            _take_back(container, notes)
             chat.step(chat.fail, name, error, default=None)
             raise
-        chat.step(chat.spoken, name, default=None)
+        if other:
+            _take_back(container, notes)
+            await self._ask_instead(name, other, ctx)
+        else:
+            chat.step(chat.spoken, name, default=None)
+
+    async def _ask_instead(self, name: str, other: str, ctx: Any) -> None:
+        """Have the manager wait for another participant, which has heard the same, and ask it."""
+        self._chat.step(self._chat.relieve, name, other, default=None)
+        active, topics = (
+            self._manager._active_speakers,
+            self._manager._participant_name_to_topic_type,
+        )
+        active[active.index(name)] = other
+        await self._manager.publish_message(
+            GroupChatRequestPublish(), topic_id=DefaultTopicId(type=topics[other]),
+            cancellation_token=ctx.cancellation_token,
+        )  # fmt: skip
+        self._chat.step(self._chat.place, default=None)
+
+    async def _answer(
+        self, container: Any, original: Original, message: Any, *args: Any, **more: Any
+    ) -> None:
+        """A participant publishes something; its response counts if no other one was asked."""
+        is_response = isinstance(message, GroupChatAgentResponse | GroupChatTeamResponse)
+        answers, name = self._chat.answers, container._agent.name
+        if not is_response or self._chat.step(answers, name, default=True):
+            await original(message, *args, **more)
 
     async def _log(self, container: Any, original: Original, message: Any) -> None:
         """A participant tells what it does: before its tools begin, and when they have returned."""
@@ -305,6 +356,11 @@ class GroupPatches:
         )
         container._message_buffer.extend(notes)
         return notes
+
+
+def _take_back(container: Any, notes: Collection[Any]) -> None:
+    """Take notes out of what a participant has heard."""
+    container._message_buffer[:] = [one for one in container._message_buffer if one not in notes]
 
 
 def _choose(manager: Any, participant: str | None) -> None:

@@ -23,12 +23,11 @@ from dig.adapters.base import (
     Session,
     Turn,
     WrapPlan,
+    allowing,
     current_turn,
-    known,
     names_in,
     need_attributes,
 )
-from dig.errors import SettingsError
 
 from .messages import AtWork, PublishedDelivery, PublishedMessage, ended, told
 
@@ -53,9 +52,7 @@ def plan(
         SettingsError: An option does not fit.
     """
     need_attributes("AutoGen", (runtime,), RUNTIME)
-    others, allowed = names_in(outside, "outside"), known(allow, "allow")
-    if not allowed <= {"bounce"}:
-        raise SettingsError(f"allow can name bounce, not {sorted(allowed)}")
+    others, allowed = names_in(outside, "outside"), allowing(allow, {"bounce"})
     delivery = NoteDelivery(deliver)
 
     def attach(session: Session) -> Attached:

@@ -2,6 +2,8 @@
 
 - `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
   another and awaits the answer.
+- `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of one
+  that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
 - `plan`: what an adapter makes of a team. `capabilities`: what a team can be made to do.
 - `payload`: what frameworks pass around, as plain JSON.
@@ -12,7 +14,7 @@
 from __future__ import annotations
 
 from .calls import Call, RunAgent, ToolCalls, current_turn
-from .capabilities import CAPABILITIES, known, names_in
+from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches
@@ -27,6 +29,7 @@ from .plan import (
     need_attributes,
     need_version,
 )
+from .relief import RELIEVED
 from .session import Mode, Session, Statistics
 from .turn import (
     MOST_IN_ERROR,
@@ -41,10 +44,10 @@ from .turn import (
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "AdapterState",
-    "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller", "Mode", "NoteDelivery",
-    "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics", "ToolCalls",
-    "Turn", "WrapPlan", "as_call", "as_payload", "current", "current_turn", "describe",
-    "importing", "inside", "is_whole", "known", "names_in", "need_attributes", "need_version",
-    "notes", "notes_about", "unjson",
+    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RELIEVED",
+    "RELIEVING", "AdapterState", "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller",
+    "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
+    "Statistics", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call", "as_payload", "current",
+    "current_turn", "describe", "importing", "inside", "is_whole", "known", "names_in",
+    "need_attributes", "need_version", "notes", "notes_about", "unjson",
 ]  # fmt: skip

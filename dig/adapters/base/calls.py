@@ -7,6 +7,7 @@ docs/wrapping.md has the rules, and what an exception or a cancellation leaves b
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Any
 
 from .payload import as_payload
@@ -48,17 +49,27 @@ class Call:
 
     async def run(self, agent: RunAgent) -> Any:
         """Run the agent, and hand over what it returns or raises."""
+        relief = self._session.relief
         try:
             await self._session.released(self.event)
             turn = self._begin()
-            with inside(turn):
-                result = await agent(self._agent, turn.notes)
-                while await self._was_bounced(turn, result):
-                    result = await agent(self._agent, turn.notes)
+            while True:
+                with inside(turn):
+                    if relief.is_used:
+                        work = partial(agent, self._agent, turn.notes)
+                        result, other = await relief.run(self._agent, (self.event,), work)
+                    else:
+                        result, other = await agent(self._agent, turn.notes), ""
+                    if not (other or await self._was_bounced(turn, result)):
+                        return result
+                if other:
+                    turn.relieve()
+                    await self._session.released(self.event)
+                    self._agent = self._instance = other
+                    turn = self._begin()
         except BaseException as error:
             self._session.guard.run(self._fail, error, default=None)
             raise
-        return result
 
     async def _was_bounced(self, turn: Turn, result: Any) -> bool:
         """Hand over what an agent returned; says whether it has come back."""

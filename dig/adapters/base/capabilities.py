@@ -7,7 +7,8 @@ and an `incident` in the trace says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 
 from dig.detectors.interventions import Act, Create, Inject, Intervention, Replace, Reroute
 from dig.errors import SettingsError
@@ -26,6 +27,9 @@ CAPABILITIES = {
     "restart": "a problem is given to another agent, from the beginning",
 }
 """What there may be, and what it means."""
+
+RELIEVING = frozenset({"reassign", "restart"})
+"""Those by which another agent is asked: any other one, if the agent that healing wants cannot."""
 
 Veto = Callable[[Reroute], str | None]
 """Says why an event cannot be sent elsewhere at this moment; ``None``: it can."""
@@ -54,6 +58,18 @@ def known(names: Iterable[str], where: str) -> frozenset[str]:
         listed = ", ".join(CAPABILITIES)
         raise SettingsError(f"{where} names {', '.join(unknown)}; there is: {listed}")
     return found
+
+
+def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]:
+    """The capabilities that a user allows, which call code of the user's once more.
+
+    Raises:
+        SettingsError: One is unknown, or is not to be allowed here.
+    """
+    allowed = known(allow, "allow")
+    if not allowed <= {*allowable}:
+        raise SettingsError(f"allow can name {', '.join(allowable)}, not {sorted(allowed)}")
+    return allowed
 
 
 def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
@@ -105,6 +121,11 @@ class Fitting:
         reason = self._why_not(wish) if needed in self._can else f"{needed} is not declared"
         if reason is None:
             return wish, None
+        if needed in RELIEVING & self._can:
+            others = (replace(wish, to=(agent,)) for agent in graph.agents)
+            possible = next((one for one in others if self._why_not(one) is None), None)
+            if possible is not None:
+                return possible, reason
         if is_held and wish.action == "reroute":
             return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
         return (Create(wish.note, wish.to) if "tell" in self._can and wish.to else None), reason

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from heapq import heappop, heappush
 from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
@@ -30,10 +29,12 @@ from dig.runtime.host import Setup
 from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
-from .capabilities import CAPABILITIES, BounceLimit, Fitting, Veto, demand, known
+from .capabilities import CAPABILITIES, RELIEVING, BounceLimit, Fitting, Veto, demand, known
 from .guard import NONE, Guard
 from .holds import HoldWaiter, Wake
+from .instances import AgentInstances
 from .payload import as_small_payload
+from .relief import Relief
 from .turn import Turn, inside, recipients
 from .watchdog import Watchdog
 
@@ -68,72 +69,6 @@ class Statistics:
     component_failures: tuple[ComponentFailure, ...] = ()
 
 
-class AgentInstances:
-    """The instances that are reserved or at work; used inside steps.
-
-    The first turn of an agent is made by the instance with the agent's own name; while that is
-    taken, further ones are `NAME#2`, `NAME#3` and so on, which join and leave.
-    """
-
-    def __init__(self, guard: Guard) -> None:
-        """Begin with every agent free."""
-        self._guard = guard
-        self._taken: dict[str, bool] = {}  # instance -> whether its turn has begun
-        self._agents: dict[str, tuple[str, int]] = {}  # further instance -> its agent, its number
-        self._free: dict[str, list[int]] = {}  # agent -> a heap of the numbers to be given next
-
-    def reserve(self, agent: str) -> str:
-        """Reserve an instance for the next turn of an agent."""
-        instance = agent if agent not in self._taken else self._further(agent)
-        self._taken[instance] = False
-        if instance not in self._guard.monitor.graph.agents:
-            self._guard.ask(self._guard.monitor.join, instance)
-        return instance
-
-    def take(self, instance: str) -> str:
-        """A turn begins on an instance that was reserved, or on one of this agent."""
-        if self._taken.get(instance, True):
-            instance = self.reserve(instance)
-        self._taken[instance] = True
-        return instance
-
-    def is_awaited(self, instance: str) -> bool:
-        """Whether an instance is reserved for a turn that has not begun."""
-        return self._taken.get(instance) is False
-
-    def agent_of(self, instance: str) -> str:
-        """The agent that an instance is of."""
-        return self._agents[instance][0] if instance in self._agents else instance
-
-    def is_free(self, agent: str) -> bool:
-        """Whether an agent is there, and has no turn, no reservation and no work to do."""
-        state = self._guard.monitor.graph.agents.get(agent)
-        if state is None or agent in self._taken:
-            return False
-        return not any(event.work for event in (*state.buffer.values(), *state.incoming.values()))
-
-    def release(self, instance: str) -> None:
-        """A turn is over, or will not begin; a further instance leaves."""
-        if self._taken.pop(instance, None) is None or instance not in self._agents:
-            return
-        agent, number = self._agents.pop(instance)
-        heappush(self._free[agent], number)
-        monitor = self._guard.monitor
-        if instance in monitor.graph.agents:
-            self._guard.ask(monitor.leave, instance)
-
-    def _further(self, agent: str) -> str:
-        free = self._free.setdefault(agent, [2])
-        while True:
-            number = heappop(free)
-            if not free:
-                heappush(free, number + 1)
-            instance = f"{agent}#{number}"
-            if instance not in self._guard.monitor.graph.agents:  # else an agent is called so
-                self._agents[instance] = (agent, number)
-                return instance
-
-
 class Session:
     """Monitors one team for as long as it is wrapped; may be used from any thread.
 
@@ -147,6 +82,7 @@ class Session:
         directory: Where its trace is kept, if it is.
         instances: The instances of agents; to look at, inside steps.
         holds: The events that are held.
+        relief: The agents in whose place another one may be asked.
         same_work: Whether equal messages of a turn to several agents are one event.
     """
 
@@ -189,8 +125,7 @@ class Session:
         Raises:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
-        self.mode = mode
-        self.same_work = same_work
+        self.mode, self.same_work = mode, same_work
         self.capabilities = known(capabilities, "capabilities")
         setup = fitting(setup or Setup(), mode, self.capabilities)
         demand(require, self.capabilities, who)
@@ -208,6 +143,7 @@ class Session:
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
         self.holds, self.instances = HoldWaiter(guard), AgentInstances(guard)
+        self.relief = Relief(guard, self.capabilities, self.instances)
         self._watchdog = Watchdog(guard, is_used=keeps_time)
         guard.on_stop = self._watchdog.stop
 
@@ -377,6 +313,8 @@ class Session:
                 self._raised.append(effect.finding)
             elif isinstance(effect, Healed) and effect.row.action == "create":
                 self._created += [(to, effect.row.note or "") for to in effect.row.to or ()]
+            elif isinstance(effect, Healed) and effect.row.action in RELIEVING:
+                self.relief.ask(effect.row.event or "", *effect.row.to or ())
             elif isinstance(effect, Asked):
                 self.holds.ask(effect)
             elif isinstance(effect, Proposed):
@@ -384,7 +322,7 @@ class Session:
 
     def _end_step(self) -> Callable[[], None]:
         """Take what a step has come to; gives what is to be done when nothing is locked."""
-        wakes = self.holds.to_wake()
+        wakes = [*self.holds.to_wake(), *self.relief.to_wake()]
         found, created, proposed = self._raised, self._created, self._proposed
         self._forget_step()
         return partial(self._follow_up, found, created, proposed, wakes)
@@ -451,7 +389,8 @@ class Session:
         graph = self.monitor.graph
         event = graph.event(wish.event)
         if not event.final:
-            return self._veto(wish)
+            relieves = wish.action in RELIEVING
+            return (self.relief.why_not(wish) if relieves else None) or self._veto(wish)
         sender = graph.history.sender(event.n)
         if tuple(wish.to) != (sender,):
             return "an answer goes back to who submitted it"

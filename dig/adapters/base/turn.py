@@ -22,6 +22,7 @@ from dig.monitor.messages import About, Output, Pending, Started
 from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
+from .relief import RELIEVED
 
 MOST_IN_ERROR = 300
 """How many characters of an exception's message are kept."""
@@ -425,6 +426,14 @@ class Turn:
         to = recipients(to)
         last = [Output({"error": text}, to, "notice")] if to else []
         return self.guard.run(self._end, last, None, text, retried, default="")
+
+    @in_step(None)
+    def relieve(self) -> None:
+        """End because another agent was asked in its place: what it holds is that one's."""
+        for event in self.events:
+            if event.sender != SYSTEM and self.holds(event.id):
+                self.discard(event.id)
+        self.fail(RELIEVED)
 
     @in_step("")
     def abandon(

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing
+from dig.adapters.base import Attached, Session, WrapPlan, allowing, importing
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
@@ -26,6 +26,7 @@ def plan(
     *,
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     handoff: Callable[[Mapping[str, Any]], bool] | None = None,
+    allow: Iterable[str] = (),
 ) -> WrapPlan:
     """Look at a compiled graph, and refuse what cannot be wrapped.
 
@@ -35,6 +36,8 @@ def plan(
             default a message at the end of `messages`.
         handoff: Whether a node that wrote this and chose who is next has only handed on what it
             was given; by default, if it wrote nothing, or called a tool `transfer_to_NAME`.
+        allow: `reassign`: a node that does not come back is cancelled, and the function of another
+            one is run in its place, with what the first one was given.
 
     Raises:
         SettingsError: It is no compiled state graph, or LangGraph is not one that was tested.
@@ -43,6 +46,7 @@ def plan(
         from . import graph, routes, run
         from .messages import GraphTeam
     _check(team)
+    allowed = allowing(allow, {"reassign"})
     keys = {routes.plain(key): key for key in team.nodes if not key.startswith("__")}
     nodes = tuple(keys)
     shared = GraphTeam(
@@ -52,6 +56,7 @@ def plan(
         frozenset(name for name in nodes if _may_be_retried(team, name)),
         {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
         keys,
+        team,
         annotate or routes.as_messages,
         handoff or routes.is_handoff,
     )
@@ -61,9 +66,10 @@ def plan(
         twin = graph.monitored(team, shared)
         return Attached(twin, partial(graph.restore, twin))
 
-    can = {"annotate", "tell", "reroute", "hold"} | ({"bounce"} if _can_go_on(team) else set())
+    can = allowed | {"annotate", "tell", "reroute", "hold"}
+    can |= {"bounce"} if _can_go_on(team) else set()
     agents = ("__start__", *nodes, "__end__")
-    return WrapPlan("a LangGraph graph", agents, attach, frozenset(can), partial(run.veto, shared))
+    return WrapPlan("a LangGraph graph", agents, attach, can, partial(run.veto, shared))
 
 
 def _check(team: Any) -> None:

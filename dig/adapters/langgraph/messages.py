@@ -36,6 +36,7 @@ class GraphTeam:
         retried: Nodes that LangGraph may run again when they fail.
         handlers: The node that is run when another fails, by that one.
         keys: The key of each node in the graph, which may be a member of an enum.
+        graph: The compiled graph.
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
         session: The session, from when it is attached.
@@ -50,6 +51,7 @@ class GraphTeam:
     retried: frozenset[str]
     handlers: Mapping[str, str]
     keys: Mapping[str, str]
+    graph: Any
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
     session: Session = field(init=False)
@@ -68,6 +70,16 @@ class GraphTeam:
     def goto(self, routes: Iterable[NodeRoute]) -> list[Any]:
         """Some routes, as a command has them."""
         return [one.value if one.is_send else self.key(one.node) for one in routes]
+
+    def takes_the_same(self, node: str, other: str) -> bool:
+        """Whether a node can be given what was meant for another: they have one input schema."""
+        specs = self.graph.builder.nodes
+        return specs[self.key(node)].input_schema is specs[self.key(other)].input_schema
+
+    def in_place(self, node: str, other: str) -> Any:
+        """What a node does, with the writers, and so the edges, of another one."""
+        does = self.graph.nodes[self.key(other)].bound
+        return self.graph.nodes[self.key(node)].copy({"bound": does}).node
 
     def key(self, node: str) -> str:
         """The key of a node in the graph; of any other name that name."""

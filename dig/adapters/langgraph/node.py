@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
@@ -65,6 +66,20 @@ class NodeRun(NodeWork):
             release_now(self._session, self.delivery.events)
         self._begin()
 
+    async def relieved(self, run: Callable[[], Awaitable[Any]]) -> tuple[Any, str]:
+        """Run the node, until another one is asked in its place (`Relief.run`)."""
+        relief = self._session.relief
+        if not relief.is_used or self.turn is None or self.delivery is None:
+            return await run(), ""
+        return await relief.run(self.turn.instance, self.delivery.events, run)
+
+    def hand_to(self, other: str) -> Any:
+        """Another node is asked: its function runs here, and this node's edges go on from it."""
+        assert self.turn is not None and self.delivery is not None
+        self.turn.relieve()
+        self.turn, self.delivery.instance = None, other
+        return self._run.team.in_place(self.node, other)
+
     def inside(self) -> Any:
         """Around what the node does: it belongs to the node's turn."""
         return nullcontext() if self.turn is None else inside(self.turn)
@@ -88,6 +103,12 @@ class NodeRun(NodeWork):
 
     def _write(self, writes: Sequence[Write]) -> None:
         """The node writes; what starts others is kept until it is done, if that may be changed."""
+        if self._session.relief.is_used and self.delivery is not None:
+            answers = self._session.relief.answers
+            if not all(
+                self._run.step(answers, event, default=True) for event in self.delivery.events
+            ):
+                return
         if self._has_notes:
             writes = [(channel, without_notes(value)) for channel, value in writes]
         self.writes.extend(writes)
@@ -134,10 +155,16 @@ class PatchedNode:
 
     async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
+        inner = self._inner
         with NodeRun(self._run, self._node, input, config) as work:
-            await work.released()
-            with work.inside():
-                return await self._inner.ainvoke(work.given, work.config, **more)
+            while True:
+                await work.released()
+                with work.inside():
+                    run = partial(inner.ainvoke, work.given, work.config, **more)
+                    result, other = await work.relieved(run)
+                if not other:
+                    return result
+                inner = work.hand_to(other)
 
     def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
         """Run the node, piece by piece."""

@@ -22,7 +22,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START
 from langgraph.types import Command
 
-from dig.adapters.base import AdapterState, Turn, is_whole
+from dig.adapters.base import RELIEVING, AdapterState, Turn, is_whole
 from dig.detectors.interventions import Reroute
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
@@ -463,9 +463,22 @@ def veto(team: GraphTeam, wish: Reroute) -> str | None:
     unknown = [name for name in wish.to if name not in team.nodes]
     if unknown:
         return f"{unknown[0]} is no node"
+    if wish.action in RELIEVING:
+        return _why_no_relief(team, wish)
     history = team.session.monitor.graph.history
     event = history.event(wish.event)
     maker = None if event is None else history.by(event)
     if team.ending.isdisjoint({wish.event, maker}):
         return "LangGraph has planned already who runs next"
     return None
+
+
+def _why_no_relief(team: GraphTeam, wish: Reroute) -> str | None:
+    """Why a node's function cannot be run in place of another node's."""
+    (other,), one = wish.to, team.session.relief.find(wish.event)
+    if other in team.handlers.values():
+        return f"{other} takes errors"
+    if one is None or not team.takes_the_same(team.session.instances.agent_of(one.agent), other):
+        return f"{other} takes another state"
+    is_free = team.session.instances.is_free(other, one.events)
+    return None if is_free else f"{other} is at work"

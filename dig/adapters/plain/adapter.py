@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from dig.adapters.base import (
+    RELIEVING,
     AdapterState,
     Attached,
     Call,
@@ -19,10 +20,10 @@ from dig.adapters.base import (
     NoteDelivery,
     Session,
     WrapPlan,
+    allowing,
     as_call,
     as_payload,
     current,
-    known,
     names_in,
 )
 from dig.detectors.interventions import Reroute
@@ -38,7 +39,7 @@ PLAIN_TEAM = "a team of plain callables"
 """Such a team in words, as the side file of its run calls it."""
 
 SURE = frozenset({"annotate", "tell", "hold"})
-ALLOWABLE = ("bounce", "reroute")
+ALLOWABLE = ("bounce", "reroute", "reassign", "restart")
 
 
 def plan(
@@ -55,7 +56,8 @@ def plan(
         team: A dict, list or object.
         allow: What else may be done. `bounce`: an agent whose answer was early is called again,
             with the same arguments and a note. `reroute`: another agent is called instead, with
-            the arguments that were meant for the first.
+            the arguments that were meant for the first. `reassign`, `restart`: an agent that does
+            not come back is cancelled, and another one is called with its arguments.
         annotate: Puts notes into the arguments of a call; by default they are given to callables
             that have a parameter `notes`, and to all by `dig.notes()`.
         deliver: Told of what healing says to an agent (its name, and a note) when no call brings
@@ -67,13 +69,16 @@ def plan(
     Raises:
         SettingsError: It has no agents, or one that is not async; or an option makes no sense.
     """
-    allowed = known(allow, "allow")
-    if not allowed <= {*ALLOWABLE}:
-        raise SettingsError(f"allow can name {', '.join(ALLOWABLE)}, not {sorted(allowed)}")
+    allowed = allowing(allow, ALLOWABLE)
     places, served = list(places_of(team)), serving.get()
     declared = _stateless(places, stateless)
     if served is not None:
         _refuse_shared(places, team, declared)
+        if allowed & RELIEVING:
+            raise SettingsError(
+                "a team whose agents may be cancelled (reassign, restart) cannot run again from "
+                "its record: the moment of that is not repeated; wrap it without these"
+            )
     about: dict[str, Any] = {} if served is None else {**served.about}
     if declared:
         about["stateless"] = sorted(declared)

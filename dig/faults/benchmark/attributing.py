@@ -49,7 +49,7 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
     return made
 
 
-BASELINES: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
         "constant": baselines.constant,
@@ -59,13 +59,6 @@ BASELINES: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
-    }
-)
-"""The baselines by name: each is made from a set, of which it may read the public part."""
-
-ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
-    {
-        **BASELINES,
         **{
             name: by_suspects(name)
             for name in ("signs", "beliefs", "attribution", "attribution_blind")
@@ -73,7 +66,8 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "why": by_suspects(*USUAL_SUSPECTS),
     }
 )
-"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones."""
+"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones; each is
+made from a set, of which it may read the public part."""
 
 FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""

@@ -7,8 +7,9 @@ A replay needs nothing else: no clock, no randomness, no agent, no network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from dig.detectors.interventions import (
     Act,
@@ -269,7 +270,7 @@ class ReplayDriver:
         if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
             return wish, None
         detail = row.detail if isinstance(row.detail, dict) else {}
-        return _lesser(wish, detail.get("instead")), str(detail.get("reason"))
+        return _lesser(wish, detail), str(detail.get("reason"))
 
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record
@@ -339,10 +340,13 @@ def _is_own(incident: IncidentRow) -> bool:
     return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
 
 
-def _lesser(wish: Act, done: object) -> Intervention | None:
+def _lesser(wish: Act, detail: Mapping[str, Any]) -> Intervention | None:
     """The intervention that a host has carried out instead of the wish."""
+    done = detail.get("instead")
     if done == "inject" and isinstance(wish, Reroute):
         return Inject(wish.event, wish.note)
     if done == "create" and isinstance(wish, Reroute):
         return Create(wish.note, wish.to)
+    if isinstance(wish, Reroute) and "to" in detail:
+        wish = replace(wish, to=tuple(detail["to"]))
     return wish if done == action_of(wish) else None

@@ -1,0 +1,80 @@
+"""The instances of agents: overlapping turns of one agent are made by `NAME`, `NAME#2`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from heapq import heappop, heappush
+
+from .guard import Guard
+
+
+class AgentInstances:
+    """The instances that are reserved or at work; used inside steps.
+
+    The first turn of an agent is made by the instance with the agent's own name; while that is
+    taken, further ones are `NAME#2`, `NAME#3` and so on, which join and leave.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        """Begin with every agent free."""
+        self._guard = guard
+        self._taken: dict[str, bool] = {}  # instance -> whether its turn has begun
+        self._agents: dict[str, tuple[str, int]] = {}  # further instance -> its agent, its number
+        self._free: dict[str, list[int]] = {}  # agent -> a heap of the numbers to be given next
+
+    def reserve(self, agent: str) -> str:
+        """Reserve an instance for the next turn of an agent."""
+        instance = agent if agent not in self._taken else self._further(agent)
+        self._taken[instance] = False
+        if instance not in self._guard.monitor.graph.agents:
+            self._guard.ask(self._guard.monitor.join, instance)
+        return instance
+
+    def take(self, instance: str) -> str:
+        """A turn begins on an instance that was reserved, or on one of this agent."""
+        if self._taken.get(instance, True):
+            instance = self.reserve(instance)
+        self._taken[instance] = True
+        return instance
+
+    def is_awaited(self, instance: str) -> bool:
+        """Whether an instance is reserved for a turn that has not begun."""
+        return self._taken.get(instance) is False
+
+    def agent_of(self, instance: str) -> str:
+        """The agent that an instance is of."""
+        return self._agents[instance][0] if instance in self._agents else instance
+
+    def is_free(self, agent: str, besides: Collection[str] = ()) -> bool:
+        """Whether an agent is there, and has no turn, no reservation and no work to do.
+
+        Args:
+            agent: The agent.
+            besides: Events that it may have.
+        """
+        state = self._guard.monitor.graph.agents.get(agent)
+        if state is None or agent in self._taken:
+            return False
+        held = (*state.buffer.values(), *state.incoming.values())
+        return not any(event.work and event.id not in besides for event in held)
+
+    def release(self, instance: str) -> None:
+        """A turn is over, or will not begin; a further instance leaves."""
+        if self._taken.pop(instance, None) is None or instance not in self._agents:
+            return
+        agent, number = self._agents.pop(instance)
+        heappush(self._free[agent], number)
+        monitor = self._guard.monitor
+        if instance in monitor.graph.agents:
+            self._guard.ask(monitor.leave, instance)
+
+    def _further(self, agent: str) -> str:
+        free = self._free.setdefault(agent, [2])
+        while True:
+            number = heappop(free)
+            if not free:
+                heappush(free, number + 1)
+            instance = f"{agent}#{number}"
+            if instance not in self._guard.monitor.graph.agents:  # else an agent is called so
+                self._agents[instance] = (agent, number)
+                return instance

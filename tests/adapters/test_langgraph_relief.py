@@ -1,0 +1,98 @@
+"""LangGraph, wrapped: a node hangs, and another one's function is run in its place."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
+
+from langgraph.graph import END, START
+
+from dig.detectors import standard, standard_healers
+from dig.detectors.thresholds import Thresholds
+from dig.runtime.host import Setup
+
+from .harness import Outcome, Script, play
+from .langgraph_asked import QUESTION
+from .langgraph_teams import graph
+from .langgraph_watch import Watched, team
+
+
+def healing(**options: Any) -> Watched:
+    """A session that heals step by step, by the thresholds of the commands."""
+    limits = Thresholds().limits
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits, ladder=True)
+    return Watched("heal", setup, **options)
+
+
+def hanging(script: Script, takes: Any = None) -> Any:
+    """`a`, then `b`, then `c`; `b` never comes back from its fifth turn. `d` is never run."""
+    turns: list[int] = []
+
+    async def b(state: Any) -> Any:
+        turns.append(1)
+        if len(turns) == 5:
+            await asyncio.Event().wait()
+        return {"done": ["b"]}
+
+    edges = [(START, "a"), ("a", "b"), ("b", "c"), ("c", END), ("d", END)]
+    built = graph(script, "acd")
+    built.add_node("b", b, input_schema=takes)
+    for source, target in edges:
+        built.add_edge(source, target)
+    return built.compile()
+
+
+async def ask(graph: Any) -> Any:
+    """Five requests; the last waits for ten minutes at most."""
+    for _ in range(4):
+        await graph.ainvoke(QUESTION)
+    async with asyncio.timeout(600):
+        return (await graph.ainvoke(QUESTION))["done"]
+
+
+def ask_five_times(watched: Watched, build: Any = hanging) -> Outcome:
+    return play(watched.ticking(team(build, ask)), watched)
+
+
+def test_a_function_of_another_node_is_run_in_place_of_one_that_hangs() -> None:
+    """STALL healed: another node has the state, its update goes on along the first one's edges."""
+    watched = healing(allow={"reassign"})
+    outcome = ask_five_times(watched)
+    assert outcome.returned in (
+        "['?', 'a', 'a', 'c']",
+        "['?', 'a', 'c', 'c']",
+        "['?', 'a', 'd', 'c']",
+    )
+    assert watched.patterns == ["STALL"] and watched.healed() == ["reassign"]
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def test_a_node_that_hangs_is_left_alone_unless_that_is_allowed() -> None:
+    """With `allow` empty no node is cancelled, and the caller waits for as long as it likes."""
+    watched = healing()
+    assert "TimeoutError" in str(ask_five_times(watched))
+    assert watched.patterns[0] == "STALL" and "reassign" not in watched.healed()
+    assert "downgraded" in watched.incidents()
+
+
+class Other(TypedDict, total=False):
+    """A state that only one node takes."""
+
+    done: list[str]
+
+
+def typed(script: Script) -> Any:
+    """As `hanging`, but `b` takes a state of its own, which no other node takes."""
+    return hanging(script, takes=Other)
+
+
+def test_a_node_that_takes_another_state_is_not_asked() -> None:
+    """What is given to a node is given to another only if both have one input schema."""
+    watched = healing(allow={"reassign"})
+    assert "TimeoutError" in str(ask_five_times(watched, typed))
+    assert watched.patterns[0] == "STALL" and "reassign" not in watched.healed()
