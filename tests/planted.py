@@ -627,7 +627,7 @@ MUTANTS = [
     # -- ladders ---
     Mutant(
         "ladder-at-once", LADDERS,
-        "now + self.patience if progress", "now + 1 if progress",
+        "ladder.due = now + self.patience", "ladder.due = now + 1",
         "a step has no time to help",
     ),
     Mutant(
@@ -642,7 +642,8 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-without-end", HEALING,
-        "elif ladder.steps < self._budget.per_subject:", "elif True:",
+        "if ladder.steps < self._budget.per_subject:\n                proposed",
+        "if True:\n                proposed",
         "a ladder at its end says the same for ever",
     ),
     Mutant(

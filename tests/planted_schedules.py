@@ -56,8 +56,8 @@ SCHEDULED = [
     ),
     Mutant(
         "monitor-clock-unread", MONITOR,
-        "        self._recorder.look_at_clock()\n        self._settle()",
-        "        self._settle()",
+        "        self._recorder.look_at_clock()\n        self._healing.poll()\n",
+        "        self._healing.poll()\n",
         "nothing is due before a request", SIMULATOR,
     ),
     Mutant(

@@ -2,8 +2,9 @@
 
 `app` is the application, and how errors end; `options` has what several commands take.
 
-Exit status: 0 all is well, 1 something fails the check (`check`), no answer came (`run`) or a run
-failed (`why`), 2 the call or its input is wrong, 130 it was interrupted.
+Exit status: 0 all is well, 1 something fails the check (`check`), no answer came (`run`), a run
+failed (`why`) or the answer is a guess (`investigate`), 2 the call or its input is wrong, 130 it
+was interrupted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from . import (
     experiment,
     export,
     fork,
+    investigate,
     learn,
     replay,
     report,
@@ -29,7 +31,8 @@ from .app import app, main
 
 _ORDER = (
     "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "learn",
-    "graph", "report", "view", "run", "verify", "replay", "fork", "why", "try", "thresholds",
+    "graph", "report", "view", "run", "verify", "replay", "fork", "why", "try",
+    "investigate", "thresholds",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -37,5 +40,6 @@ app.registered_commands.sort(
     key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork", "learn", "main",
-           "replay", "report", "run", "runs", "show", "verify", "view", "why"]  # fmt: skip
+__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork",
+           "investigate", "learn", "main", "replay", "report", "run", "runs", "show", "verify",
+           "view", "why"]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
@@ -14,12 +15,14 @@ import typer
 from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 
-from .app import print_result, progress_shown
+from .app import INTERRUPTED, print_result, progress_shown, warn
 from .bench import bench
 from .options import AsJson, ModelOptions, grouped
 
 if TYPE_CHECKING:
     from dig.diagnosis.attribution.pipeline import ModelMethod
+    from dig.diagnosis.attribution.reading import Conversation
+    from dig.diagnosis.attribution.whowhen import BlamedStep, Predictions
 
 SourceLayout = StrEnum("SourceLayout", ["run", "trace", "whowhen", "messages", "conversation"])
 """run, trace: a recorded run. The others: the layouts of conversations."""
@@ -37,10 +40,6 @@ Method = StrEnum(
 )
 """structural: no model. model: the pipeline. The others: plain ways to ask a model."""
 
-Official = Annotated[
-    bool, typer.Option("--official", help="Also by the benchmark's own evaluator.")
-]
-
 OWN_CASES = "The weights were fitted to these very cases: this is no measure."
 
 Part = StrEnum("Part", ["backtrack", "screening"])
@@ -49,7 +48,7 @@ Part = StrEnum("Part", ["backtrack", "screening"])
 
 @dataclass(frozen=True)
 class ConversationModelOptions(ModelOptions):
-    """Which model is asked about a conversation, and how; without one, none is."""
+    """The model that is asked about a conversation, and the way; without one, none is."""
 
     model: Annotated[
         str | None,
@@ -77,7 +76,7 @@ class ConversationModelOptions(ModelOptions):
     ] = False
 
     def chosen(self) -> ModelMethod | None:
-        """How the model is asked; ``None``: none is.
+        """The way in which the model is asked; ``None``: none is.
 
         Raises:
             SettingsError: An option is wrong, or the server's key is missing.
@@ -108,7 +107,7 @@ class ConversationModelOptions(ModelOptions):
 
 @dataclass(frozen=True)
 class ConversationOptions(ConversationModelOptions):
-    """How a conversation is read and explained."""
+    """Options for reading and explaining a conversation."""
 
     layout_: Annotated[
         SourceLayout | None,
@@ -130,12 +129,15 @@ class ConversationOptions(ConversationModelOptions):
         ),
     ] = None
 
-    def explain(self, source: Path, task: str | None, as_json: bool, *, needs_run: bool) -> bool:
+    def explain(
+        self, source: Path, task: str | None, top: int, *, as_json: bool, needs_run: bool
+    ) -> bool:
         """Explain a source and print that, if it is a conversation; else return False.
 
         Args:
             source: A run directory, a trace, or the log of a conversation.
             task: The text of the conversation's task, if it is given.
+            top: How many candidates are listed.
             as_json: Whether the document is printed.
             needs_run: Whether an option is given that only a recorded run can have.
 
@@ -155,12 +157,17 @@ class ConversationOptions(ConversationModelOptions):
             return False
         if needs_run:
             raise SettingsError(
-                f"{source} is a conversation: --try and --good are about recorded runs"
+                f"{source} is a conversation: --try, --good, --peers, --accounting and suspects "
+                "other than attribution are about recorded runs"
             )
-        found = explain(
-            source, layout, task=task, expected=text_of(self.expected),
-            attribute=self.chosen() or rank, has_graph=self.graph,
-        )  # fmt: skip
+        try:
+            found = explain(
+                source, layout, task=task, expected=text_of(self.expected),
+                attribute=self.chosen() or rank, has_graph=self.graph, top=top,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            warn("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
         for line in [found.to_json()] if as_json else tell(found):
             print(line)
         return True
@@ -175,6 +182,55 @@ def text_of(given: str | None) -> str | None:
         return path.read_text(encoding="utf-8").strip()
 
 
+@dataclass(frozen=True)
+class AnsweringOptions:
+    """The source of answers about the cases of a benchmark."""
+
+    by: Annotated[
+        str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
+    ] = "attribution"
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 1
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use these weights; else the shipped ones.")
+    ] = None
+
+    def answers(
+        self, method: ModelMethod | None, cases: Sequence[Conversation],
+        labels: Mapping[str, BlamedStep],
+    ) -> tuple[str, list[Predictions], list[str]]:  # fmt: skip
+        """The name of the source, the answers of each repetition, and notes about them.
+
+        Args:
+            method: How a model is asked; ``None``: none is.
+            cases: The cases.
+            labels: Their labels; only weights of other cases are fitted to them.
+
+        Raises:
+            SettingsError: An option is wrong, or numpy is not there.
+        """
+        from dig.diagnosis.attribution import whowhen as benchmark
+        from dig.diagnosis.attribution.ranking import Weights, rank
+
+        with progress_shown() as tell:
+            if method is not None:
+                answers = benchmark.attributed(method, cases, tell)
+                return method.title, [answers], [method.cost(len(cases))]
+            if self.by != "attribution":
+                return self.by, [benchmark.asked(self.by, cases, tell)], []
+            if self.folds is not None:
+                runs = benchmark.cross_validated(cases, labels, self.folds, self.seed, tell)
+                note = f"{self.folds} folds, {len(runs)} repetitions, choices inside the folds."
+                return self.by, runs, [note]
+            used = Weights.read(self.weights)
+            answers = benchmark.attributed(partial(rank, weights=used), cases, tell)
+        is_own = used.data == benchmark.checksum(labels)
+        return self.by, [answers], [OWN_CASES] if is_own else []
+
+
 @bench.command()
 @grouped
 def whowhen(
@@ -182,22 +238,18 @@ def whowhen(
         Path,
         typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
     ],
-    by: Annotated[
-        str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
-    ] = "attribution",
-    folds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the folds.")] = 1,
-    weights: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Use these weights; else the shipped ones.")
-    ] = None,
+    answering: AnsweringOptions = AnsweringOptions(),
     fit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Only fit weights to all cases, and write them."),
     ] = None,
-    official: Official = False,
+    shuffle: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", help="Exchange labels between cases: what chance gives."),
+    ] = None,
+    official: Annotated[
+        bool, typer.Option("--official", help="Also by the benchmark's own evaluator.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where the answers go, as JSON.")
     ] = None,
@@ -206,27 +258,15 @@ def whowhen(
 ) -> None:
     """Name the agent and step at fault in the conversations of Who&When, and score that."""
     from dig.diagnosis.attribution import whowhen as benchmark
-    from dig.diagnosis.attribution.ranking import Weights, rank
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)
+    if shuffle is not None:
+        labels = benchmark.exchanged(cases, labels, shuffle)
     if fit is not None:
-        _write(fit, benchmark.trained(cases, labels, seed).model_dump_json(indent=1))
+        _write(fit, benchmark.trained(cases, labels, answering.seed).model_dump_json(indent=1))
         print(f"weights of {counted(len(cases), 'case')} in {fit}")
         return
-    method = asked.chosen()
-    with progress_shown() as tell:
-        if method is not None:
-            by, runs = method.title, [benchmark.attributed(method, cases, tell)]
-            notes = [method.cost(len(cases))]
-        elif by != "attribution":
-            runs, notes = [benchmark.asked(by, cases, tell)], []
-        elif folds is not None:
-            runs = benchmark.cross_validated(cases, labels, folds, seed, tell)
-            notes = [f"{folds} folds, {len(runs)} repetitions, choices inside the folds."]
-        else:
-            used = Weights.read(weights)
-            runs = [benchmark.attributed(partial(rank, weights=used), cases, tell)]
-            notes = [OWN_CASES] if used.data == benchmark.checksum(labels) else []
+    by, runs, notes = answering.answers(asked.chosen(), cases, labels)
     if output is not None:
         rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
         _write(output, json.dumps(rows))

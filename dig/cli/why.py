@@ -148,6 +148,12 @@ class AskingOptions:
         ),
     ] = None
 
+    @property
+    def needs_run(self) -> bool:
+        """Whether an option is given that only a recorded run can have."""
+        others = {*(self.by or ())} - {"attribution"}
+        return bool(others) or self.peers is not None or self.accounting is not None
+
     def asking(self) -> Asking:
         """The same for `diagnose`."""
         from dig.diagnosis.suspects import Asking
@@ -251,8 +257,10 @@ def why(
     goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
-            needs_run = try_ or good not in ("default", "none")
-            if conversation.explain(source, options.task, as_json, needs_run=needs_run):
+            needs_run = try_ or good not in ("default", "none") or asked.needs_run
+            if conversation.explain(
+                source, options.task, asked.top, as_json=as_json, needs_run=needs_run
+            ):
                 status = max(status, 1)
                 continue
             if helping.model is not None and not try_:

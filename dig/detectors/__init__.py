@@ -5,7 +5,8 @@
 - `watch`: a graph with detectors that look at it after every record.
 - `usual`, `team_usual`: what good runs raise, too, and is no alarm.
 - `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.
-- `interventions`, `notes`: what healing may do, and how it speaks to agents.
+- `interventions`, `notes`: what healing may do, and how it speaks to agents; `ladder`: what its
+  steps have in common; `turn_lengths`: of a team, for limits that are learned.
 - `judged`: the findings of a judge; `rivals`: those of rivals that know no graph.
 - `thresholds`: all settings in one place.
 - `policy`: what is done about which findings; `policy_settings`, `settings_file`: read from a file.

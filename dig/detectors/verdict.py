@@ -123,6 +123,10 @@ def action_text(row: HealRow, present: int = 0) -> str:
         "create": f"sent a note to {who or 'no agent'}",
         "answer": f"sent the answer back to {who or 'its author'}",
         "reroute": f"sent a message to {who or 'no agent'} instead",
+        "redeliver": f"sent a message to {who or 'no agent'} once more",
+        "reassign": f"gave work to {who or 'no agent'} as well",
+        "restart": f"gave the whole problem to {who or 'no agent'} again",
+        "replace": f"took {who or 'an agent'} out of the team",
         "inject": "put a note beside a message" + (f" for {who}" if who else ""),
         "refused": f"did nothing: {one_line(row.reason, MOST_ERROR)}",
     }
@@ -134,7 +138,7 @@ def _kind(row: HealRow) -> str:
     if row.action == "reroute":
         pattern = row.about.get("pattern") if isinstance(row.about, Mapping) else None
         return "answer" if pattern == "ET" else "reroute"
-    return row.action if row.action in ("create", "inject", "refused") else "other"
+    return row.action if row.action in (*_TIMES, "refused") else "other"
 
 
 class _Raised:
@@ -396,6 +400,10 @@ _TIMES = {
     "create": "sent {number} notes",
     "answer": "sent {number} answers back",
     "reroute": "sent {number} messages to other agents",
+    "redeliver": "sent {number} messages once more",
+    "reassign": "gave work to further agents {number} times",
+    "restart": "gave the whole problem to an agent again {number} times",
+    "replace": "took {number} agents out of the team",
     "inject": "put {number} notes beside messages",
     "other": "acted {number} times in another way",
 }

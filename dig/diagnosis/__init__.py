@@ -8,6 +8,7 @@
   good. `learning`: what good runs of a team raise.
 - `attempts`: the parts of a run that try to solve a problem by one plan. `case`: a run that is
   explained. `suspects`: what names candidates.
+- `investigate`: where it began, by local judgements and messages; also in other systems.
 - `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
   and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
 - `attribution`: which agent and step of a conversation is at fault.

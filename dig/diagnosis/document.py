@@ -6,6 +6,7 @@ print(found.answer.agent if found.answer else found.goal.why)
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,7 +15,7 @@ from dig._util.text import first_wrong
 from dig._version import __version__
 from dig.errors import SettingsError
 
-from .concepts import FailureKind, Reason, Status, Verdict
+from .concepts import Candidate, FailureKind, Reason, Status, Verdict
 
 Confidence = Literal["high", "medium", "low"]
 StageStatus = Literal["done", "failed", "skipped"]
@@ -98,6 +99,19 @@ class CandidateRow(_Part):
     subtask: str | None
     by: tuple[str, ...]
     evidence: tuple[EvidenceRow, ...] = Field(min_length=1)
+
+    @classmethod
+    def of(cls, rank: int, one: Candidate) -> Self:
+        """The row of a candidate.
+
+        Args:
+            rank: Its place in the order, from 1 on.
+            one: The candidate.
+        """
+        evidence = tuple(EvidenceRow(**asdict(shown)) for shown in one.evidence)
+        row = {**asdict(one), "evidence": evidence}
+        del row["is_certain"]  # the confidence of the answer tells
+        return cls(rank=rank, **row)
 
 
 class ChangedArm(_Part):

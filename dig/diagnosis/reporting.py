@@ -82,7 +82,7 @@ class DiagnosisReport:
             model=self.helper.name if self.helper else None,
             answer=answer,
             candidates=tuple(
-                _candidate(number, one)
+                CandidateRow.of(number, one)
                 for number, one in enumerate(candidates[: self.asking.top], 1)
             ),
             chain=self._chain(answer),
@@ -260,12 +260,6 @@ def _failure(one: Failure) -> FailureRow:
 
 def _attempt(one: Attempt) -> AttemptRow:
     return AttemptRow(**asdict(one))
-
-
-def _candidate(rank: int, one: Candidate) -> CandidateRow:
-    row = {**asdict(one), "evidence": tuple(map(_evidence, one.evidence))}
-    del row["is_certain"]  # the confidence of the answer tells
-    return CandidateRow(rank=rank, **row)
 
 
 def _hypothesis(one: Tried, place: Place) -> HypothesisRow:

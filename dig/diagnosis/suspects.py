@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -29,6 +29,7 @@ from .case import Case, RunSource
 from .components import blamed
 from .concepts import Candidate
 from .goal import Goal
+from .investigate.run import believed
 from .signs.seen import Sign, UsualTeam
 from .signs.table import learned
 
@@ -55,19 +56,15 @@ class BySigns:
 
     Attributes:
         name: Its name.
-        explains: Whether ways from signs to the failure and to one another are followed; else the
-            strongest sign wins.
-        has_accounting: Whether it may know what payloads are about.
+        by_agent: Finds what speaks against each agent, the likeliest agent first.
     """
 
     name: str
-    explains: bool = True
-    has_accounting: bool = True
+    by_agent: Callable[[Case], Sequence[Sequence[SignGroup]]]
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
         """A candidate for each agent; its place is where its first sign is."""
-        seen = case.seen if self.has_accounting else replace(case, accounting=None).seen
-        found = StructuralAnswer(seen, explains=self.explains).by_agent
+        found = self.by_agent(case)
         weights = [max(some[0].score, LEAST) for some in found]
         made = [
             self._candidate(case, some, weight / sum(weights))
@@ -155,11 +152,27 @@ class EveryAgent:
         )  # fmt: skip
 
 
+def _explained(case: Case) -> Sequence[Sequence[SignGroup]]:
+    """What ways from signs to the failure and to one another leave."""
+    return StructuralAnswer(case.seen).by_agent
+
+
+def _explained_blind(case: Case) -> Sequence[Sequence[SignGroup]]:
+    """The same, without knowing what payloads are about."""
+    return _explained(replace(case, accounting=None))
+
+
+def _strongest(case: Case) -> Sequence[Sequence[SignGroup]]:
+    """The strongest sign first, whatever it led to."""
+    return StructuralAnswer(case.seen, explains=False).by_agent
+
+
 SUSPECTS: Mapping[str, Suspects] = MappingProxyType(
     {
-        "attribution": BySigns("attribution"),
-        "attribution_blind": BySigns("attribution_blind", has_accounting=False),
-        "signs": BySigns("signs", explains=False),
+        "attribution": BySigns("attribution", _explained),
+        "attribution_blind": BySigns("attribution_blind", _explained_blind),
+        "signs": BySigns("signs", _strongest),
+        "beliefs": BySigns("beliefs", believed),
         "agents": EveryAgent(),
     }
 )

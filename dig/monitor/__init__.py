@@ -11,7 +11,8 @@ The way of an event through one call of the monitor, and the function that does 
 4. hold: the event is in `Holds.held` until step 8.
 5. look: `Recorder.write` applies each record to the graph, has the detectors look, and records
    what they find (`recorder`).
-6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`).
+6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`);
+   `Healing.take_steps` does more where the steps before have not helped (`ladders`).
 7. gate: `Gates.keep` asks whether a gate keeps the event for longer (`gates`); `Gates.resolve`
    holds it again when all its gates have decided. So does a person who decides about healing
    (`approvals`).
@@ -23,7 +24,7 @@ The way of an event through one call of the monitor, and the function that does 
     call returns what the host has to do (`messages`).
 
 Each module imports only those before it: messages, payloads, sinks, sanitize, recorder, holds,
-schedule, healing, gates, approvals, monitor.
+schedule, ladders, healing, gates, approvals, monitor.
 """
 
 from __future__ import annotations

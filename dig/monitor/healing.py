@@ -78,7 +78,7 @@ class Healing:
         self._spent.clear()
         self._healed.clear()
         if self.ladders is not None:
-            self.ladders.open.clear()
+            self.ladders.clear()
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
@@ -104,7 +104,7 @@ class Healing:
             if healer is None:
                 continue
             ladder = None
-            if self.ladders is not None:
+            if self.ladders is not None and type(healer).escalate is not Healer.escalate:
                 subject = dumps(finding.subject, sort_keys=True, default=repr)
                 ladder = self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
@@ -113,6 +113,11 @@ class Healing:
                 proposed += self._heal(row, finding, ladder, moved)
         return proposed
 
+    def poll(self) -> None:
+        """Look at what the steps before have brought about, where that is due."""
+        if self.ladders is not None:
+            self.ladders.poll(self._recorder.now, self._progress)
+
     def take_steps(self) -> list[Proposed]:
         """Take the next step about what the steps before have not helped, where it is due.
 
@@ -120,17 +125,13 @@ class Healing:
             The healing about which a person is to decide first.
         """
         proposed: list[Proposed] = []
-        ladders, now = self.ladders, self._recorder.now
-        for ladder in ladders.due(now) if ladders else ():
-            progress = self._progress(ladder)
-            if self._recorder.is_over or ladders is None:
-                break
-            if progress != "none":
-                ladders.wait(ladder, progress, now)
-            elif ladder.steps < self._budget.per_subject:
+        for ladder in self.ladders.ripe if self.ladders else ():
+            if self._recorder.is_over or not ladder.is_ripe:
+                continue
+            if ladder.steps < self._budget.per_subject:
                 proposed += self._heal(ladder.row, ladder.finding, ladder, set())
             else:
-                ladder.due = None
+                ladder.due, ladder.is_ripe = None, False
                 self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")
         return proposed
 
@@ -152,7 +153,7 @@ class Healing:
         rule = self._policy.ruling(self._recorder.graph, finding)
         extent = self._policy.extent(rule, finding)
         if ladder:
-            ladder.due = None
+            ladder.due, ladder.is_ripe = None, False
         if extent == "none":
             return []
         reason = self._spend(finding, healer)
@@ -171,13 +172,13 @@ class Healing:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
                     self._carry_out_fitted(row, wish, about, moved)
         if ladder and self.ladders is not None:
-            self.ladders.wait(ladder, self._progress(ladder), now)
+            self.ladders.wait(ladder, self._progress(ladder, now), now)
         return proposed
 
-    def _progress(self, ladder: Ladder) -> Progress:
-        """The effect of the latest step about a subject."""
+    def _progress(self, ladder: Ladder, us: int) -> Progress:
+        """The effect of the latest step about a subject, as it stands at a moment."""
         assert self.ladders is not None
-        finding, step = ladder.finding, self.ladders.step(ladder, self._recorder.now)
+        finding, step = ladder.finding, self.ladders.step(ladder, us)
         try:
             return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
         except Exception as error:  # a healer must never be able to stop a team

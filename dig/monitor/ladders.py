@@ -29,6 +29,7 @@ class Ladder:
         row: The logical time of its latest finding's record.
         finding: Its latest finding.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
+        is_ripe: At that moment there was no progress: the next step is to be taken.
         steps: How many were taken.
         asked: The agents that its steps have turned to, in order.
     """
@@ -36,16 +37,13 @@ class Ladder:
     row: int
     finding: Finding
     due: int | None = None
+    is_ripe: bool = False
     steps: int = 0
     asked: dict[str, None] = field(default_factory=dict)
 
 
 class Ladders:
-    """The ladders of one run, and what is known of its team.
-
-    Attributes:
-        open: Those that are not over, by subject, in the order in which they began.
-    """
+    """The ladders of one run, and what is known of its team."""
 
     def __init__(self, limits: Callable[[], Limits]) -> None:
         """Begin without a ladder.
@@ -53,7 +51,8 @@ class Ladders:
         Args:
             limits: The thresholds of the run, as soon as it has begun.
         """
-        self.open: dict[str, Ladder] = {}
+        self._open: dict[str, Ladder] = {}  # those that are not over, by subject
+        self._timed: list[Ladder] = []  # those of them with a moment
         self._limits = limits
         self._lengths = TurnLengths()
         self._idle: dict[str, None] = {}
@@ -84,7 +83,7 @@ class Ladders:
 
     def opened(self, subject: str, row: int, finding: Finding) -> Ladder:
         """The ladder of a finding that is raised, maybe once more."""
-        ladder = self.open.setdefault(subject, Ladder(row, finding))
+        ladder = self._open.setdefault(subject, Ladder(row, finding))
         ladder.row, ladder.finding = row, finding
         return ladder
 
@@ -103,24 +102,56 @@ class Ladders:
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so, or it is over."""
-        ladder.due = now + self.patience if progress in ("under way", "none") else None
-        if progress == "made":
-            self.open = {name: one for name, one in self.open.items() if one is not ladder}
+        self._timed = [one for one in self._timed if one is not ladder]
+        ladder.due, ladder.is_ripe = None, False
+        if progress in ("under way", "none"):
+            ladder.due = now + self.patience
+            self._timed.append(ladder)
+        elif progress == "made":
+            self._open = {name: one for name, one in self._open.items() if one is not ladder}
 
-    def due(self, now: int) -> list[Ladder]:
-        """What is to be looked at by now."""
-        return [one for one in self.open.values() if one.due is not None and one.due <= now]
+    def poll(self, now: int, progress: Callable[[Ladder, int], Progress]) -> None:
+        """Look at what is due by now, each at its moment.
+
+        Nothing has changed between these moments and now. So it makes no difference whether a host
+        calls at each of them, or only now, as a replay does.
+
+        Args:
+            now: The moment of the call, in microseconds.
+            progress: Says what the latest step has brought about, as it stood at a moment.
+        """
+        for ladder in self._timed:
+            while not ladder.is_ripe and ladder.due is not None and ladder.due <= now:
+                state = progress(ladder, ladder.due)
+                if state == "none":
+                    ladder.is_ripe = True
+                else:
+                    self.wait(ladder, state, ladder.due)
+
+    @property
+    def ripe(self) -> list[Ladder]:
+        """Those whose next step is to be taken now, in order."""
+        some = [one for one in self._timed if one.is_ripe]
+        return sorted(some, key=lambda one: (one.due or 0, one.row))
 
     def deadline(self) -> int | None:
         """When a subject is to be looked at next, in microseconds."""
-        return min((one.due for one in self.open.values() if one.due is not None), default=None)
+        return min([one.due for one in self._timed if one.due is not None], default=None)
+
+    def clear(self) -> None:
+        """Begin anew, with the next problem of a session."""
+        self._open, self._timed = {}, []
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the subjects that the graph knows no more."""
-        gone = [
-            name
-            for name, one in self.open.items()
-            if (event := one.finding.subject.get("event")) is not None and not graph.knows(event)
-        ]
-        for name in gone:
-            del self.open[name]
+
+        def is_known(one: Ladder) -> bool:
+            named = [one.finding.subject.get(key) for key in ("event", "activation")]
+            known = graph.history.event, graph.history.activation
+            return all(
+                name is None or look(name) is not None
+                for name, look in zip(named, known, strict=True)
+            )
+
+        self._open = {name: one for name, one in self._open.items() if is_known(one)}
+        self._timed = [one for one in self._timed if is_known(one)]

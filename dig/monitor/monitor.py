@@ -440,6 +440,7 @@ class Monitor:
         if not (self._schedule.is_empty or self.is_quiet):
             self._schedule.note_progress()
         self._recorder.look_at_clock()
+        self._healing.poll()
         self._settle()
 
     def _emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:

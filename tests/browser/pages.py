@@ -28,7 +28,8 @@ State = dict[str, Any]
 def simulated(folder: Path) -> Path:
     """A run in which a team gets stuck and submits too early, and is healed."""
     command = [sys.executable, "-m", "dig", "run", "count-frequency", "--virtual", "--json"]
-    settings = ["--agents", "6", "--size", "10000", "--seed", "2675", "--runs", str(folder)]
+    settings = ["--agents", "6", "--size", "10000", "--seed", "2675", "--method", "dig"]
+    settings += ["--runs", str(folder)]
     done = subprocess.run([*command, *settings], capture_output=True, text=True, check=True)
     return Path(json.loads(done.stdout)["directory"])
 

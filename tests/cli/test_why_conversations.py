@@ -46,6 +46,13 @@ def test_a_layout_can_be_named(call: Any, file: Path) -> None:
     assert call("why", file, "--as", "trace")[0] == 2
 
 
+def test_fewer_candidates_can_be_listed(call: Any, file: Path) -> None:
+    """`--top` lists the first ones, and a note counts the others."""
+    row = json.loads(call("why", file, "--top", 2, "--by", "attribution", "--json")[1])
+    assert [one["rank"] for one in row["candidates"]] == [1, 2]
+    assert row["notes"][-1] == "3 further candidates not listed"
+
+
 def test_the_graph_is_there_on_request(call: Any, file: Path) -> None:
     """`--graph` adds it to the document, and changes nothing else."""
     bare, full = (json.loads(call("why", file, "--json", *more)[1]) for more in ([], ["--graph"]))
@@ -53,7 +60,9 @@ def test_the_graph_is_there_on_request(call: Any, file: Path) -> None:
     assert full == bare
 
 
-@pytest.mark.parametrize("option", [["--try"], ["--good", "score.rmse<=2"]])
+@pytest.mark.parametrize(
+    "option", [["--try"], ["--good", "score.rmse<=2"], ["--by", "signs"], ["--peers", "."]]
+)
 def test_a_conversation_is_no_run(call: Any, file: Path, option: list[str]) -> None:
     """It cannot be continued or judged."""
     status, _, err = call("why", file, *option)

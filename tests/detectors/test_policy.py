@@ -127,6 +127,7 @@ WRITTEN = """
 [policy]
 heal = "all"
 notices = ["audit"]
+refuse = ["replace"]
 CLA = "observe"
 any = { action = "ask", agents = ["ann"], deadline_s = 5, otherwise = "heal" }
 
@@ -148,6 +149,7 @@ READ = Policy(
     ),
     heal="all",
     notices=("audit",),
+    refuse=("replace",),
 )
 
 
@@ -195,6 +197,7 @@ def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
         ("[policy]\nET = {action='ask', deadline_s=0}", "deadline_s is 0; it must be above 0"),
         ("[policy]\nET = {action='ask', otherwise='x'}", "otherwise is 'x'; it must be one of"),
         ('[policy]\nheal = "some"', "[policy], heal: heal is 'some'; it must be one of severity"),
+        ('[policy]\nrefuse = ["notes"]', "[policy], refuse: refuse is 'notes'; it must be one of"),
         ('[policy]\nnotices = "log"', "[policy], notices: notices is 'log'; it must be a list"),
         ('[polciy]\nET = "off"', "[polciy] is no table; did you mean policy?"),
         ("policy = 3", "has no table [policy], but policy = 3"),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dig.detectors import PATTERNS, standard
+from dig.detectors.interventions import STEPS
 from dig.detectors.verdict import FiveLines, RunSoFar
 from dig.detectors.watch import Watch
-from dig.graph.records import Limits
+from dig.graph.records import HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
@@ -158,6 +159,21 @@ def test_a_private_verdict_has_none_of_the_words_of_agents(healed: Execution) ->
     """The task is told by its name."""
     told = verdict(healed.directory, private=True)
     assert told.task == "count-frequency (6 agents)"
+
+
+def test_every_step_of_healing_says_plainly_what_was_done() -> None:
+    """Once and several times, without the words of the graph."""
+    for action in ("inject", "create", *STEPS):
+        row = HealRow(9, 9, 7, action, "e1", ("ada",), "a note", "it stalled")
+        so_far = RunSoFar()
+        told = []
+        for _ in range(2):
+            so_far(row)
+            told.append(so_far.verdict().healing)
+        assert told[0] != told[1]
+        for text in told:
+            assert text.endswith(" No answer came after that.")
+            assert re.findall(r"e1|something else|another way", text) == []
 
 
 def test_every_pattern_says_plainly_what_happened() -> None:

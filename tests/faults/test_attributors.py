@@ -31,6 +31,7 @@ from dig.graph.records import (
 )
 from dig.tasks.milestones import Evidence
 from dig.traces.run import RecordedRun
+from tests.diagnosis.written import Written
 
 from .test_components import RUN
 
@@ -162,7 +163,10 @@ def test_ones_own_may_answer_with_candidates(small: FaultSet) -> None:
             evidence=(Evidence(8, "it stands there"),), status=status,
         )  # fmt: skip
 
-    case = case_by_hand(RUN)
+    trace = Written("a", "b")
+    trace.act("a", ("q", "problem", {}, "b"))
+    trace.act("b", error="no")
+    case = case_by_hand(trace.finish().records)
     some = [named("b", "left"), named("a", "lost", "origin"), named("b", "odd", "origin")]
     found = of_candidates(case, some)
     assert [(one.component, one.kind) for one in found.root_causes] == [("a", "drop"), ("b", "odd")]

@@ -17,9 +17,11 @@ import pytest
 from dig.faults.benchmark.attributing import FLOORS, attribute_all
 from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
 from dig.faults.benchmark.hidden import Made, attempt_hidden
-from dig.faults.benchmark.instances import LABELS, FaultSet, Instance, Label
+from dig.faults.benchmark.instances import LABELS, FaultSet, Index, Instance, Label
+from dig.faults.benchmark.oracle import oracle
 from dig.faults.benchmark.scores_answers import NO_HARM, score
-from dig.faults.benchmark.storing import make_set
+from dig.faults.benchmark.scores_detectors import score_detectors
+from dig.faults.benchmark.storing import make_set, write_instance
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, lines, play, published
@@ -231,6 +233,19 @@ def test_problems_at_once_have_roots_answers_and_ends_of_their_own(hidden: Fault
     assert {(False, True), (False, False)} <= ends
 
 
+def test_the_oracle_tells_two_faults_apart(hidden: FaultSet) -> None:
+    """Of failures with two faults it names a cause more often than the first difference does."""
+    both = [one for one in hidden.instances() if len(one.label().faults) == 2 and one.label().harm]
+    named = first = 0
+    for one in both:
+        answer, causes = oracle(one), {cause.component for cause in one.label().causes}
+        names = [cause.component for cause in answer.root_causes]
+        assert len(names) <= 2 and len({*names}) == len(names)
+        first += names[0] in causes
+        named += not causes.isdisjoint(names)
+    assert len(both) > 5 and named > first
+
+
 def test_silent_contents_are_silent(hidden: FaultSet) -> None:
     """No message says what it covers, sums are as they were, and each has the right shape."""
     silent = [one for one in hidden.instances() if one.label().stratum == "silent contents"]
@@ -250,7 +265,7 @@ def test_silent_contents_are_silent(hidden: FaultSet) -> None:
     assert len(silent) > alone > 0
 
 
-def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
+def test_several_problems_can_be_mixed_up(tmp_path: Path) -> None:
     """An agent that puts solutions of both together does harm, and CLA says so; no twin has it."""
     place = HIDDEN.configurations[2]
     runs = [play(run) for run in HIDDEN.baseline(place)]
@@ -261,6 +276,10 @@ def test_several_problems_can_be_mixed_up(hidden: FaultSet) -> None:
     harmful = [one.label for one in tried if isinstance(one, Made) and one.label.harm]
     assert len(harmful) > 1
     assert all("CLA" in label.faulted.raised for label in harmful)
+    made = [one for one in tried if isinstance(one, Made)]
+    entries = [write_instance(tmp_path, f"i{n}", "public", one) for n, one in enumerate(made)]
+    (scores,) = score_detectors(FaultSet(tmp_path, Index(instances=tuple(entries)))).values()
+    assert scores.to_json()["patterns"]["CLA"]["recall"]["mean"] == 1.0
 
 
 def test_the_onset_of_a_gradual_fault_is_the_first_difference(hidden: FaultSet) -> None:

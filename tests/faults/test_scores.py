@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from statistics import fmean
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from dig.detectors.patterns import NAMES
 from dig.errors import SettingsError
 from dig.faults.benchmark.answers import Answer, Answers, CausalStep, RootCause
-from dig.faults.benchmark.instances import FaultSet, RunEnding
+from dig.faults.benchmark.attributing import FLOORS, attribute_all
+from dig.faults.benchmark.instances import FILES, TWIN, Entry, FaultSet, RunEnding
 from dig.faults.benchmark.reading import step_at
-from dig.faults.benchmark.scores_answers import METRICS, score
+from dig.faults.benchmark.scores_answers import METRICS, ScoredRun, Scores, score
 from dig.faults.benchmark.scores_detectors import (
     DetectorScores,
     FaultFree,
@@ -139,6 +141,46 @@ def test_recall_false_alarms_and_delay_of_a_pattern() -> None:
     assert [teams[where]["OE"]["mean"] for where in ("3 agents", "6 agents")] == [1.0, 0.0]
     assert row["delay_records"] == (6.0, 5.0, 7.0)
     assert row["delay_s"] == (6.0, 5.5, 6.5)
+
+
+def test_intervals_cover_what_they_are_of() -> None:
+    """In simulated sets: runs of one twin are alike, which the interval of a mean knows of; and
+    Wilson's of a rare false alarm."""
+    chance = random.Random("intervals")
+    covered = {"mean": 0, "rate": 0}
+    for _ in range(120):
+        runs = []
+        for twin in range(40):
+            p = chance.choice((0.2, 0.9))  # 0.55 on average, and the same for all runs of a twin
+            for number in range(3):
+                runs.append(run_of(f"{twin}-{number}", str(twin), float(chance.random() < p)))
+        found = Scores("x", tuple(runs), (), 0).to_json()["strata"]["all"]["exact"]
+        covered["mean"] += found["low"] <= 0.55 <= found["high"]
+        free = [
+            FaultFree(" 3 agents", frozenset({"OE"} if chance.random() < 0.03 else ()), False)
+            for _ in range(450)
+        ]
+        rate = DetectorScores((), tuple(free)).pattern("OE").to_json()["false_alarms"]
+        covered["rate"] += rate["low"] <= 0.03 <= rate["high"]
+    assert all(0.9 < times / 120 < 1 for times in covered.values())
+
+
+def run_of(name: str, twin: str, exact: float) -> ScoredRun:
+    sums = dict.fromkeys(FILES, "0" * 64) | {TWIN: f"{int(twin):064x}"}
+    entry = Entry(
+        id=name, split="public", configuration="c", task="t", size=1, agents=3, records=9,
+        sha256=sums,
+    )  # fmt: skip
+    return ScoredRun(entry, "drop", {"exact": exact})
+
+
+def test_chance_stands_beside_every_figure(small: FaultSet) -> None:
+    """The same answers with exchanged labels, as `--shuffle` gives them, in table and JSON."""
+    answers = attribute_all("rules", small)
+    found = score(answers, small)
+    assert found.to_json()["exchanged"] == score(answers, small, 0).to_json()["strata"]["all"]
+    names = [str(row[0]) for row in found.tables()[1].rows]
+    assert names == ["rules", "labels exchanged", *FLOORS, "oracle"]
 
 
 def test_kinds_against_patterns() -> None:

@@ -21,7 +21,7 @@ from dig.faults.benchmark.candidates import Configuration, Recipe
 from dig.faults.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.benchmark.scores_detectors import score_detectors
-from dig.faults.benchmark.scores_healing import HealingScores, Pair, heal
+from dig.faults.benchmark.scores_healing import NO_ERRORS, HealingScores, Pair, heal
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.fault import Fault
 from dig.tasks.experiment.file import read_grid
@@ -76,7 +76,7 @@ class Sets(Entrance):
         self._write(b"")
         (one,) = FaultSet.open(folder).instances()
         self._label = one.label()
-        self._pair = heal(self._label)
+        self._pair = heal((self._label, NO_ERRORS))
         first = [f"public/i0001/{file}" for file in FILES]
         self.seeds = [
             self._input(INDEX, *first[2:]),
@@ -146,7 +146,7 @@ class Sets(Entrance):
             return None
         if label.faults == self._label.faults:  # it would be played as it was before
             return replace(self._pair, plain=label.faulted)
-        return heal(label)
+        return heal((label, NO_ERRORS))
 
     def _attributed(self, name: str) -> None:
         json.loads(attribute_all(name, FaultSet.open(self._path)).text().encode())

@@ -268,6 +268,8 @@ def test_every_ladder_ends_within_its_budget(budget: Budget, taken: list[str]) -
     done = [action for action, _ in steps(sink, "DL") if action != "refused"]
     assert done[: len(taken)] == taken
     assert {*done[len(taken) :]} <= {"create"}
+    reasons = {row.reason for row in rows(sink, "heal")}
+    assert f"all {budget.per_subject} steps about this were taken" in reasons
     assert result.outcome == "stopped"
 
 

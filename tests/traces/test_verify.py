@@ -123,7 +123,8 @@ def test_a_journal_that_was_cut_off_is_sound_as_far_as_it_goes(tmp_path: Path) -
 def run_row() -> dict[str, Any]:
     return {
         "t": 0, "ts": 0.0, "kind": "run", "version": 1, "run": "r", "agents": ["a", "b"],
-        "journal": {"version": 1, "budget": {"per_run": 1, "per_pattern": 1, "per_subject": 1}},
+        "journal": {"version": 1, "budget": {"per_run": 1, "per_pattern": 1, "per_subject": 1,
+                                            "per_problem": 1}},
     }  # fmt: skip
 
 
@@ -144,9 +145,13 @@ def found(number: int) -> dict[str, Any]:
             "evidence": {}}  # fmt: skip
 
 
-def heal(t: int, action: str = "inject", event: str = "e1", **more: Any) -> dict[str, Any]:
+def heal(t: int, action: str = "inject", event: str | None = "e1", **more: Any) -> dict[str, Any]:
     return {"ts": 0.0, "kind": "heal", "finding": t, "action": action, "event": event,
             "note": "n", **more}  # fmt: skip
+
+
+def redirect(event: str, to: str, ts: float) -> dict[str, Any]:
+    return {"ts": ts, "kind": "redirect", "event": event, "to": [to]}
 
 
 ANSWER = [
@@ -179,6 +184,29 @@ PROMISES: dict[str, tuple[Rows, int, str]] = {
         [found(1), heal(1, "create", "e1", to=["b"]), emit("e1", "system", "a")],
         4,
         "the `emit` of 'e1' that healing promised is missing",
+    ),
+    "replace without effect": (
+        [found(1), heal(1, "replace", None, to=["b"]), emit("e1", None, "a")],
+        4,
+        "the `leave` of ['b'] that healing promised is missing",
+    ),
+    "restart without effect": (
+        [emit("e1", None, "a"), found(1), heal(2, "restart", to=["b"]), deliver("e1", "a")],
+        5,
+        "the `redirect` of 'e1' that healing promised is missing",
+    ),
+    "budget of a problem": (
+        [
+            emit("e1", None, "a"),
+            deliver("e1", "a"),
+            found(1),
+            heal(3, "reassign", to=["b"]),
+            redirect("e1", "b", 0.0),
+            heal(3, "reassign", to=["c"], ts=1.0),
+            redirect("e1", "c", 1.0),
+        ],
+        7,
+        "beyond its budget: per_problem is 1",
     ),
     "budget": ([found(1), found(2), heal(1), heal(2)], 5, "beyond its budget: per_pattern is 1"),
     "answer": ([*ANSWER, finish(8)], 8, "not what the accepted event carries"),

@@ -51,7 +51,7 @@ class StageAnswers:
 
     @property
     def has_ended(self) -> bool:
-        """Whether no further request will be sent."""
+        """True after an error that ends all requests."""
         return self._end is not None
 
     async def __call__(
@@ -90,7 +90,7 @@ class StageAnswers:
 
     async def _ask(
         self, name: str, messages: Sequence[Mapping[str, Any]], schema: type[S],
-        check: Callable[[S], str | None] | None,         is_repairable: bool,
+        check: Callable[[S], str | None] | None, is_repairable: bool,
     ) -> S | None:  # fmt: skip
         last: list[S] = []
 
@@ -141,7 +141,7 @@ class StageAnswers:
         return self.cache / f"{sha256(text.encode()).hexdigest()}.json"
 
     def cost(self) -> CostRow:
-        """What was used by this call."""
+        """The cost of this call."""
         has_price = self.model.settings.price_in is not None
         return CostRow(
             model_calls=int(self.usage.get("model_calls", 0)),

@@ -23,7 +23,7 @@ Responsible = Literal["none", "planner", "executor"]
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """Who and what deviates, by testimony.
+    """The subtasks, agents and steps that deviate, by testimony.
 
     Attributes:
         subtasks: The ids of subtasks.
@@ -38,7 +38,7 @@ class Deviations:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """What is said about a candidate.
+    """The testimony about a candidate.
 
     Attributes:
         upstream: The earlier steps that explain it.
@@ -86,7 +86,7 @@ class Decided:
 
 
 def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
-    """Whether a step exists and is one of a planner or worker (or of anybody, if there is none)."""
+    """True for a step of a planner or worker; without any, for each step that can be at fault."""
     if step is None or not 0 <= step < len(conversation.steps):
         return False
     one = conversation.steps[step]
@@ -94,7 +94,7 @@ def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
 
 
 def blame_complaint(conversation: Conversation, step: int) -> str | None:
-    """What is wrong with a step as an answer, if anything is.
+    """The complaint about a step as an answer; ``None``: there is none.
 
     Args:
         conversation: The conversation.

@@ -9,11 +9,10 @@ A conversation has no outcome of its own, so asking about one says that it faile
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dig._util.text import counted
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.document import (
     AnswerRow,
     CandidateRow,
@@ -26,9 +25,6 @@ from dig.diagnosis.document import (
 
 from .ranking import Attribution, rank
 from .reading import Conversation, Layout, read_conversation
-
-TOP = 10
-"""How many candidates are listed."""
 
 WHY = "a conversation has no outcome of its own: it is taken as failed"
 
@@ -44,6 +40,7 @@ def explain(
     expected: str | None = None,
     attribute: Attribute = rank,
     has_graph: bool = False,
+    top: int = 10,
 ) -> Diagnosis:
     """Explain why a conversation failed: which agent, at which step.
 
@@ -54,6 +51,7 @@ def explain(
         expected: The right answer, or `from-file`; ``None``: it is not used.
         attribute: Names the candidates; by default the ranking, without a model.
         has_graph: Whether the document has the hierarchical graph.
+        top: How many candidates are listed.
 
     Raises:
         TraceError: The file cannot be read, or holds no conversation.
@@ -61,15 +59,17 @@ def explain(
     """
     conversation = read_conversation(path, layout, task=task, expected=expected)
     found = attribute(conversation)
-    return _document(conversation, found, has_graph=has_graph)
+    notes = found.notes
+    if len(found.candidates) > top:
+        further = counted(len(found.candidates) - top, "further candidate")
+        notes = (*notes, f"{further} not listed")
+    listed = replace(found, candidates=found.candidates[:top], notes=notes)
+    return _document(conversation, listed, has_graph=has_graph)
 
 
 def _document(conversation: Conversation, found: Attribution, *, has_graph: bool) -> Diagnosis:
     candidates = [replace(one, share=round(one.share, 6)) for one in found.candidates]
     first = next(iter(candidates), None)
-    notes = [*found.notes]
-    if len(candidates) > TOP:
-        notes.append(f"{counted(len(candidates) - TOP, 'further candidate')} not listed")
     last = conversation.steps[-1].number
     return Diagnosis(
         source=SourceRow(
@@ -88,14 +88,9 @@ def _document(conversation: Conversation, found: Attribution, *, has_graph: bool
             agent=first.agent, step=first.step, t=None, activation=None,
             mechanism=first.mechanism, confidence=found.confidence, reason=found.reason,
         ),
-        candidates=tuple(_row(n, one) for n, one in enumerate(candidates[:TOP], 1)),
+        candidates=tuple(CandidateRow.of(n, one) for n, one in enumerate(candidates, 1)),
         chain=found.chain, hypotheses=(), fix=None,
         confidence="unknown" if first is None else "suspected",
-        stages=found.stages, cost=found.cost, notes=tuple(notes),
+        stages=found.stages, cost=found.cost, notes=found.notes,
         graph=found.graph.to_json() if has_graph else None,
     )  # fmt: skip
-
-
-def _row(rank: int, one: Candidate) -> CandidateRow:
-    evidence = tuple(EvidenceRow(**asdict(shown)) for shown in one.evidence)
-    return CandidateRow(rank=rank, **{**asdict(one), "evidence": evidence})

@@ -84,7 +84,7 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class FitChoice:
-    """How weights are fitted.
+    """The settings of a fit.
 
     Attributes:
         l2: How strongly weights are held near 0.
@@ -210,7 +210,7 @@ def chosen(training: Training, seed: str) -> FitChoice:
 
 
 def _loss(training: Training, choice: FitChoice, part: Sequence[int]) -> float:
-    """How far weights of the other cases are from the true steps of a part."""
+    """The loss on a part of the cases by weights of the others: minus the log of true shares."""
     from math import log
 
     outside = set(part)

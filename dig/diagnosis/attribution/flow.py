@@ -1,4 +1,4 @@
-"""What the texts of a conversation hold: words, code, failures, facts, and where facts go.
+"""Words, code, failures and facts in the texts of a conversation, and the flow of facts.
 
 A fact is a number, a capitalised word inside a sentence, an address or a quoted string. It flows
 from the latest earlier step that has it to the step that uses it.
@@ -25,12 +25,13 @@ from .reading import Conversation, ConversationStep
 DataType = Literal["text", "number", "list", "boolean"]
 Bag = Mapping[str, int]
 
+# A log may be hostile: none of these takes longer than in proportion to a text.
 _WORD = re.compile(r"\w{2,}")
-_CODE = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_CODE = re.compile(r"```[^\n`]{0,80}\n(.*?)(?:```|\Z)", re.DOTALL)
 _EXIT = re.compile(r"\s*exitcode:\s*(-?\d+)")
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+_NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)(\w*)")
 _URL = re.compile(r"https?://[^\s<>()\"'`\]]+")
-_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)*(?![\w])")
+_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-z]{2,}(?:-[A-Z][a-z]+)*(?!\w)")
 _QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,80})[\"”]")
 
 
@@ -91,7 +92,7 @@ def vocabulary(path: Path | None = None) -> Vocabulary:
 
 
 def marks(text: str, words: Iterable[str]) -> int:
-    """How often the words of a list are in a text."""
+    """The number of times that words of a list stand in a text."""
     low = text.casefold()
     return sum(low.count(word) for word in words)
 
@@ -102,7 +103,7 @@ def bag(text: str) -> Bag:
 
 
 def cosine(one: Bag, other: Bag) -> float:
-    """How alike two bags are, from 0 to 1."""
+    """The likeness of two bags, from 0 to 1."""
     if not one or not other:
         return 0.0
     small, large = (one, other) if len(one) <= len(other) else (other, one)
@@ -122,7 +123,7 @@ def prose_of(text: str) -> str:
 
 
 def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"]:
-    """What the output of a tool or worker says: it failed, there was nothing, or it is done."""
+    """The outcome that the output of a tool or worker tells of."""
     code = _EXIT.match(text)
     if code is not None and int(code[1]) != 0:
         return "failed"
@@ -137,9 +138,9 @@ def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"
 def facts(text: str) -> dict[str, DataType]:
     """The facts of a text, each with its type, in order of appearance within each sort."""
     found: dict[str, DataType] = {}
-    for number in _NUMBER.findall(text):
+    for number, rest in _NUMBER.findall(text):
         plain = number.replace(",", "")
-        if sum(one.isdigit() for one in plain) >= 2:
+        if not rest and sum(one.isdigit() for one in plain) >= 2:
             found[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
     for pattern in (_URL, _QUOTED, _NAME):
         for one in pattern.findall(text):
@@ -293,7 +294,7 @@ def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
 
 
 def _goes_on(current: Sequence[_Round], one: _Round) -> bool:
-    """Whether a round belongs to the loop of those before it."""
+    """True for a round that belongs to the loop of those before it."""
     last = current[-1]
     is_alike = cosine(last.result, one.result) > ALIKE
     has_failed = bool(one.failing) and (len(current) > 1 or bool(last.failing))

@@ -43,7 +43,7 @@ MOST_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class SubtaskOracle:
-    """By what a subtask can be judged afterwards.
+    """Tests by which a subtask can be judged afterwards.
 
     Attributes:
         goal: What it is to reach.
@@ -208,7 +208,7 @@ class HierarchicalGraph:
 
 
 def covers(subtasks: Sequence[Subtask], count: int) -> str | None:
-    """What is wrong with the ranges of subtasks; ``None``: they cover all steps, each once.
+    """The complaint about ranges of subtasks; ``None``: they cover all steps, each once.
 
     Args:
         subtasks: The subtasks.

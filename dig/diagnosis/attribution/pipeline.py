@@ -51,7 +51,7 @@ failed in this way. Only steps of planners and workers count, not the output of 
 
 @dataclass(frozen=True)
 class ModelMethod:
-    """How a model is asked.
+    """A way to ask a model about conversations.
 
     Attributes:
         settings: Which model, and its budget.
@@ -74,7 +74,7 @@ class ModelMethod:
     spending: Spending | None = None
 
     def __call__(self, conversation: Conversation) -> Attribution:
-        """What the model says about a conversation.
+        """Ask the model about a conversation.
 
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
@@ -82,7 +82,7 @@ class ModelMethod:
         return anyio.run(self.attribute, conversation)
 
     async def attribute(self, conversation: Conversation) -> Attribution:
-        """What the model says about a conversation, within a running loop.
+        """Ask the model about a conversation, within a running loop.
 
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
@@ -148,6 +148,8 @@ class _Pipeline:
         for stage in STAGES:
             if stage.name in left_out:
                 self.asked.skip(stage.name, f"left out: --without {_option(stage.name)}")
+            elif stage.name == "screening" and not self.known.candidates:
+                self.asked.skip(stage.name, "no step was said to deviate")
             else:
                 await self._stage(stage)
             if stage.name == "backtrack" and stage.name in left_out:
@@ -164,7 +166,9 @@ class _Pipeline:
             stage.name, self.requests.messages(stage.instructions, stage.needs(known), full=full),
             stage.schema, lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
         )  # fmt: skip
-        if answer is not None:
+        if answer is None:
+            stage.stand_in(known)
+        else:
             stage.take(known, answer)
             self.answered.add(stage.name)
 
@@ -189,13 +193,11 @@ class _Pipeline:
         ]
         if not self.answered & {"backtrack", "screening", "verdict"}:
             return self._ranked(notes)
-        screened = known.screened
-        if screened is None and "screening" not in self.without:
-            screened = known.drafted_screening()
+        if known.screened and "screening" not in self.answered:
             notes.append("candidates were screened by the texts alone")
         decided = decide(
             self.conversation, known.graph,
-            ModelTestimony(known.deviations, screened or {}, known.verdict),
+            ModelTestimony(known.deviations, known.screened, known.verdict),
         )  # fmt: skip
         notes += decided.notes
         if decided.step is None:
@@ -223,7 +225,7 @@ def _option(stage: str) -> str:
 def _attribution(
     known: Known, decided: Decided, stages: Sequence[StageRow], notes: Sequence[str]
 ) -> Attribution:
-    """What was decided, as candidates.
+    """The decision as candidates.
 
     Args:
         known: What is known.

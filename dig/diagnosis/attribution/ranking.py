@@ -56,7 +56,7 @@ class FeatureWeight(BaseModel):
     high: float
 
     def scaled(self, value: float) -> float:
-        """What a value of the feature adds to the score."""
+        """The part of the score that a value of the feature gives."""
         return self.weight * (value - self.mean) / self.deviation
 
 
@@ -106,7 +106,7 @@ class Weights(BaseModel):
         return found
 
     def contributions(self, row: Mapping[str, float]) -> dict[str, float]:
-        """What each feature adds to the score of a candidate."""
+        """The part of a candidate's score that each feature gives."""
         return {one: weight.scaled(row[one]) for one, weight in self.features.items()}
 
     def shares(self, rows: Sequence[Mapping[str, float]]) -> list[float]:
@@ -117,7 +117,7 @@ class Weights(BaseModel):
         return [power / sum(powers) for power in powers]
 
     def unknown_range(self, rows: Sequence[Mapping[str, float]]) -> bool:
-        """Whether most numbers of a conversation lie outside of what training cases showed."""
+        """True if most numbers of a conversation lie outside of the range of training cases."""
         numbers = [
             (name, one) for name, one in self.features.items() if (one.low, one.high) != (0, 1)
         ]
@@ -135,7 +135,7 @@ def _shipped() -> Weights:
 
 @dataclass(frozen=True)
 class Attribution:
-    """What was found about a conversation.
+    """The candidates of a conversation, with what led to them.
 
     Attributes:
         candidates: The candidates; the first is the answer.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -23,7 +23,7 @@ from dig.graph.records import SYSTEM
 from dig.traces.interchange.imports import read_text
 from dig.traces.interchange.message_log import json_rows
 from dig.traces.journal.json_text import parse
-from dig.traces.journal.reader import TRACE
+from dig.traces.journal.reader import TRACE, trace_path
 from dig.traces.run import RecordedRun
 
 Role = Literal["outside", "tool", "planner", "worker"]
@@ -43,6 +43,9 @@ _PLANNERS = frozenset(
 )  # fmt: skip
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _OUTPUT = "exitcode:"
+_TO = re.compile(r"\(\s*->\s*([^)]+)\)")
+_AFTER_NAME = re.compile(r"[,:*]")
+MOST_IN_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class ConversationStep:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it says next to nothing."""
+        """True for a step that says next to nothing."""
         return len(self.text.replace(END_MARK, "").strip()) < LEAST_TEXT
 
 
@@ -129,7 +132,7 @@ def read_conversation(
         SettingsError: The right answer is to be read from a file that has none.
     """
     if layout == "conversation":
-        found, data = _of_trace(path), path.read_bytes()
+        found, data = _of_trace(path), trace_path(path).read_bytes()
         known: Mapping[str, Any] = {}
     else:
         text = read_text(path)
@@ -250,12 +253,14 @@ def with_roles(steps: Sequence[ConversationStep]) -> tuple[ConversationStep, ...
         texts.setdefault(folded(one.agent), [])
         if not one.is_idle:
             texts[folded(one.agent)].append(one)
-    speaking = [name for name, said in texts.items() if said]
+    speaking = frozenset(name for name, said in texts.items() if said)
     roles = {name: _role(name, spelled[name], said, speaking) for name, said in texts.items()}
     return tuple(replace(one, role=roles[folded(one.agent)]) for one in steps)
 
 
-def _role(name: str, shown: str, said: Sequence[ConversationStep], speaking: Iterable[str]) -> Role:
+def _role(
+    name: str, shown: str, said: Sequence[ConversationStep], speaking: Collection[str]
+) -> Role:
     """The role of an agent.
 
     Args:
@@ -269,30 +274,15 @@ def _role(name: str, shown: str, said: Sequence[ConversationStep], speaking: Ite
         return "outside"
     if words & _TOOLS or any(one.text.lstrip().startswith(_OUTPUT) for one in said):
         return "tool"
-    others = [other for other in speaking if other != name]
-    delegates = len(said) > 1 and all(addressee(one, others) for one in said)
+    asked = {_addressee(one) for one in said}
+    delegates = len(said) > 1 and all(other in speaking and other != name for other in asked)
     return "planner" if words & _PLANNERS or delegates else "worker"
 
 
-_TO = re.compile(r"\(\s*->\s*([^)]+)\)")
-
-
-def addressee(one: ConversationStep, agents: Iterable[str]) -> str | None:
-    """The agent that a step is addressed to, if it begins with a name or its speaker tells.
-
-    Args:
-        one: The step.
-        agents: Names of agents, as names are compared.
-    """
+def _addressee(one: ConversationStep) -> str:
+    """The name that a step begins with, or that its speaker tells, as in `Lead (-> Ann)`."""
     told = _TO.search(one.speaker)
     if told is not None:
-        return next((name for name in agents if name == folded(told[1])), None)
-    start = one.text.lstrip(" \t\n*@").casefold()
-    return next(
-        (name for name in agents if start.startswith(name) and start[len(name) :][:1] in ",:*"),
-        None,
-    )
-
-
-Attributor = Callable[[Conversation], tuple[str, int] | None]
-"""Names the agent and the step at fault."""
+        return folded(told[1])
+    start = one.text[:MOST_IN_NAME].lstrip(" \t\n*@")
+    return folded(_AFTER_NAME.split(start, maxsplit=1)[0])

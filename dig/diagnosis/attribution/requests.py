@@ -1,4 +1,4 @@
-"""What a model is shown of a conversation: one JSON document, cut to a size, with exemplars.
+"""Requests about a conversation: one JSON document, cut to a size, with exemplars.
 
 Each request is one system message of ours and one user message, in which the log stands inside JSON
 strings. Nothing else of the file is sent.
@@ -174,7 +174,7 @@ class Requests:
         ]
 
     def _tier(self, number: int, full: Collection[int]) -> int:
-        """How late a text is cut: those of tools first, what matters most last."""
+        """The tier of a text: texts of tools are cut first, what matters most last."""
         one = self.conversation.steps[number]
         if number in full or one in self.conversation.told[-1:]:
             return 2

@@ -37,7 +37,7 @@ first half (the steps up to and including `half`) or in the second. Say in which
 
 
 class JudgedLast(BaseModel):
-    """Whether the last step that is shown is at fault."""
+    """The judgement of the last step that is shown."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -54,16 +54,10 @@ class JudgedHalf(BaseModel):
     why: str
 
 
-async def all_at_once(
+async def _all_at_once(
     conversation: Conversation, requests: Requests, asked: StageAnswers
 ) -> Attribution:
-    """One request: the whole log, and a verdict.
-
-    Args:
-        conversation: The conversation.
-        requests: Makes the requests.
-        asked: Asks the model.
-    """
+    """One request: the whole log, and a verdict."""
     said = await asked(
         "all-at-once", requests.messages(ALL_AT_ONCE), StepVerdict,
         lambda one: blame_complaint(conversation, one.step),
@@ -74,16 +68,10 @@ async def all_at_once(
     return _attribution(conversation, said.step, said.why, asked)
 
 
-async def step_by_step(
+async def _step_by_step(
     conversation: Conversation, requests: Requests, asked: StageAnswers
 ) -> Attribution:
-    """A request for each step that can be at fault, until one is.
-
-    Args:
-        conversation: The conversation.
-        requests: Makes the requests.
-        asked: Asks the model.
-    """
+    """A request for each step that can be at fault, until one is."""
     for one in conversation.candidates:
         shown = range(one.number + 1)
         messages = requests.messages(STEP_BY_STEP, only=shown, full=[one.number])
@@ -96,16 +84,10 @@ async def step_by_step(
     return _of_ranking(conversation, asked)
 
 
-async def binary_search(
+async def _binary_search(
     conversation: Conversation, requests: Requests, asked: StageAnswers
 ) -> Attribution:
-    """Requests about halves, until one step is left.
-
-    Args:
-        conversation: The conversation.
-        requests: Makes the requests.
-        asked: Asks the model.
-    """
+    """Requests about halves, until one step is left."""
     left, why = [one.number for one in conversation.candidates], "it is the only step"
     while len(left) > 1:
         half = left[(len(left) - 1) // 2]
@@ -121,9 +103,9 @@ async def binary_search(
 
 Rival = Callable[[Conversation, Requests, StageAnswers], Awaitable[Attribution]]
 RIVALS: Mapping[str, Rival] = {
-    "all-at-once": all_at_once,
-    "step-by-step": step_by_step,
-    "binary-search": binary_search,
+    "all-at-once": _all_at_once,
+    "step-by-step": _step_by_step,
+    "binary-search": _binary_search,
 }
 
 

@@ -7,7 +7,7 @@ edge backwards) are dropped and counted. An answer in which nothing is of use is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -36,10 +36,12 @@ from .reading import Conversation
 from .requests import Exemplar
 
 MOST_EDGES = 200
-"""How many edges of a draft or graph a model is shown."""
+"""The number of edges of a draft or graph that a model is shown."""
 MOST_DRAFTED = 3
-"""How many steps of the ranking stand in for a model's candidates."""
+"""The number of the ranking's steps that stand in for a model's candidates."""
 MOST_SHOWN = 300
+KEY_EVIDENCE = ("each number and each name has a source in the log",)
+ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
 
 
 class _Said(BaseModel):
@@ -96,7 +98,7 @@ class ParsedEdge(_Said):
 
 
 class Parsed(_Said):
-    """What agents did, and what goes on to what."""
+    """The parts of agents in subtasks, and the edges between them."""
 
     agents: list[ParsedAgent]
     edges: list[ParsedEdge]
@@ -113,13 +115,13 @@ class SaidFlow(_Said):
 
 
 class DataFlow(_Said):
-    """Which datum went from which step to which."""
+    """The data that went from step to step."""
 
     edges: list[SaidFlow]
 
 
 class SaidOracle(_Said):
-    """By what a subtask can be judged."""
+    """The tests by which a subtask can be judged."""
 
     subtask: str
     goal: str
@@ -129,13 +131,13 @@ class SaidOracle(_Said):
 
 
 class Oracles(_Said):
-    """By what each subtask can be judged."""
+    """The tests of all subtasks."""
 
     oracles: list[SaidOracle]
 
 
 class JudgedSubtask(_Said):
-    """Whether a subtask deviates."""
+    """The judgement of a subtask."""
 
     id: str
     deviates: bool
@@ -143,7 +145,7 @@ class JudgedSubtask(_Said):
 
 
 class JudgedAgent(_Said):
-    """Whether an agent deviates in a subtask."""
+    """The judgement of an agent in a subtask."""
 
     subtask: str
     agent: str
@@ -152,7 +154,7 @@ class JudgedAgent(_Said):
 
 
 class JudgedStep(_Said):
-    """Whether a step deviates."""
+    """The judgement of a step."""
 
     step: int
     deviates: bool
@@ -160,7 +162,7 @@ class JudgedStep(_Said):
 
 
 class Backtrack(_Said):
-    """Which subtasks, agents in them, and steps of those deviate."""
+    """The judgements of subtasks, agents in them, and their steps."""
 
     subtasks: list[JudgedSubtask]
     agents: list[JudgedAgent]
@@ -168,7 +170,7 @@ class Backtrack(_Said):
 
 
 class ScreenedStep(_Said):
-    """What is said about a candidate."""
+    """The answers to the four questions about a candidate."""
 
     step: int
     upstream: list[int]
@@ -191,7 +193,7 @@ class StepVerdict(_Said):
 
 
 class Screening(_Said):
-    """What is said about each candidate, and a verdict."""
+    """The answers about all candidates, and a verdict."""
 
     candidates: list[ScreenedStep]
     verdict: StepVerdict
@@ -202,7 +204,7 @@ class Screening(_Said):
 
 @dataclass
 class Known:
-    """What is known about a conversation so far: at first the drafts, made without a model.
+    """The state of the pipeline: at first the drafts, which are made without a model.
 
     Attributes:
         conversation: The conversation.
@@ -211,7 +213,7 @@ class Known:
         exemplars: The exemplars that are shown.
         graph: The hierarchical graph.
         deviations: What deviates.
-        screened: What is said about each candidate; ``None``: nothing is, and the draft stands in.
+        screened: What is said about each candidate.
         verdict: The agent and the step that the model would answer.
         reasons: What is said about steps.
         dropped: How many items broke a rule, by stage.
@@ -223,7 +225,7 @@ class Known:
     exemplars: Sequence[Exemplar] = ()
     graph: HierarchicalGraph = field(init=False)
     deviations: Deviations = field(init=False)
-    screened: dict[int, Screened] | None = None
+    screened: dict[int, Screened] = field(default_factory=dict)
     verdict: tuple[str, int] | None = None
     reasons: dict[int, list[str]] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
@@ -253,20 +255,6 @@ class Known:
         if count:
             self.dropped[stage] = self.dropped.get(stage, 0) + count
 
-    def drafted_screening(self) -> dict[int, Screened]:
-        """What the texts alone say about candidates: data from other candidates, and loops."""
-        candidates = self.candidates
-        sources = [(one.source, one.target) for one in self.graph.edges if one.level == "step"]
-        found = {}
-        for step in candidates:
-            upstream = tuple(int(a) for a, b in sources if b == step and a in candidates)
-            loop = next((one for one in self.graph.loops if step in one.steps and one.failed), None)
-            by: Responsible = "none"
-            if loop is not None:
-                by = "planner" if loop.same_command else "executor"
-            found[step] = Screened(upstream, loop is not None, by)
-        return found
-
     def shown_graph(self) -> dict[str, Any]:
         """The graph as a model is shown it."""
         row = self.graph.to_json()
@@ -292,9 +280,10 @@ class Stage:
         schema: The shape of its answer.
         instructions: What the model is asked.
         needs: Further keys of its request.
-        take: Takes an answer into what is known; raises a `ValueError` if it is of no use.
-        is_repairable: Whether `take` can use an answer that `check` complains about twice.
+        take: Takes an answer into what is known.
         check: Says what is wrong with an answer that would be taken.
+        is_repairable: Whether `take` can use an answer that `check` complains about twice.
+        stand_in: Takes a draft into what is known, if the model has no answer.
     """
 
     name: str
@@ -304,6 +293,7 @@ class Stage:
     take: Callable[[Known, Any], None]
     check: Callable[[Known, Any], str | None]
     is_repairable: bool = False
+    stand_in: Callable[[Known], None] = lambda known: None
 
 
 def _nothing_known(items: Sequence[object], known: int, what: str) -> str | None:
@@ -323,7 +313,7 @@ def _subtasks(said: SubtaskPlan) -> list[Subtask]:
 def _take_plan(known: Known, said: SubtaskPlan) -> None:
     case = known.conversation
     subtasks = repaired(_subtasks(said), len(case.steps))
-    known.drop("plan", len(said.subtasks) - len(subtasks))
+    known.drop("plan", max(0, len(said.subtasks) - len(subtasks)))
     known.graph = drafted(case, known.words, subtasks)
     known.deviate([one.step for one in known.ranked.candidates[:MOST_DRAFTED]])
 
@@ -378,6 +368,15 @@ def _take_oracles(known: Known, said: Oracles) -> None:
     known.graph = replace(known.graph, subtasks=tuple(subtasks))
 
 
+def _draft_oracles(known: Known) -> None:
+    """Give each subtask tests that fit any subtask."""
+    subtasks = [
+        replace(one, oracle=SubtaskOracle(one.goal, (), KEY_EVIDENCE, ACCEPTANCE))
+        for one in known.graph.subtasks
+    ]
+    known.graph = replace(known.graph, subtasks=tuple(subtasks))
+
+
 def _check_oracles(known: Known, said: Oracles) -> str | None:
     ids = {one.id for one in known.graph.subtasks}
     return _nothing_known(said.oracles, sum(one.subtask in ids for one in said.oracles), "oracle")
@@ -414,6 +413,20 @@ def _take_screening(known: Known, said: Screening) -> None:
     if said.verdict.step in candidates:
         why = one_line(said.verdict.why, MOST_SHOWN)
         known.reasons.setdefault(said.verdict.step, []).insert(0, why)
+
+
+def _draft_screening(known: Known) -> None:
+    """Screen candidates by the texts alone: data from other candidates, and loops."""
+    candidates = known.candidates
+    sources = [(one.source, one.target) for one in known.graph.edges if one.level == "step"]
+    known.screened = {}
+    for step in candidates:
+        upstream = tuple(int(a) for a, b in sources if b == step and a in candidates)
+        loop = next((one for one in known.graph.loops if step in one.steps and one.failed), None)
+        by: Responsible = "none"
+        if loop is not None:
+            by = "planner" if loop.same_command else "executor"
+        known.screened[step] = Screened(upstream, loop is not None, by)
 
 
 def _check_screening(known: Known, said: Screening) -> str | None:
@@ -456,16 +469,19 @@ work.""",
         """\
 `plan` has the subtasks. For every agent that speaks in a subtask give one entry: `observation` is
 what lay before it, `thought` how it reasoned, `action` what it did (code, a call, a request to
-another), `result` what came of that. A few words each; leave empty what the log does not show.
-Then give edges. Level `subtask`: only from a subtask to the next one, of type data_dependency or
-logical_prerequisite, with `subtask` null. Level `agent`: between two agents of one subtask, whose
-id stands in `subtask`, of type observation, reasoning, decision, environment_feedback, memory or
-loop_control. For each edge name in `patterns` how a fault at its source would show at its target:
-`bias` is the fault, `anomaly` the symptom, and `scenario` says which question decides about it:
-local (was the target's input sound?), control (does a planner repeat itself, or does an executor
-fail at sound orders?), data (where was a datum first spoilt?), reversal (was it put right
-later?).""",
-        lambda known: {"plan": known.plan()},
+another), `result` what came of that. A few words each; leave empty what the log does not show;
+`draft` has the beginnings of texts around each agent's first step. Then give edges. Level
+`subtask`: only from a subtask to the next one, of type data_dependency or logical_prerequisite,
+with `subtask` null. Level `agent`: between two agents of one subtask, whose id stands in
+`subtask`, of type observation, reasoning, decision, environment_feedback, memory or loop_control.
+For each edge name in `patterns` how a fault at its source would show at its target: `bias` is the
+fault, `anomaly` the symptom, and `scenario` says which question decides about it: local (was the
+target's input sound?), control (does a planner repeat itself, or does an executor fail at sound
+orders?), data (where was a datum first spoilt?), reversal (was it put right later?).""",
+        lambda known: {
+            "plan": known.plan(),
+            "draft": [asdict(one) for one in known.graph.agents],
+        },
         _take_parsed,
         _check_parsed,
     ),
@@ -493,6 +509,7 @@ ones.""",
         lambda known: {"plan": known.plan(), **_exemplars(known)},
         _take_oracles,
         _check_oracles,
+        stand_in=_draft_oracles,
     ),
     Stage(
         "backtrack", Backtrack,
@@ -514,18 +531,19 @@ never at fault itself; the step that called the tool, or that believed its outpu
 `candidates` are steps that deviate. Separate causes from consequences. For each of them answer
 four questions, one after the other. Upstream: would it have been right, had certain earlier steps
 been right? Then list those steps in `upstream`; if its input was sound, leave the list empty.
-Loop: is it part of a group in `loops`? Then `responsible` is planner if the same order was
-repeated in spite of failures, and executor if the orders changed and the work still failed; else
-none. Data: at which step was a datum that it relies on first wrong? That is `spoilt_at`, or null.
-Reversal: did a later step put it right for good? That is `recovered_at`, or null. Finally give
-your verdict: the earliest step such that, had it been right, the team would not have failed in
-this way, with its agent.""",
+Loop: is it part of a group in the graph's `loops`? Then `responsible` is planner if the same
+order was repeated in spite of failures, and executor if the orders changed and the work still
+failed; else none. Data: at which step was a datum that it relies on first wrong? That is
+`spoilt_at`, or null. Reversal: did a later step put it right for good? That is `recovered_at`, or
+null. Finally give your verdict: the earliest step such that, had it been right, the team would
+not have failed in this way, with its agent.""",
         lambda known: {
             "candidates": list(known.candidates),
             "graph": known.shown_graph(),
         },
         _take_screening,
         _check_screening,
+        stand_in=_draft_screening,
     ),
 )  # fmt: skip
 """The stages, in order."""

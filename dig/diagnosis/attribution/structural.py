@@ -79,15 +79,24 @@ class StructuralAnswer:
         self._work = WorkDone(seen)
 
     @cached_property
-    def suspicions(self) -> list[SignGroup]:
-        """Everything that speaks against an agent, by falling score."""
+    def groups(self) -> list[SignGroup]:
+        """The signs of each row about each agent; none is explained by another's yet."""
         groups: dict[tuple[str, str], list[Sign]] = {}
         for sign in self.signs:
             groups.setdefault((sign.agent, sign.name), []).append(sign)
-        found = [self._group(some) for some in groups.values()]
-        found = [self._explained(one, found) for one in found]
+        return [self._group(some) for some in groups.values()]
+
+    @cached_property
+    def suspicions(self) -> list[SignGroup]:
+        """Everything that speaks against an agent, by falling score."""
+        found = [self._explained(one, self.groups) for one in self.groups]
         found.sort(key=lambda one: (-one.score, one.first.t, one.agent))
-        return [self._with_status(one, found) for one in found]
+        second = next((one for one in found if self._is_second(one, found[0])), None)
+        causes = [one for one in found[:1] if one.score > FIRST] + ([second] if second else [])
+        return [
+            replace(one, status="origin") if one.status == "open" and one in causes else one
+            for one in found
+        ]
 
     @cached_property
     def by_agent(self) -> list[list[SignGroup]]:
@@ -98,7 +107,7 @@ class StructuralAnswer:
         agents: dict[str, list[SignGroup]] = {}
         for one in self.suspicions:
             agents.setdefault(one.agent, []).append(one)
-        return [_named(some) for some in agents.values()]
+        return [named(some) for some in agents.values()]
 
     def _group(self, some: Sequence[Sign]) -> SignGroup:
         mattering = [one for one in some if self.matters(one)]
@@ -119,7 +128,7 @@ class StructuralAnswer:
         """Whether a way leads from a sign to the failure."""
         if not self.explains:
             return True
-        events = self._events(sign)
+        events = self.events_of(sign)
         if any(one.final for one in events):
             return True
         used = self._work.used
@@ -141,7 +150,7 @@ class StructuralAnswer:
         used = [*event.consumed_by, *(first.consumed_by if first is not None else ())]
         return len({*used}) > 1
 
-    def _events(self, sign: Sign) -> list[RecordedEvent]:
+    def events_of(self, sign: Sign) -> list[RecordedEvent]:
         """The work that a sign is about."""
         run = self.seen.run
         if sign.event is not None:
@@ -189,20 +198,15 @@ class StructuralAnswer:
                 ahead += by.with_fate("consume") if by is not None else ()
         return frozenset(found)
 
-    def _with_status(self, one: SignGroup, ranked: Sequence[SignGroup]) -> SignGroup:
-        if one.status != "open":
-            return one
-        first = ranked[0]
-        is_second = (
-            one.first.mechanism is not None
+    def _is_second(self, one: SignGroup, first: SignGroup) -> bool:
+        """Whether a group is about a second cause: of another agent, and of another sort."""
+        return (
+            one.status == "open" and one.score > SECOND and one.first.mechanism is not None
             and one.agent != first.agent and one.first.name != first.first.name
         )  # fmt: skip
-        if (one is first and one.score > FIRST) or (is_second and one.score > SECOND):
-            return replace(one, status="origin")
-        return one
 
 
-def _named(some: list[SignGroup]) -> list[SignGroup]:
+def named(some: list[SignGroup]) -> list[SignGroup]:
     """Suspicions about an agent, those first that name how the first one went wrong."""
     first = some[0]
     place = {one.activation for one in first.signs}

@@ -10,6 +10,7 @@ A directory has the benchmark's own files `N.json`, with labels inside, or `case
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -126,6 +127,23 @@ def _label(path: Path, row: Any, agent: str, step: str) -> BlamedStep:
         return BlamedStep(str(row[agent]), int(row[step]))
     except (KeyError, TypeError, ValueError):
         raise TraceError(path, None, f"has no label (`{agent}`, `{step}`)") from None
+
+
+def exchanged(
+    cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int
+) -> dict[str, BlamedStep]:
+    """Labels whose steps are exchanged between cases: what there is to learn from them is gone.
+
+    Args:
+        cases: The cases.
+        labels: Their labels.
+        seed: Of the random numbers.
+    """
+    steps = [labels[one.name].step for one in cases]
+    random.Random(seed).shuffle(steps)
+    at = [case.steps[min(n, len(case.steps) - 1)] for case, n in zip(cases, steps, strict=True)]
+    pairs = zip(cases, at, strict=True)
+    return {case.name: BlamedStep(one.agent, one.number) for case, one in pairs}
 
 
 def checksum(labels: Mapping[str, BlamedStep]) -> str:
@@ -289,7 +307,7 @@ def _order(said: BlamedStep) -> tuple[int, ...]:
 
 
 def is_agent_official(said: BlamedStep, true: BlamedStep) -> bool:
-    """Whether the true agent is in what the benchmark's evaluator reads of an answer.
+    """True if the true agent is in the part of an answer that the benchmark's evaluator reads.
 
     It reads an agent up to the first character that is no letter, digit or underscore.
 
@@ -344,7 +362,7 @@ def _of_last_worker(case: Conversation) -> int:
 def by_chance(
     cases: Iterable[Conversation], labels: Mapping[str, BlamedStep]
 ) -> tuple[float, float]:
-    """How often a random agent and a random step that can be at fault are right, in the mean.
+    """The mean shares of cases in which a random agent, and a random step, is right.
 
     Args:
         cases: The cases.
@@ -365,7 +383,7 @@ def by_chance(
 
 @dataclass(frozen=True)
 class WhoWhenScores:
-    """What answers are worth, beside the floors of the same files.
+    """The scores of answers, beside the floors of the same files.
 
     Attributes:
         by: The name of what answered.

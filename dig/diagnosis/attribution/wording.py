@@ -82,10 +82,11 @@ class _Log:
         self.told = conversation.told or conversation.steps
         self.place = {one.number: place for place, one in enumerate(self.told)}
         self.turns = Counter(folded(one.agent) for one in self.candidates)
-        self.names = {
-            name: re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            for name in dict.fromkeys(folded(one.agent) for one in self.told)
-        }
+        self.names: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+        for name in dict.fromkeys(folded(one.agent) for one in self.told):
+            pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for first in list(bag(name))[:1]:
+                self.names.setdefault(first, []).append((name, pattern))
         self.is_cut_off = END_MARK not in self.told[-1].text
         self.bags = [bag(one.text) for one in self.told]
         self.facts = [facts(one.text) for one in self.told]
@@ -108,7 +109,7 @@ class _Log:
         self.first_output = next(done, len(self.told))
 
     def _output(self, place: int) -> str | None:
-        """What came of the code in a step, by the output of the tool right after it."""
+        """The outcome of the code in a step, by the output of the tool right after it."""
         has_output = self.codes[place] and place + 1 < len(self.told)
         return self.outputs[place + 1] if has_output else None
 
@@ -143,8 +144,6 @@ class _Log:
         """The features of the steps after the first one."""
         new = self.new[place]
         is_unfounded = not self.codes[place] and place < self.first_output
-        low, others = one.text.casefold(), [*self.names]
-        others.remove(folded(one.agent))
         return {
             "code done": float(output == "done"),
             "code for nothing": float(output == "nothing"),
@@ -154,15 +153,21 @@ class _Log:
             "facts reused": log1p(sum(self.uses[fact] > 1 for fact in new)),
             "facts in the end": float(not new.isdisjoint(self.last_facts)),
             "echo": cosine(self.bags[place], self.bags[place - 1]),
-            "hands over": float(any(self._names(name, low) for name in others)),
+            "hands over": float(self._names_others(place, one)),
         }
 
-    def _names(self, name: str, text: str) -> bool:
-        """Whether a text has a name as a word of its own; both are folded."""
-        return name in text and self.names[name].search(text) is not None
+    def _names_others(self, place: int, one: ConversationStep) -> bool:
+        """True for a step that names another agent."""
+        low, own = one.text.casefold(), folded(one.agent)
+        near = [
+            pair
+            for word in self.names.keys() & self.bags[place].keys()
+            for pair in self.names[word]
+        ]
+        return any(name != own and pattern.search(low) for name, pattern in near)
 
     def _misses_question(self, text: str) -> bool:
-        """Whether a text lacks the question, if there is one."""
+        """True for a text that lacks the question, if there is one."""
         if not self.question:
             return False
         held = bag(text)

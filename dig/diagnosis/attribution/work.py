@@ -52,7 +52,7 @@ class WorkDone:
         about = self.seen.about([event])
         by = self.seen.run.activations.get(event.by or "")
         if not about and by is not None:
-            used = self.seen.about(self.seen.used_by(event))
+            used = self.seen.about_used(event)
             others = [one for one in self.seen.run.outputs(by) if one is not event]
             about = without(used, self.seen.about(others))
             if used and not about:

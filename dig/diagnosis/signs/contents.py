@@ -40,8 +40,7 @@ def unreadable(seen: Seen) -> Iterator[Shown]:
 def grown(seen: Seen) -> Iterator[Shown]:
     """A message is about parts of the task that its activation did not use."""
     for event in seen.sent:
-        used = seen.used_by(event)
-        before, about = seen.about(used), seen.about([event])
+        before, about = seen.about_used(event), seen.about([event])
         is_again = event.id in seen.first_said
         if before and without(about, before) and not is_again:
             yield _shown(event, f"{name(event.id)} is about parts that were not before it")
@@ -127,7 +126,7 @@ def stale(seen: Seen) -> Iterator[Shown]:
 def _lacks(seen: Seen, event: RecordedEvent) -> bool:
     """Whether the activation of an event used parts that nothing is about that it made."""
     made = seen.run.outputs(seen.run.activations[event.by or ""])
-    return bool(without(seen.about(seen.used_by(event)), seen.about(made)))
+    return bool(without(seen.about_used(event), seen.about(made)))
 
 
 def doubled(seen: Seen) -> Iterator[Shown]:

@@ -104,6 +104,8 @@ class Seen:
         self.run = run
         self.parts = TaskParts(run, accounting) if accounting is not None else None
         self.usual = usual or UsualTeam()
+        self._others: dict[str, TeamHabits] = {}
+        self._used: dict[str, Ranges] = {}
 
     @cached_property
     def traits(self) -> list[Trait]:
@@ -117,7 +119,11 @@ class Seen:
 
     def unlike(self, agent: str) -> TeamHabits:
         """The measure for an agent: good runs or, without any, the other agents of the run."""
-        return self.usual.habits if self.usual.runs else self.habits.without(agent)
+        if self.usual.runs:
+            return self.usual.habits
+        if agent not in self._others:
+            self._others[agent] = self.habits.without(agent)
+        return self._others[agent]
 
     @cached_property
     def ended(self) -> list[RecordedActivation]:
@@ -150,6 +156,13 @@ class Seen:
         """What the activation that generated an event consumed."""
         activation = self.run.activations.get(event.by or "")
         return self.run.inputs(activation) if activation is not None else []
+
+    def about_used(self, event: RecordedEvent) -> Ranges:
+        """The parts that the activation which generated an event consumed."""
+        by = event.by or ""
+        if by not in self._used:
+            self._used[by] = self.about(self.used_by(event))
+        return self._used[by]
 
     @cached_property
     def first_said(self) -> Mapping[str, RecordedEvent]:

@@ -14,7 +14,7 @@ from dig.diagnosis.components import blamed
 from dig.diagnosis.concepts import Candidate, Hypothesis
 from dig.diagnosis.interventions.recorded import decision_of
 from dig.graph.codec import encode
-from dig.graph.records import Join, Leave, Record, Run, Start
+from dig.graph.records import End, Join, Leave, Record, Run, Start
 from dig.traces.run import RecordedRun
 
 from .arms import Trials, Tried, first_of, moved
@@ -31,9 +31,10 @@ def seat(case: Case, team: Mapping[str, object], candidate: Candidate) -> Hypoth
         case: The run.
         team: The agents that go on, by name. Only agents of the same class, with the same tools,
             can do each other's work.
-        candidate: The candidate; the seat is taken from its first record on.
+        candidate: The candidate; the seat is taken from the agent's first activation on.
     """
-    at = candidate.t or 0
+    first = (one.t for one in case.run.activations.values() if one.agent == candidate.agent)
+    at = next(first, candidate.t or 0)
     blame = Counter(agent for _, agents in blamed(case.run.records) for agent in agents)
     like = [
         name
@@ -71,12 +72,23 @@ def _are_alike(one: object, other: object) -> bool:
 
 
 def first_difference(fork: RecordedRun, control: RecordedRun) -> int | None:
-    """The first record of a fork that is otherwise in its control; ``None``: there is none."""
+    """The first record of a fork that is otherwise in its control; ``None``: there is none.
+
+    Where an activation ends sooner than in the control, its agent was late from its start on: then
+    it is that start.
+    """
     for one, other in zip(fork.records, control.records, strict=False):
         if encode(one) != encode(other):
-            return one.t
+            return _late_from(one, control) or one.t
     short = min(len(fork.records), len(control.records))
     return None if len(fork.records) == len(control.records) else short
+
+
+def _late_from(record: Record, control: RecordedRun) -> int | None:
+    """The start of the activation that a record ends, if it ended later in the control."""
+    late = control.activations.get(record.activation) if isinstance(record, End) else None
+    is_late = late is not None and (late.end is None or late.end.us > record.us)
+    return late.t if late is not None and is_late else None
 
 
 def starts_of(run: RecordedRun, agent: str, at: int) -> list[int]:

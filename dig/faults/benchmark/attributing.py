@@ -59,11 +59,15 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
         "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
-        **{name: by_suspects(name) for name in ("signs", "attribution", "attribution_blind")},
+        **{
+            name: by_suspects(name)
+            for name in ("signs", "beliefs", "attribution", "attribution_blind")
+        },
         "why": by_suspects(*USUAL_SUSPECTS),
     }
 )
-"""The attributors by name: each is made from a set, of which it may read the public part."""
+"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones; each is
+made from a set, of which it may read the public part."""
 
 FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""

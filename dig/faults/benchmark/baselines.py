@@ -22,13 +22,10 @@ from dig.diagnosis.signs.table import learned, signs
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
-    Deliver,
     Emit,
     End,
-    Expire,
     FindingRow,
     HealRow,
-    Leave,
     Record,
     Run,
     Start,
@@ -36,7 +33,7 @@ from dig.graph.records import (
 from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
-from .instances import BASELINE, FaultSet, Instance
+from .instances import BASELINE, FaultSet
 from .reading import read_run, step_at
 from .rules import rules
 
@@ -210,71 +207,6 @@ RARE = 0.02
 def kind_of_mechanism(mechanism: str | None) -> str:
     """The kind of fault that a mechanism looks like; one that looks like none keeps its name."""
     return KIND_OF.get(mechanism, mechanism) if mechanism is not None else UNKNOWN
-
-
-ORACLE = "oracle"
-"""What reading the twin gives: no attributor has it, and it is no floor but a line."""
-
-
-_FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
-
-
-def oracle(instance: Instance) -> Answer:
-    """What the first record that differs from the twin gives.
-
-    Raises:
-        SettingsError: The instance has no labels.
-    """
-    run, twin = instance.records(), instance.twin()
-    pairs = zip(run, twin, strict=False)
-    t = next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(run), len(twin)) - 1)
-    ours, theirs = run[t], twin[min(t, len(twin) - 1)]
-    # The earlier one is the surprise: what was done, or what was to be done and is missing.
-    makers = [_maker(run, ours), _maker(twin, theirs)]
-    maker = next(filter(None, makers if ours.us <= theirs.us else reversed(makers)), None)
-    if maker is None:
-        return Answer()
-    return blame(run, maker, _difference(ours, theirs, run), t)
-
-
-def _maker(run: Sequence[Record], record: Record) -> str | None:
-    """The agent whose act a record is."""
-    if isinstance(record, Start | Leave):
-        return record.agent
-    by = record.activation if isinstance(record, End) else None
-    if isinstance(record, Emit):
-        by = record.by
-    if isinstance(record, Expire | Deliver):
-        by = next(one.by for one in run if isinstance(one, Emit) and one.event == record.event)
-    return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
-
-
-def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
-    """The kind of fault that a first difference looks like most."""
-    match ours:
-        case Leave():
-            return "leave"
-        case Expire():
-            return "drop"
-        case Emit() if isinstance(theirs, Emit) and ours.to != theirs.to:
-            team = _header(run).agents
-            return "misaddress" if {*ours.to} & {*team} else "address_nobody"
-        case Emit() if isinstance(theirs, Emit) and ours.payload != theirs.payload:
-            return "submit_early" if ours.final else "corrupt"
-        case Emit(final=True):
-            return "submit_early"
-        case End(error=str(error)):
-            return "stall" if "longer" in error else "crash"
-        case End(fates=fates):
-            usual = theirs.fates if isinstance(theirs, End) else ()
-            mine = {fate.fate for fate in fates} - {fate.fate for fate in usual}
-            for fate, kind in _FATES.items():
-                if fate in mine:
-                    return kind
-            if isinstance(theirs, End) and len(ours.outputs) > len(theirs.outputs):
-                return "duplicate"
-            return "silent"
-    return "delay" if isinstance(theirs, Deliver) else "stall"
 
 
 def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:

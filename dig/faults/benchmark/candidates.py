@@ -201,6 +201,16 @@ SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 """The kinds of faults in the stratum of wrong numbers of the right shape."""
 
+Sort = Literal[
+    "plain", "hybrid", "concurrent", "decoys", "gradual", "silent contents", "foreign", "brought"
+]
+"""What makes the cause hard to tell."""
+
+MOST_WEIGHT = 3.0
+WEIGHTS: Mapping[Sort, float] = MappingProxyType(
+    {"plain": 0.5, "hybrid": 2.0, "silent contents": MOST_WEIGHT}
+)
+"""How many instances of a sort there may be, for each one of the other sorts."""
 ONLY_TOGETHER = ("merge_across_lineages", "work_on_others_part")
 """The kinds of faults that hardly ever hurt where there is one problem at a time."""
 
@@ -214,12 +224,6 @@ HEALED = (
     ("slow",),
 )
 """The kinds of faults in runs that are healed; only such runs have notes to ignore."""
-
-
-Sort = Literal[
-    "plain", "hybrid", "concurrent", "decoys", "gradual", "silent contents", "foreign", "brought"
-]
-"""What makes the cause hard to tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,14 +310,16 @@ class Recipe:
             *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
         ]
 
-    def most_of(self, stratum: Stratum) -> int:
+    def most_of(self, stratum: Stratum) -> float:
         """How many instances may come from a stratum: more, where there are few strata."""
         if stratum.sort == "foreign":
             return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
-        is_rare = stratum.sort == "silent contents" or (
-            stratum.sort == "concurrent" and stratum.kinds[0] in ONLY_TOGETHER
-        )
-        return self.most_of_a_stratum * (3 if is_rare else 1)
+        if self.version == 1:
+            return self.most_of_a_stratum
+        weight = WEIGHTS.get(stratum.sort, 1.0)
+        if stratum.sort == "concurrent" and stratum.kinds[0] in ONLY_TOGETHER:
+            weight = MOST_WEIGHT
+        return self.most_of_a_stratum * weight
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""

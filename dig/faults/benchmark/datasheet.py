@@ -10,10 +10,10 @@ from statistics import fmean
 from dig.tasks.experiment.table import SIMULATED_AGENTS, Table
 
 from .answers import Answers
-from .baselines import ORACLE
 from .candidates import Recipe
 from .generate import Harvest
 from .instances import FaultSet, Index, by_kind
+from .oracle import ORACLE
 from .scores_answers import Scores, score
 
 HARD = ("concurrent", "decoys", "gradual", "hybrid", "silent contents")
@@ -54,6 +54,11 @@ again.
 - Of several faults, each is left out in turn: if the end is another one then, it is a root cause,
   else a bystander, and to name it is neither right nor wrong.
 - Decoys are innocent oddities: the run ends well with them alone, and badly without them.
+- `concurrent`: sessions with two or three problems at once, each posed to another agent. Each has
+  an answer and an end of its own; agents work for all of them, and habitually count twice what is
+  solved twice. A session is a failure if one of its problems is.
+- `silent contents`: wrong counts with a right sum, from agents with a memory of their own, whose
+  messages do not say which parts they cover.
 - `baseline/` has {recipe.baseline_runs} runs without a fault of each configuration, which nothing
   has chosen. {failed} of all {len(endings)} ended badly by themselves.
 - `structure-only/` has each held-out trace once more, with tokens in place of payloads.
@@ -69,7 +74,7 @@ salt give the same bytes. Of {found.tried} candidates {found.tried - len(found.m
   is found says nothing about any language model.
 - Faults that change nothing that anybody would notice are not in it, so rates in it are no rates
   of failures in the world.
-- Sessions with several problems at once, and agents with a memory of their own, are not in it.
+- A session has a few problems that begin within seconds; long sessions are not in it.
 """
 
 

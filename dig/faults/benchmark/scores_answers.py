@@ -27,8 +27,8 @@ from dig.tasks.experiment.table import Table, Value
 
 from .answers import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about
-from .baselines import ORACLE, oracle
 from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
+from .oracle import ORACLE, oracle
 from .reading import step_at
 
 T = TypeVar("T")
@@ -61,6 +61,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
     }
 )
 """All metrics: those of the front row, then those of the appendix; each goes from 0 to 1."""
+EXCHANGED = "labels exchanged"
 NO_HARM = "no harm"
 """The runs with a right and complete answer: in no figure but their own."""
 
@@ -263,6 +264,7 @@ class Scores:
         unlabelled: The number of runs that were not scored, since their labels are kept back.
         version: The version of the set.
         floors: The same runs by each floor, and by the oracle.
+        exchanged: The same answers with labels of other runs of the same sort: what chance gives.
     """
 
     by: str
@@ -271,6 +273,7 @@ class Scores:
     unlabelled: int
     version: int = 1
     floors: Mapping[str, Sequence[ScoredRun]] = field(default_factory=dict)
+    exchanged: Sequence[ScoredRun] = ()
 
     def strata(self) -> Iterator[tuple[str, list[ScoredRun]]]:
         """All failures, those of each part, difficulty, task, size of team and kind of fault, and
@@ -302,8 +305,9 @@ class Scores:
                     [name, len(some), *_front(some)]
                     for name, some in ((self.by or "nobody", self.failures), *self._beside())
                 ],
-                ["All failures. `oracle` names the agent of the first record that differs from the "
-                 "twin, which no attributor has."],
+                ["All failures. `oracle` compares the run with its twin, which no attributor has.",
+                 *([f"`{EXCHANGED}`: the same answers with labels of other runs of the same sort."]
+                   if self.exchanged else [])],
             ),
             Table(
                 "appendix",
@@ -322,7 +326,9 @@ class Scores:
         return [one for one in self.scored if one.harm]
 
     def _beside(self) -> Iterator[tuple[str, list[ScoredRun]]]:
-        for floor, scored in self.floors.items():
+        for floor, scored in ((EXCHANGED, self.exchanged), *self.floors.items()):
+            if not scored:
+                continue
             yield floor, [one for one in scored if one.harm]
 
     def notes(self) -> list[str]:
@@ -355,6 +361,7 @@ class Scores:
             "strata": {stratum: _plain(some) for stratum, some in self.strata()},
             "floors": {floor: beside[floor] for floor in FLOORS if floor in beside},
             ORACLE: beside.get(ORACLE),
+            "exchanged": beside.get(EXCHANGED),
             "runs": {one.entry.id: one.marks for one in self.scored},
         }
 
@@ -405,6 +412,11 @@ def score(
             raise SettingsError(f"{known.path} has no labelled traces without contents")
     truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
     floors = {by: attributor(by, known) for by in FLOORS} if with_floors else {}
+    others = _shuffled(labelled, 0) if with_floors and shuffle is None and answers.answers else ()
+    exchanged = [
+        _Asked.about(one, other).score(answers.answers.get(one.entry.id, Answer()))
+        for one, other in zip(labelled, others, strict=False)
+    ]
     scored: list[ScoredRun] = []
     beside: dict[str, list[ScoredRun]] = {}
     for one, truth in zip(labelled, truths, strict=True):
@@ -422,6 +434,7 @@ def score(
         unlabelled=len(ids) - len(labelled),
         version=known.index.version,
         floors=beside,
+        exchanged=exchanged,
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from dig.detectors.patterns import NAMES
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.run_pair import pattern_of
-from dig.graph.records import FindingRow, Record
-from dig.tasks.experiment.statistics import as_json, share, spread
+from dig.graph.records import End, FindingRow, Record
+from dig.tasks.experiment.statistics import Mean, as_json, share, spread, wilson
 from dig.tasks.experiment.table import Table, Value
 
 from .instances import FaultSet, Instance, Label, by_kind
@@ -91,7 +91,7 @@ class PatternScore:
             _spread(seconds, ".1f"),
             Value(share(self.bad)),
             len(self.bad),
-            Value(share(self.false)),
+            Value(_rate(self.false)),
             len(self.false),
         ]
 
@@ -102,7 +102,7 @@ class PatternScore:
             "delay_records": spread([records for records, _ in self.delays]),
             "delay_s": spread([seconds for _, seconds in self.delays]),
             "bad_if_raised": as_json(share(self.bad)),
-            "false_alarms": as_json(share(self.false)),
+            "false_alarms": as_json(_rate(self.false)),
         }
 
 
@@ -210,7 +210,7 @@ class DetectorScores:
         return [(where.strip(), some) for where, some in teams.items()]
 
     def _false(self, some: Sequence[FaultFree], name: str) -> Value:
-        return Value(share([name in one.raised for one in some]))
+        return Value(_rate([name in one.raised for one in some]))
 
     def _by_kind(self) -> list[tuple[str, list[SeenKind]]]:
         none = frozenset[str]()
@@ -264,8 +264,12 @@ def _seen(instance: Instance, label: Label) -> SeenKind:
     rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
-    first = min((injection["t"], injection["ts"]) for injection in label.injections)
-    delays = _delays(instance.records(), first, is_session=label.problems > 1)
+    records = instance.records()
+    # What an activation decides is seen at its end, before what it generates is there.
+    ends = {row.activation: (row.t, row.ts) for row in records if isinstance(row, End)}
+    acts = ((one["activation"], (one["t"], one["ts"])) for one in label.injections)
+    first = min(min(at, ends.get(activation, at)) for activation, at in acts)
+    delays = _delays(records, first, is_session=label.problems > 1)
     return SeenKind(label.kind, should, may, delays)
 
 
@@ -273,7 +277,7 @@ def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
     """The runs of the baseline that are not healed, by the recipients of the problem."""
     found: dict[str, list[FaultFree]] = {}
     for name, endings in known.baseline_endings():
-        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?$", name)
+        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
         if team is None:  # healed, or no configuration of ours
             continue
         for one in endings:
@@ -293,6 +297,14 @@ def _delays(
             pattern = pattern_of(record, is_session=is_session)
             delays.setdefault(pattern, (record.t - t, record.ts - ts))
     return delays
+
+
+def _rate(flags: Sequence[bool]) -> Mean | None:
+    """A share with Wilson's interval: in hundreds of runs the usual one for rare events."""
+    if not flags:
+        return None
+    hits, count = sum(flags), len(flags)
+    return Mean(hits / count, *wilson(hits, count), count)
 
 
 def _spread(values: tuple[float, float, float] | None, form: str) -> str:

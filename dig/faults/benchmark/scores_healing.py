@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from dig.faults.inject.run_pair import play
+from dig.faults.truth.baseline import Baseline
+from dig.faults.truth.measurements import DIGITS
+from dig.faults.truth.verification import is_all_good, verdicts
 from dig.tasks.experiment.statistics import as_json, mean, share
 from dig.tasks.experiment.table import Table, Value
 from dig.tasks.experiment.workers import Workers
@@ -33,6 +36,7 @@ class Pair:
         unharmed: Its end with healing and without faults.
         rivals: Its end by other methods, by name.
         calls: How many activations it took, by method, where it was played now.
+        good: The methods by which it came to a good end, as the set calls one.
     """
 
     kind: str
@@ -41,6 +45,7 @@ class Pair:
     unharmed: RunEnding
     rivals: Mapping[str, RunEnding] = field(default_factory=dict)
     calls: Mapping[str, int] = field(default_factory=dict)
+    good: frozenset[str] = frozenset()
 
     def by(self, method: str) -> RunEnding | None:
         """Its end by a method."""
@@ -68,7 +73,8 @@ class HealingScores:
                 for name, some in self._by_method()
             ],
             [
-                "Complete: the answer is valid and about all of the problem. `other draws`: "
+                "Good: the answer is right and complete, as the set means it; in a session, all of "
+                "them. Complete: it is valid and, if it says so, about all. `other draws`: "
                 "nothing is done, but agents draw other random numbers, since instances are "
                 "chosen because they fail unhealed. `watchdog` tells all to continue after a "
                 "silence, `retry` poses the problem again; neither knows a graph. `dig` heals as "
@@ -93,6 +99,7 @@ class HealingScores:
     def _of_method(self, name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
         """The cells of a method."""
         cells = (
+            share([name in one.good for one in self.pairs]),
             share([one.valid for one in some]),
             share([one.valid and one.complete is not False for one in some]),
             mean([one.rmse for one in some if one.rmse is not None]),
@@ -159,33 +166,51 @@ def score_healing(
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
     labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
+    usual = dict(_errors(known))
+    asked = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         do = partial(heal, foreign=tuple(kinds))
-        pairs = workers.all(do, labels, lambda done: progress("runs", done, len(labels)))
+        pairs = workers.all(do, asked, lambda done: progress("runs", done, len(labels)))
     return HealingScores(tuple(pairs))
 
 
-def heal(label: Label, foreign: Collection[str] = ()) -> Pair:
+NO_ERRORS = Baseline(0, {})
+
+
+def _errors(known: FaultSet) -> Iterator[tuple[str, Baseline]]:
+    """For each configuration the errors of its runs without a fault: what tells a wrong answer."""
+    for name, endings in known.baseline_endings():
+        each = [one for ending in endings for one in ending.problems or (ending,)]
+        errors = sorted(round(one.rmse, DIGITS) for one in each if one.rmse is not None)
+        yield name, Baseline(len(each), {"outcome wrong": tuple(errors)})
+
+
+def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     """Play one run by each method, with its faults, and with healing without them.
 
     Args:
-        label: The label of the run.
+        asked: The label of the run, and fault-free runs of its sort.
         foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
     """
+    label, baseline = asked
     plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
     runs = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
         **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
     }
     played = {name: play(run, faults) for name, run in runs.items()}
-    endings = {name: RunEnding.of(one) for name, one in played.items()}
+    twin = play(plain, label.decoys)
+    ends = {name: RunEnding.of(one) for name, one in played.items()}
     return Pair(
         label.kind,
         label.faulted,
-        endings.pop(HEALED),
+        ends.pop(HEALED),
         RunEnding.of(play(runs[HEALED], label.decoys)),
-        endings,
+        ends,
         {name: one.result.activations for name, one in played.items()},
+        frozenset(
+            name for name, one in played.items() if is_all_good(verdicts(one, baseline, twin))
+        ),
     )
 
 
@@ -193,7 +218,7 @@ def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
     return label.harm and not label.is_healed and label.is_of(kinds)
 
 
-_COLUMNS = ("valid", "complete", "RMSE", "s", "calls")
+_COLUMNS = ("good", "valid", "complete", "RMSE", "s", "calls")
 
 
 def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:

@@ -44,6 +44,10 @@ class FaultContext:
     speed: float
     told: Callable[[Touch], None]
 
+    def __deepcopy__(self, memo: object) -> FaultContext:
+        """The same one: a copy of an agent, for the seat of another, acts in the same run."""
+        return self
+
 
 class Acting:
     """One fault at work in one run."""

@@ -80,6 +80,8 @@ def verify_all(
     """
     if len(faulted.problems) == 1:
         return verify(faulted, twin, baseline, alarms_are)
+    if not is_all_good(verdicts(twin, baseline)):
+        return Dropped(TWIN_ANOMALOUS)
     graphs: list[CausalGraph] = []
     for one, other in zip(faulted.problems, twin.problems, strict=True):
         if verdict(one, baseline, other.rmse) != GOOD:

@@ -59,8 +59,8 @@ class Change(Edit):
 
     @property
     def begins_a_request(self) -> bool:
-        """Whether the record is the first one of its request."""
-        return isinstance(self.record, End | Redirect) or (
+        """Whether the record may be the first one of its request."""
+        return isinstance(self.record, End | Redirect | HealRow) or (
             isinstance(self.record, Emit) and self.record.by is None
         )
 

@@ -235,7 +235,7 @@ def _change(
             break
         if isinstance(record, FindingRow):
             findings[record.t] = record
-        elif isinstance(record, HealRow):
+        elif isinstance(record, HealRow) and record.action != "refused":
             healed.append((record.finding, record.us))
         before = record
     if record is None or record.t != at:

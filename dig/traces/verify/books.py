@@ -338,6 +338,10 @@ _EFFECTS = {
 """The record that has to follow an intervention, by its action."""
 
 
+_GIVEN = ("reassign", "replace", "restart")
+"""The actions that give work, or an agent's place, to others."""
+
+
 class Promises:
     """Order for each recipient, the effects and the budget of healing, and the answer."""
 
@@ -345,6 +349,7 @@ class Promises:
         self._budget = budget
         self._findings: dict[int, tuple[str, str]] = {}
         self._healed: set[tuple[int, float]] = set()  # one finding is healed step by step
+        self._given: set[tuple[int, float]] = set()
         self._spent: Counter[str] = Counter()
         self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
 
@@ -359,10 +364,23 @@ class Promises:
         if row["action"] in _EFFECTS:
             self.is_owed = row
         step = row["finding"], row["ts"]
+        wrong = self._give(step) if row["action"] in _GIVEN else None
         if row["action"] == "refused" or step in self._healed:
-            return None
+            return wrong
         self._healed.add(step)
-        return self._spend(*self._findings[row["finding"]])
+        spent = self._spend(*self._findings[row["finding"]])
+        return wrong or spent
+
+    def _give(self, step: tuple[int, float]) -> str | None:
+        """Enter a step that gives work, or an agent's place, to others."""
+        if step in self._given:
+            return None
+        self._given.add(step)
+        self._spent["given"] += 1
+        most = self._budget.get("per_problem")
+        if most is None or self._spent["given"] <= most:
+            return None
+        return f"healing goes beyond its budget: per_problem is {most}"
 
     def accepted(self) -> None:
         """Begin the budget anew, after an answer in a session."""

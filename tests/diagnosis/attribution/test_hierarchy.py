@@ -113,7 +113,7 @@ def test_a_draft_follows_the_rules(rows: Any) -> None:
 
 
 def test_a_part_says_what_an_agent_saw_and_did() -> None:
-    """What lay before it, its words, its code, and what the tool gave back."""
+    """The step before it, its words, its code, and the output of the tool."""
     found = next(one for one in drafted(talk()).agents if one.agent == "Map_Expert")
     assert found.observation.startswith("Task: How many bridges")
     assert found.thought.startswith("I look them up")

@@ -214,6 +214,14 @@ def test_a_stage_that_fails_has_a_stand_in(schema: str) -> None:
     assert found.candidates[0].step in range(7)
 
 
+def test_oracles_that_fail_are_drafted() -> None:
+    """Backtracking is shown what any subtask can be judged by."""
+    server, _ = asked(script(Oracles=says("no")))
+    shown = document_of(server.requests[-2])["graph"]["subtasks"]
+    assert [one["oracle"]["goal"] for one in shown] == ["find the bridges", "check the number"]
+    assert shown[0]["oracle"]["acceptance"]
+
+
 def test_without_backtracking_by_failure_the_ranking_gives_candidates() -> None:
     """The model then screens the first three of the ranking."""
     server, found = asked(script(Backtrack=says("no")))
@@ -221,6 +229,22 @@ def test_without_backtracking_by_failure_the_ranking_gives_candidates() -> None:
     shown = document_of(server.requests[-1])["candidates"]
     assert sorted(one for one in first if one is not None) == shown
     assert {one.step for one in found.candidates} <= {*shown, 1}
+
+
+def test_where_nothing_deviates_nothing_is_screened() -> None:
+    """The ranking answers, since the model names no step."""
+    server, found = asked(script(Backtrack={"subtasks": [], "agents": [], "steps": []}))
+    assert len(server.requests) == 5
+    assert statuses(found)["screening"] == "skipped"
+    assert found.candidates[0].step == rank(talk()).candidates[0].step
+    assert "the ranking's stands" in found.notes[0]
+
+
+def test_an_empty_plan_is_one_subtask() -> None:
+    """It is complained about, and repaired then."""
+    _, found = asked(script(SubtaskPlan={"subtasks": []}, Parsed=says("no"), Oracles=says("no")))
+    assert [(one.first, one.last) for one in found.graph.subtasks] == [(0, 6)]
+    assert not any("stage 'plan'" in one for one in found.notes)
 
 
 def test_a_budget_that_ends_after_two_stages() -> None:
@@ -256,7 +280,7 @@ def test_strict_makes_a_failed_stage_an_error() -> None:
 
 
 def test_a_budget_is_shared_if_it_is_to_be() -> None:
-    """What one conversation has cost, the next one lacks; the sentence tells of both."""
+    """The cost of one conversation is lacking for the next; the sentence tells of both."""
     with served(script(), max_tokens=700) as (_, method):
         shared = replace(method, spending=Spending(method.settings))
         first, second = shared(talk()), shared(talk())

@@ -32,7 +32,7 @@ def test_the_layout_of_the_benchmark_is_read(tmp_path: Path) -> None:
 
 
 def test_a_speaker_may_stand_in_the_role(tmp_path: Path) -> None:
-    """Where there is no name, the role is the speaker; the agent is what stands before ` (`."""
+    """Without a name the role is the speaker; the agent is the part before ` (`."""
     rows = [{"role": who, "content": text} for who, text in LOOP]
     found = read(tmp_path / "a.json", {"history": rows, "question": TASK})
     assert [one.agent for one in found.steps[:4]] == [
@@ -151,7 +151,7 @@ def test_roles_by_name(name: str, role: Role) -> None:
 
 
 def test_roles_by_what_is_said() -> None:
-    """Who answers with exit codes is a tool; who only ever delegates is a planner."""
+    """An agent that answers with exit codes is a tool; one that only delegates is a planner."""
     rows = [
         ("Lead", "Ann, please look up the bridges of the river Arvo."),
         ("Ann", "There are seventeen of them, says the map of the town."),

@@ -1,4 +1,4 @@
-"""What a model is shown: cut texts, exemplars, and nothing that is not asked for."""
+"""Requests to a model: cut texts, exemplars, and nothing that is not asked for."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_long_texts_are_cut_in_the_middle() -> None:
 
 
 def test_candidates_are_shown_in_full() -> None:
-    """What the stage is about is cut last."""
+    """The candidates of a stage are cut last."""
     rows = [("A", "a" * 3000), ("B", "b" * 3000), ("A", "c" * 3000), ("B", "the end of it all now")]
     requests = Requests(talk(rows, task=None), most=4500)
     texts = [str(one["text"]) for one in document(requests, full=[1])["steps"]]  # type: ignore[attr-defined]

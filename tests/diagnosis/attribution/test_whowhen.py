@@ -15,6 +15,7 @@ from dig.diagnosis.attribution.ranking import Weights
 from dig.diagnosis.attribution.whowhen import (
     BlamedStep,
     by_chance,
+    exchanged,
     floors,
     hits,
     load,
@@ -149,6 +150,18 @@ def test_scores_tell_the_best_floor_and_both_evaluators() -> None:
         scored("mine", cases, [answers], {k: v for k, v in labels.items() if k != "3"})
 
 
+def test_exchanged_labels_are_labels_of_other_cases() -> None:
+    """The same steps as far as cases are long enough, with the agents that speak there."""
+    cases = [talk(name=str(number)) for number in range(6)]
+    labels = {str(number): BlamedStep(BRIDGES[number][0], number) for number in range(6)}
+    found = exchanged(cases, labels, 1)
+    assert sorted(one.step for one in found.values()) == list(range(6))
+    assert found != labels and found == exchanged(cases, labels, 1)
+    assert all(one.agent == BRIDGES[one.step][0] for one in found.values())
+    short = exchanged([talk(BRIDGES[:2], name="a")], {"a": BlamedStep("A", 5)}, 1)
+    assert short == {"a": BlamedStep("Map_Expert", 1)}
+
+
 # --- fitting ---
 
 
@@ -197,7 +210,7 @@ def test_weights_are_where_the_slope_is_nothing() -> None:
 
 
 def test_choices_are_made_by_cases_that_were_not_fitted_to() -> None:
-    """Where only code matters, the group that has it is kept."""
+    """The group with features of code is kept if only code matters."""
     assert chosen(training(), "1").without != "execution"
 
 

@@ -20,7 +20,7 @@ from dig.diagnosis.interventions.recorded import decision_of
 from dig.diagnosis.trials import replays
 from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import ReplayRequest, make_replay, read_source
-from dig.diagnosis.trials.seats import starts_of
+from dig.diagnosis.trials.seats import first_difference, starts_of
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
 from dig.graph.records import Emit, Leave
@@ -89,6 +89,27 @@ def test_the_seat_of_another_agent_is_not(silent: Path) -> None:
     found = tried(silent, seat("agent-2", "agent-1", first_start(silent, "agent-2")))
     assert found.verdict != "validated"
     assert found.changed.successes == 0
+
+
+def test_the_agent_at_fault_may_take_a_seat(tmp_path: Path) -> None:
+    """Its fault goes with it; the payloads of any task can be disturbed there."""
+    run = failed(tmp_path, task="newsgroups", size=60)
+    found = tried(run, seat("agent-1", "agent-3", first_start(run, "agent-1")))
+    assert found.reason != "cannot be replayed" and found.changed.n == 3, found.why
+
+
+def test_an_agent_that_is_late_is_so_from_its_start(tmp_path: Path) -> None:
+    """With a prompt agent in its seat an activation ends sooner: the onset is its start."""
+    run = failed(tmp_path, "slow")
+    asked = trying(run)
+    one = seat("agent-3", "agent-1", first_start(run, "agent-3"))
+    with Trials(asked.lab(run, ANSWERED)) as trials:
+        trials.verify(one)
+        fork = trials.fork_of(one)
+    recorded = RecordedRun.read(run)
+    assert fork is not None
+    onset = first_difference(fork, recorded)
+    assert onset in [a.t for a in recorded.activations.values() if a.agent == "agent-3"]
 
 
 def test_a_null_change_gives_the_bytes_of_its_control(silent: Path) -> None:

@@ -1,0 +1,348 @@
+"""The loop of an investigation, and all its state; it never judges.
+
+It has no I/O, no clock and no random numbers, and calls no policy:
+
+    controller = Controller(world, Course())
+    while (packet := controller.next()) is not None:
+        controller.take(policy.judge(packet))
+
+So rules, awaited models and tests drive the same object, and a run of it is a function of the world
+and of the answers it was given. That is why the answers are all that a checkpoint holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Literal
+
+from dig.errors import RequestError, SettingsError
+
+from .beliefs import (
+    Alert,
+    Belief,
+    Claim,
+    LocalJudgement,
+    Message,
+    NextEntity,
+    NoAnswer,
+    Packet,
+    Window,
+    World,
+    complaint,
+)
+
+Ended = Literal["converged", "budget", "stopped"]
+
+MOST_VISITS = 5
+COOLDOWN = 2
+"""So many other entities are judged before the same one is judged again, if there are others."""
+MOST_FLIPS = 3
+"""An entity whose label changes more often gets the label `defer`, for good."""
+MOST_STEPS = 300
+STEPS_PER_ENTITY = 10
+MOST_FAILURES = 3
+"""So many calls of a policy may fail in a row; then the investigation stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The course of an investigation, apart from world and policy.
+
+    Attributes:
+        window: The seconds that evidence counts of; ``None``: those of the world.
+        has_messages: Whether neighbours are told of beliefs.
+        order: A seed that permutes the entities with alarms at the start; ``None``: by time.
+        budget: The most judgements; ``None``: ten for each entity, at most 300.
+    """
+
+    window: Window | None = None
+    has_messages: bool = True
+    order: int | None = None
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            SettingsError: The window is empty, or the budget is not positive.
+        """
+        if self.window is not None and not self.window[0] <= self.window[1]:
+            raise SettingsError(
+                f"a window begins before it ends; got {self.window[0]:g}..{self.window[1]:g}"
+            )
+        if self.budget is not None and self.budget < 1:
+            raise SettingsError(f"the budget must be at least 1 step, got {self.budget}")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One step.
+
+    Attributes:
+        step: Its number, from 1.
+        entity: The entity that was judged.
+        visit: How often it has been judged, with this time.
+        belief: The belief from here on.
+        next: The entities that the policy wanted to be looked at.
+        flips: How often its label has changed.
+        is_frozen: Whether it is not judged any more, since its label has changed too often.
+        told: The neighbours that were sent the belief.
+        added: The entities that are to be judged for this reason.
+        active: How many are to be judged after this step.
+    """
+
+    step: int
+    entity: str
+    visit: int
+    belief: Belief
+    next: tuple[NextEntity, ...]
+    flips: int
+    is_frozen: bool
+    told: tuple[str, ...]
+    added: tuple[str, ...]
+    active: int
+
+
+@dataclass(slots=True)
+class _State:
+    """The state of one entity."""
+
+    belief: Belief | None = None
+    visits: int = 0
+    flips: int = 0
+    last_step: int = 0
+    is_frozen: bool = False
+    latest: dict[str, Message] = field(default_factory=dict)
+    blame: dict[str, Message] = field(default_factory=dict)
+
+    def receive(self, entity: str, message: Message) -> None:
+        """Keep the latest message of each sender, and the latest that blames this entity."""
+        self.latest.pop(message.sender, None)
+        self.latest[message.sender] = message
+        if message.blames(entity):
+            self.blame[message.sender] = message
+        elif message.belief.label in ("healthy", "origin"):
+            self.blame.pop(message.sender, None)
+
+    @property
+    def inbox(self) -> Iterator[Message]:
+        for sender, message in self.latest.items():
+            yield message
+            blame = self.blame.get(sender)
+            if blame is not None and blame is not message:
+                yield blame
+
+
+class Controller:
+    """Chooses the entity to judge next, and tells its neighbours of a new belief.
+
+    Attributes:
+        world: What is investigated.
+        course: The course of the investigation.
+        window: The seconds that evidence counts of.
+        budget: The most steps.
+        alerts: The alarms in the window.
+        ledger: The steps so far.
+        taken: Every answer so far, also refused ones.
+        ended: `converged`, `budget` or `stopped`; ``None`` while it goes on.
+    """
+
+    def __init__(self, world: World, course: Course | None = None) -> None:
+        """Get ready; nothing is judged yet.
+
+        Args:
+            world: What is investigated.
+            course: Its course; ``None``: the defaults.
+        """
+        course = course or Course()
+        self.world = world
+        self.course = course
+        self.window = course.window or world.window
+        known = frozenset(world.entities())
+        self.budget = course.budget or min(MOST_STEPS, STEPS_PER_ENTITY * max(1, len(known)))
+        self.alerts = tuple(one for one in world.alerts() if _is_within(one, self.window))
+        self.ledger: list[LedgerLine] = []
+        self.taken: list[LocalJudgement | NoAnswer] = []
+        self.ended: Ended | None = None
+        self._states: dict[str, _State] = {}
+        self._alerts: dict[str, list[Alert]] = {}
+        for alert in self.alerts:
+            if alert.entity in known:
+                self._alerts.setdefault(alert.entity, []).append(alert)
+        start = dict.fromkeys([*self._alerts, *world.suspects(self.window)])
+        self._active = dict.fromkeys(_permuted([*start], course.order))
+        self._packet: Packet | None = None
+        self._failures = 0
+
+    @property
+    def beliefs(self) -> dict[str, Belief]:
+        """The latest belief about each entity that was judged, in the order of the first."""
+        return {name: one.belief for name, one in self._states.items() if one.belief is not None}
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims of all beliefs."""
+        return [claim for belief in self.beliefs.values() for claim in belief.claims]
+
+    @property
+    def explained(self) -> dict[str, list[Alert]]:
+        """The alarms about entities that the world knows, by entity."""
+        return self._alerts
+
+    def next(self) -> Packet | None:
+        """The packet to be judged, the same one until `take`; ``None``: the end."""
+        if self._packet is None and self.ended is None:
+            self._drop_finished()
+            if not self._active:
+                self.ended = "converged"
+            elif len(self.ledger) >= self.budget:
+                self.ended = "budget"
+            else:
+                self._packet = self._packet_of(self._choose())
+        return self._packet
+
+    def take(self, answer: object) -> LedgerLine | None:
+        """Take the judgement about the packet of `next`.
+
+        Args:
+            answer: A `LocalJudgement`, or `NoAnswer`. One that breaks a rule is asked for a second
+                time, then it counts as `defer`.
+
+        Returns:
+            The step; ``None`` if the policy is asked once more about the same packet.
+
+        Raises:
+            RequestError: There is no packet to be judged.
+        """
+        packet = self._packet
+        if packet is None:
+            raise RequestError("no packet is to be judged now; next() gives the packet")
+        if not isinstance(answer, LocalJudgement | NoAnswer):
+            answer = NoAnswer(complaint(packet, answer) or "", again=True)
+        self.taken.append(answer)
+        wrong = answer.why if isinstance(answer, NoAnswer) else complaint(packet, answer)
+        is_refused = wrong is not None and (isinstance(answer, LocalJudgement) or answer.again)
+        if is_refused and packet.complaint is None:
+            self._packet = replace(packet, complaint=wrong)
+            return None
+        self._failures = self._failures + 1 if wrong is not None and not is_refused else 0
+        if isinstance(answer, NoAnswer) or wrong is not None:
+            answer = LocalJudgement("defer", weight=0.0, why=f"no judgement: {wrong}")
+        self._packet = None
+        line = self._step(packet.entity, answer)
+        if self._failures >= MOST_FAILURES:
+            self.ended = "stopped"
+        return line
+
+    # --- a step ---
+
+    def _drop_finished(self) -> None:
+        for entity in [*self._active]:
+            if not self._may_be_judged(entity):
+                del self._active[entity]
+            elif not self._is_cooling(entity):
+                return  # enough is known: there is one to judge
+
+    def _may_be_judged(self, entity: str) -> bool:
+        state = self._states.get(entity)
+        return state is None or not (state.is_frozen or state.visits >= MOST_VISITS)
+
+    def _is_cooling(self, entity: str) -> bool:
+        state = self._states.get(entity)
+        if state is None or not state.last_step:
+            return False
+        return len(self.ledger) - state.last_step < COOLDOWN
+
+    def _choose(self) -> str:
+        """The first entity that may be judged and does not cool down; the others go to the end."""
+        for entity in [*self._active]:
+            del self._active[entity]
+            if not self._may_be_judged(entity):
+                continue
+            if not self._is_cooling(entity):
+                return entity
+            self._active[entity] = None
+        first = next(iter(self._active))  # all of them are cooling down
+        del self._active[first]
+        return first
+
+    def _packet_of(self, entity: str) -> Packet:
+        state = self._states.setdefault(entity, _State())
+        return Packet(
+            entity=entity,
+            kind=self.world.kind(entity),
+            evidence=tuple(self.world.evidence(entity, self.window)),
+            neighbours=tuple(self.world.neighbours(entity)),
+            inbox=tuple(state.inbox),
+            alerts=tuple(self._alerts.get(entity, ())),
+            belief=state.belief,
+            visits=state.visits,
+            window=self.window,
+        )
+
+    def _step(self, entity: str, judgement: LocalJudgement) -> LedgerLine:
+        state = self._states[entity]
+        before, belief = state.belief, _with_its_cause(entity, judgement.belief)
+        state.visits += 1
+        state.last_step = len(self.ledger) + 1
+        if before is not None and before.label != belief.label:
+            state.flips += 1
+        if state.flips > MOST_FLIPS:
+            belief, state.is_frozen = replace(belief, label="defer", by=None), True
+        state.belief = belief
+        ends = [end for claim in belief.claims for end in (claim.source, claim.target)]
+        wanted = [*ends, *(one.entity for one in judgement.next)]
+        added = [one for one in wanted if not self._has_belief(one)]
+        is_news = before is None or (before.label, before.by) != (belief.label, belief.by)
+        told = self._tell(entity, belief) if is_news and self.course.has_messages else ()
+        added += [one for one in told if self._has_belief(one) and self._may_be_judged(one)]
+        added = [one for one in dict.fromkeys(added) if one not in self._active and one != entity]
+        self._active |= dict.fromkeys(added)
+        line = LedgerLine(
+            step=state.last_step, entity=entity, visit=state.visits, belief=belief,
+            next=judgement.next, flips=state.flips, is_frozen=state.is_frozen,
+            told=told, added=tuple(added), active=len(self._active),
+        )  # fmt: skip
+        self.ledger.append(line)
+        return line
+
+    def _has_belief(self, entity: str) -> bool:
+        state = self._states.get(entity)
+        return state is not None and state.belief is not None
+
+    def _tell(self, entity: str, belief: Belief) -> tuple[str, ...]:
+        """Tell the neighbours: those of the topology, and those of all claims that name it."""
+        ends = [
+            end
+            for claim in self.claims
+            if entity in (claim.source, claim.target)
+            for end in (claim.source, claim.target)
+        ]
+        others = dict.fromkeys([*(one.entity for one in self.world.neighbours(entity)), *ends])
+        others.pop(entity, None)
+        for other in others:
+            state = self._states.setdefault(other, _State())
+            state.receive(other, Message(entity, belief))
+        return (*others,)
+
+
+def _with_its_cause(entity: str, belief: Belief) -> Belief:
+    """A belief whose claims hold the cause of a symptom."""
+    cause = belief.by
+    if cause is None or any(one.source == cause and one.target == entity for one in belief.claims):
+        return belief
+    claim = Claim(cause, entity, evidence=belief.evidence)
+    return replace(belief, claims=(*belief.claims, claim))
+
+
+def _is_within(alert: Alert, window: Window) -> bool:
+    until = alert.ts if alert.until is None else alert.until
+    return alert.ts <= window[1] and until >= window[0]
+
+
+def _permuted(entities: Sequence[str], seed: int | None) -> list[str]:
+    if seed is None:
+        return [*entities]
+    return sorted(entities, key=lambda one: sha256(f"{seed}/{one}".encode()).digest())

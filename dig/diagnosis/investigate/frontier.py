@@ -1,0 +1,112 @@
+"""The frontier: the origins that no other origin explains; and what it explains.
+
+A claim leads from a cause to its effect. In a cycle of origins each one explains the others, so
+such a cycle is in the frontier as a whole, unless an origin outside of it leads into it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from .beliefs import Alert, Belief, Claim, Fact
+
+Successors = Mapping[str, Sequence[str]]
+
+
+def successors(claims: Iterable[Claim]) -> Successors:
+    """For each entity those that claims say it has an effect on, in the order of the claims."""
+    found: dict[str, dict[str, None]] = {}
+    for claim in claims:
+        found.setdefault(claim.source, {})[claim.target] = None
+    return {source: [*targets] for source, targets in found.items()}
+
+
+def reached(graph: Successors, start: str) -> dict[str, str | None]:
+    """The entities that can be reached from one, the nearest first, each with the one before."""
+    before: dict[str, str | None] = {start: None}
+    ahead = deque([start])
+    while ahead:
+        source = ahead.popleft()
+        for target in graph.get(source, ()):
+            if target not in before:
+                before[target] = source
+                ahead.append(target)
+    return before
+
+
+def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
+    """The origins that no other origin reaches over claims, unless they reach it too.
+
+    Args:
+        claims: The links.
+        origins: The entities judged to be origins; the answer has their order.
+    """
+    graph = successors(claims)
+    reach = {origin: reached(graph, origin) for origin in origins}
+    return [
+        one
+        for one in origins
+        if all(one not in reach[other] or other in reach[one] for other in origins)
+    ]
+
+
+def explanation(
+    claims: Sequence[Claim], sources: Sequence[str], alerts: Iterable[Alert]
+) -> tuple[list[Claim], dict[Alert, list[str]]]:
+    """The smallest graph that explains the alarms.
+
+    Args:
+        claims: All links.
+        sources: The frontier.
+        alerts: The alarms.
+
+    Returns:
+        The claims on the shortest path from the frontier to each alarm, and for each alarm that
+        path, from its source on; an alarm without a path is not among them.
+    """
+    graph = successors(claims)
+    reach = {source: reached(graph, source) for source in sources}
+    paths: dict[Alert, list[str]] = {}
+    for alert in alerts:
+        ways = [_path(before, alert.entity) for before in reach.values() if alert.entity in before]
+        if ways:
+            paths[alert] = min(ways, key=len)
+    used = {step for path in paths.values() for step in pairwise(path)}
+    return [claim for claim in claims if (claim.source, claim.target) in used], paths
+
+
+def _path(before: Mapping[str, str | None], end: str) -> list[str]:
+    path, at = [end], before[end]
+    while at is not None:
+        path.append(at)
+        at = before[at]
+    return path[::-1]
+
+
+def ranked(
+    beliefs: Mapping[str, Belief],
+    claims: Iterable[Claim],
+    alerts: Iterable[Alert],
+    evidence: Mapping[str, Iterable[Fact]],
+) -> list[str]:
+    """The entities that are not healthy, the likeliest cause first.
+
+    They are ordered by weight, by the number of alarms that they reach, by their earliest evidence
+    and by name.
+
+    Args:
+        beliefs: The belief about each entity.
+        claims: The links.
+        alerts: The alarms.
+        evidence: The facts about each entity.
+    """
+    graph, alarmed = successors(claims), [alert.entity for alert in alerts]
+
+    def key(entity: str) -> tuple[float, int, float, str]:
+        reach = reached(graph, entity)
+        first = min((fact.ts for fact in evidence.get(entity, ())), default=float("inf"))
+        return -beliefs[entity].weight, -sum(one in reach for one in alarmed), first, entity
+
+    return sorted((one for one, its in beliefs.items() if its.label != "healthy"), key=key)

@@ -1,0 +1,462 @@
+"""Snapshots of other programs' files.
+
+- `itbench`: the layout in which the snapshots of ITBench are published: `alerts_*.json`,
+  `k8s_events_raw.tsv`, `k8s_objects_raw.tsv`, `otel_traces_raw.tsv`. No real one was at hand.
+- `openrca2`: a datapack of OpenRCA 2.0, read with DuckDB. No real one was at hand.
+- `otlp`: spans as OTLP/JSON, a request a line.
+
+Spans give services, calls, and evidence: an error whose callee failed as well is a failed call, and
+an error without such a callee is one of its own. A failed request from outside is an alarm.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dig.errors import SettingsError, TraceError
+
+from .beliefs import Alert
+from .snapshot import EntityRow, EvidenceLine, Snapshot, Topology, TopologyEdge
+
+SERVICE, CALLS, HAS, RUNS_ON, USES = "Service", "calls", "has", "runs on", "uses"
+SLOW_FROM = 2.0
+"""Spans that take so many times as long as usual are evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSpan:
+    """A span, as far as an investigation needs it."""
+
+    trace: str
+    id: str
+    parent: str
+    service: str
+    name: str
+    ts: float
+    seconds: float
+    is_error: bool
+    text: str = ""
+
+
+def import_snapshot(form: str, path: Path) -> Snapshot:
+    """A snapshot from another program's files.
+
+    Args:
+        form: `itbench`, `openrca2` or `otlp`.
+        path: The directory; for `otlp` a file, too.
+
+    Raises:
+        SettingsError: There is no such format, or the directory has none of its files.
+        TraceError: A file cannot be read.
+    """
+    if form not in READERS:
+        raise SettingsError(f"there is no format {form!r}; known are: {', '.join(READERS)}")
+    if not path.exists():
+        raise SettingsError(f"{path} does not exist")
+    return READERS[form](path)
+
+
+# --- spans ---
+
+
+def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], list[EvidenceLine]]:
+    """The services, failed requests and errors that spans show."""
+    known = {(span.trace, span.id): span for span in spans}
+    services: dict[str, None] = {}
+    edges: dict[tuple[str, str], None] = {}
+    failing: dict[tuple[str, str], set[str]] = {}
+    alerts: list[Alert] = []
+    for span in known.values():
+        services[span.service] = None
+        parent = known.get((span.trace, span.parent))
+        if parent is None:
+            if span.is_error:
+                alerts.append(Alert(span.service, span.ts, "failed request"))
+            continue
+        if parent.service != span.service:
+            edges[parent.service, span.service] = None
+        if span.is_error:
+            failing.setdefault((parent.trace, parent.id), set()).add(span.service)
+    lines: list[EvidenceLine] = []
+    for key, span in known.items():
+        if span.is_error:
+            callees = failing.get(key, set()) - {span.service}
+            if callees:
+                lines += [_line(span, "failed-call", callee) for callee in sorted(callees)]
+            elif key not in failing:
+                lines.append(_line(span, "error", None))
+    topology = Topology(
+        [EntityRow(one, SERVICE) for one in services],
+        [TopologyEdge(a, b, CALLS) for a, b in edges],
+    )
+    return topology, _first_alerts(alerts), _counted(lines)
+
+
+def _line(span: ImportedSpan, kind: str, about: str | None) -> EvidenceLine:
+    return EvidenceLine(span.service, span.ts, kind, about=about, text=span.text or span.name)
+
+
+def _counted(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
+    """Each thing once, at its first time, with the number of times as its value."""
+    first: dict[tuple[Any, ...], EvidenceLine] = {}
+    count: Counter[tuple[Any, ...]] = Counter()
+    for line in sorted(lines, key=lambda one: one.ts):
+        key = (line.entity, line.type, line.about, line.text)
+        first.setdefault(key, line)
+        count[key] += 1
+    return [
+        EvidenceLine(one.entity, one.ts, one.type, about=one.about, text=one.text, value=count[key])
+        for key, one in first.items()
+    ]
+
+
+def _first_alerts(alerts: Iterable[Alert]) -> list[Alert]:
+    first: dict[tuple[str, str], Alert] = {}
+    for alert in sorted(alerts, key=lambda one: one.ts):
+        first.setdefault((alert.entity, alert.name), alert)
+    return [*first.values()]
+
+
+# --- OTLP ---
+
+
+def read_otlp(path: Path) -> Snapshot:
+    """Spans of one file, or of all `.json` and `.jsonl` files of a directory."""
+    files = sorted([*path.glob("*.json"), *path.glob("*.jsonl")]) if path.is_dir() else [path]
+    spans = [span for file in files for span in _otlp_spans(file)]
+    if not spans:
+        raise SettingsError(f"{path} has no spans of OTLP/JSON")
+    return Snapshot(path.resolve().name, *from_spans(spans))
+
+
+def _otlp_spans(file: Path) -> Iterator[ImportedSpan]:
+    for number, line in _text_lines(file):
+        try:
+            request = json.loads(line)
+            for resource in request.get("resourceSpans", ()):
+                named = _attributes(resource.get("resource", {}))
+                service = str(named.get("service.name", "unknown"))
+                for scope in resource.get("scopeSpans", ()):
+                    for span in scope.get("spans", ()):
+                        yield _otlp_span(span, service)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise TraceError(file, number, f"is no request of OTLP/JSON: {error}") from None
+
+
+def _otlp_span(span: Mapping[str, Any], service: str) -> ImportedSpan:
+    start, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
+    status = span.get("status", {})
+    return ImportedSpan(
+        span["traceId"], span["spanId"], span.get("parentSpanId", ""), service,
+        str(span.get("name", "")), start / 1e9, (end - start) / 1e9,
+        status.get("code") in (2, "STATUS_CODE_ERROR"), str(status.get("message", "")),
+    )  # fmt: skip
+
+
+def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
+    return {one["key"]: next(iter(one["value"].values())) for one in owner.get("attributes", ())}
+
+
+# --- ITBench ---
+
+
+def read_itbench(path: Path) -> Snapshot:
+    """A directory of an ITBench scenario; entities are `namespace/Kind/name`."""
+    rows = {name: [*_table(path / f"{name}_raw.tsv")] for name in ITBENCH_TABLES}
+    alerts = [alert for file in sorted(path.rglob("alerts_*.json")) for alert in _alerts(file)]
+    if not any(rows.values()) and not alerts:
+        raise SettingsError(f"{path} has no files of an ITBench snapshot")
+    spans = from_spans(_itbench_span(file, n, row) for file, n, row in rows["otel_traces"])
+    topology, failed, lines = spans
+    entities = {one.id: one for one in topology.entities}
+    edges = [*topology.edges]
+    objects: dict[str, tuple[float, str]] = {}
+    bodies = [
+        (_ts(row.get("Timestamp", "")), _body(f, n, row)) for f, n, row in rows["k8s_objects"]
+    ]
+    for ts, body in sorted(bodies, key=lambda one: one[0]):
+        entity = _object_id(body)
+        entities.setdefault(entity, EntityRow(entity, str(body.get("kind", ""))))
+        edges += _owned(entity, body)
+        told = json.dumps([body.get("spec"), body.get("data")], sort_keys=True)
+        before = objects.get(entity)
+        if before is not None and before[1] != told:
+            lines.append(EvidenceLine(entity, ts, "change", text="its specification changed"))
+        objects[entity] = (ts, told)
+    lines += _counted([_event(_body(f, n, row), row) for f, n, row in rows["k8s_events"]])
+    declared = [*entities.values()]
+    found = Topology(_with_aliases(declared), [*dict.fromkeys(edges)])
+    return Snapshot(path.resolve().name, found, _first_alerts([*alerts, *failed]), lines)
+
+
+ITBENCH_TABLES = ("otel_traces", "k8s_objects", "k8s_events")
+_KINDS = {"service_name": SERVICE, "service": SERVICE, "deployment": "Deployment", "pod": "Pod"}
+
+
+def _table(file: Path) -> Iterator[tuple[Path, int, dict[str, str]]]:
+    if not file.exists():
+        return
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            for number, row in enumerate(csv.DictReader(opened, delimiter="\t"), 2):
+                yield file, number, row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TraceError(file, None, f"cannot be read: {error}") from None
+
+
+def _body(file: Path, number: int, row: Mapping[str, str]) -> Mapping[str, Any]:
+    try:
+        found = json.loads(row.get("Body") or "")
+        return dict(found.get("object", found))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        raise TraceError(file, number, "has no JSON object in the column Body") from None
+
+
+def _itbench_span(file: Path, number: int, row: Mapping[str, str]) -> ImportedSpan:
+    try:
+        return ImportedSpan(
+            row["TraceId"], row["SpanId"], row["ParentSpanId"], row["ServiceName"],
+            row["SpanName"], _ts(row["Timestamp"]), float(row["Duration"]) / 1e9,
+            row["StatusCode"].lower() in ("error", "status_code_error"),
+            row.get("StatusMessage") or "",
+        )  # fmt: skip
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise TraceError(file, number, f"is no span: {error!r}") from None
+
+
+def _alerts(file: Path) -> Iterator[Alert]:
+    try:
+        found = json.loads(file.read_bytes())
+        found = found.get("data", found) if isinstance(found, dict) else found
+        for one in found["alerts"] if isinstance(found, dict) else found:
+            labels = one["labels"]
+            if one.get("state", "firing") not in ("firing", "active"):
+                continue
+            kind = next((key for key in _KINDS if labels.get(key)), None)
+            if kind is None:
+                continue  # it is about the cluster as a whole
+            name = labels[kind]
+            entity = name if _KINDS[kind] == SERVICE else _id(labels, _KINDS[kind], name)
+            ts = _ts(one.get("activeAt") or one["startsAt"])
+            yield Alert(entity, ts, labels["alertname"], severity=labels.get("severity"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise TraceError(file, None, f"has no list of alarms: {error!r}") from None
+
+
+def _id(named: Mapping[str, Any], kind: str, name: str) -> str:
+    return f"{named.get('namespace', '')}/{kind}/{name}"
+
+
+def _object_id(body: Mapping[str, Any]) -> str:
+    metadata = body.get("metadata") or {}
+    return _id(metadata, str(body.get("kind", "")), str(metadata.get("name", "")))
+
+
+def _owned(entity: str, body: Mapping[str, Any]) -> Iterator[TopologyEdge]:
+    metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
+    for owner in metadata.get("ownerReferences") or ():
+        yield TopologyEdge(_id(metadata, owner["kind"], owner["name"]), entity, HAS)
+    if spec.get("nodeName"):
+        yield TopologyEdge(entity, f"/Node/{spec['nodeName']}", RUNS_ON)
+    for volume in spec.get("volumes") or ():
+        used = (volume.get("configMap") or {}).get("name")
+        if used:
+            yield TopologyEdge(entity, _id(metadata, "ConfigMap", used), USES)
+
+
+def _event(body: Mapping[str, Any], row: Mapping[str, str]) -> EvidenceLine:
+    about = body.get("involvedObject") or body.get("regarding") or {}
+    entity = _id(about, str(about.get("kind", "")), str(about.get("name", "")))
+    reason = str(body.get("reason", ""))
+    text = f"{reason}: {body.get('message') or body.get('note') or ''}"
+    kind = "event" if body.get("type") == "Warning" else "log"
+    if "OOM" in reason:
+        kind = "exhausted"
+    when = body.get("eventTime") or body.get("lastTimestamp") or row.get("Timestamp", "")
+    return EvidenceLine(entity, _ts(str(when)), kind, text=text)
+
+
+def _with_aliases(entities: Sequence[EntityRow]) -> list[EntityRow]:
+    """Each service of spans as the object of that name, if there is one."""
+    objects: dict[str, list[str]] = {}
+    for one in entities:
+        if one.kind == SERVICE and "/" in one.id:
+            objects.setdefault(one.id.rpartition("/")[2], []).append(one.id)
+    only = {short: some[0] for short, some in objects.items() if len(some) == 1}
+    aliases = {full: short for short, full in only.items()}
+    return [
+        EntityRow(one.id, one.kind, [aliases[one.id]] if one.id in aliases else [])
+        for one in entities
+        if one.id not in only
+    ]
+
+
+def _ts(text: str) -> float:
+    """A time in seconds: a number, or ISO 8601; without a zone it is UTC."""
+    try:
+        return float(text)
+    except ValueError:
+        at = datetime.fromisoformat(text.strip()[:26].rstrip("Z") + _zone(text))
+        return at.replace(tzinfo=at.tzinfo or UTC).timestamp()
+
+
+def _zone(text: str) -> str:
+    return "+00:00" if text.strip().endswith("Z") else ""
+
+
+# --- OpenRCA 2.0 ---
+
+
+def read_openrca2(path: Path) -> Snapshot:
+    """A datapack: spans, logs and metrics of a normal and of an abnormal time."""
+    try:
+        import duckdb
+    except ImportError:
+        raise SettingsError(
+            "a datapack is read with DuckDB: pip install 'dig-monitor[openrca2]'"
+        ) from None
+
+    def rows(table: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        file = path / f"{table}.parquet"
+        if not file.exists():
+            return []
+        chosen = ", ".join(f'"{one}"' for one in columns)
+        try:
+            query = f"SELECT epoch(time), {chosen} FROM read_parquet(?) ORDER BY ALL"
+            return [*duckdb.execute(query, [str(file)]).fetchall()]
+        except duckdb.Error as error:
+            raise TraceError(file, None, f"cannot be read: {error}") from None
+
+    return from_datapack(path.resolve().name, rows)
+
+
+Rows = Callable[[str, Sequence[str]], list[tuple[Any, ...]]]
+"""Reads the columns of a table, the time in seconds before them."""
+
+_SPAN = ("trace_id", "span_id", "parent_span_id", "service_name", "span_name", "duration",
+         "attr.status_code")  # fmt: skip
+
+
+def from_datapack(name: str, rows: Rows) -> Snapshot:
+    """A snapshot from the tables of a datapack.
+
+    Args:
+        name: Its name.
+        rows: Reads a table; one that is not there has no rows.
+
+    Raises:
+        SettingsError: It has no spans of an abnormal time.
+    """
+    spans = [_datapack_span(row) for row in rows("abnormal_traces", _SPAN)]
+    if not spans:
+        raise SettingsError(f"{name} has no abnormal_traces.parquet with spans")
+    normal = [_datapack_span(row) for row in rows("normal_traces", _SPAN)]
+    topology, alerts, lines = from_spans(spans)
+    before, _, _ = from_spans(normal)
+    lines += _compared(spans, normal)
+    for ts, service, level, message in rows("abnormal_logs", ("service_name", "level", "message")):
+        if service and str(level).upper() in ("ERROR", "FATAL", "SEVERE"):
+            lines.append(EvidenceLine(service, ts, "log", text=str(message)[:2000]))
+    lines += _metrics(
+        rows("abnormal_metrics", ("service_name", "metric", "value")),
+        rows("normal_metrics", ("service_name", "metric", "value")),
+    )
+    entities = {one.id: one for one in [*topology.entities, *before.entities]}
+    edges = dict.fromkeys([*topology.edges, *before.edges])
+    return Snapshot(name, Topology([*entities.values()], [*edges]), alerts, _counted_logs(lines))
+
+
+def _datapack_span(row: tuple[Any, ...]) -> ImportedSpan:
+    ts, trace, span, parent, service, name, duration, status = row
+    is_error = str(status).upper().endswith("ERROR")
+    return ImportedSpan(
+        str(trace), str(span), str(parent or ""), str(service), str(name), float(ts),
+        float(duration) / 1e9, is_error,
+    )  # fmt: skip
+
+
+def _compared(
+    spans: Sequence[ImportedSpan], normal: Sequence[ImportedSpan]
+) -> Iterator[EvidenceLine]:
+    """How many calls came from each caller in a second, and how long a service took."""
+    now, usual = _rates(spans), _rates(normal)
+    first = min(span.ts for span in spans)
+    for (caller, service), rate in sorted(now.items()):
+        if (caller, service) in usual:
+            yield EvidenceLine(
+                service, first, "traffic", about=caller, text="calls a second",
+                value=rate, usual=usual[caller, service],
+            )  # fmt: skip
+    took, before = _seconds(spans), _seconds(normal)
+    for service in sorted({*took} & {*before}):
+        if took[service] > SLOW_FROM * before[service]:
+            yield EvidenceLine(
+                service, first, "metric", text="seconds a span",
+                value=took[service], usual=before[service],
+            )  # fmt: skip
+
+
+def _rates(spans: Sequence[ImportedSpan]) -> dict[tuple[str, str], float]:
+    if not spans:
+        return {}
+    services = {(span.trace, span.id): span.service for span in spans}
+    calls: Counter[tuple[str, str]] = Counter()
+    for span in spans:
+        caller = services.get((span.trace, span.parent))
+        if caller is not None and caller != span.service:
+            calls[caller, span.service] += 1
+    lasted = max(span.ts for span in spans) - min(span.ts for span in spans) or 1.0
+    return {pair: count / lasted for pair, count in calls.items()}
+
+
+def _seconds(spans: Sequence[ImportedSpan]) -> dict[str, float]:
+    took: dict[str, list[float]] = {}
+    for span in spans:
+        took.setdefault(span.service, []).append(span.seconds)
+    return {service: sum(some) / len(some) for service, some in took.items()}
+
+
+def _metrics(
+    now: Iterable[tuple[Any, ...]], usual: Iterable[tuple[Any, ...]]
+) -> Iterator[EvidenceLine]:
+    """The mean of each metric of a service, beside the usual one."""
+    means: list[dict[tuple[str, str], list[float]]] = [{}, {}]
+    first: dict[tuple[str, str], float] = {}
+    for found, rows in zip(means, (now, usual), strict=True):
+        for ts, service, metric, value in rows:
+            if service and value is not None:
+                found.setdefault((service, metric), []).append(float(value))
+                if found is means[0]:
+                    first.setdefault((service, metric), ts)
+    for key in sorted({*means[0]} & {*means[1]}):
+        value, before = (sum(one[key]) / len(one[key]) for one in means)
+        yield EvidenceLine(key[0], first[key], "metric", text=key[1], value=value, usual=before)
+
+
+def _counted_logs(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
+    logs = [one for one in lines if one.type == "log"]
+    return [*(one for one in lines if one.type != "log"), *_counted(logs)]
+
+
+def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            for number, line in enumerate(opened, 1):
+                if line.strip():
+                    yield number, line
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(file, None, f"cannot be read: {error}") from None
+
+
+READERS: Mapping[str, Callable[[Path], Snapshot]] = {
+    "itbench": read_itbench, "openrca2": read_openrca2, "otlp": read_otlp,
+}  # fmt: skip

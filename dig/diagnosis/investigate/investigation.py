@@ -1,0 +1,385 @@
+"""An investigation from beginning to end, and its answer as a document.
+
+    found = investigate(world, ServiceRules())
+    print(found.frontier, found.to_json())
+
+An investigation can stop after any step and go on: `Stored` is what a checkpoint holds. Several
+orders or samples give several frontiers, and `majority` the answer of most of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from inspect import isawaitable
+from itertools import combinations
+from typing import Any, Literal
+
+from dig._util.text import first_wrong
+from dig.errors import SettingsError
+
+from .beliefs import (
+    Alert,
+    Belief,
+    Claim,
+    JudgingPolicy,
+    Label,
+    LocalJudgement,
+    NoAnswer,
+    Window,
+    World,
+)
+from .controller import Controller, Course, Ended, LedgerLine
+from .frontier import explanation, frontier, ranked
+
+FORMAT = "digmon-investigation"
+
+OnStep = Callable[[Controller, LedgerLine], None]
+"""Is called after each step, when nothing is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedEntity:
+    """An entity that may be the cause."""
+
+    entity: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedEntity:
+    """An entity that was judged, with the last belief about it."""
+
+    name: str
+    label: Label
+    contributing_factor: bool
+    why: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertExplained:
+    """An alarm, and the path from the frontier to it; empty if there is none."""
+
+    alert: Alert
+    explained: bool
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """The frontiers of several runs: `orders` of the start, or `samples` of a model.
+
+    Attributes:
+        by: What was varied.
+        frontiers: The frontier of each run.
+        agreement: The mean Jaccard index of two frontiers.
+    """
+
+    by: Literal["orders", "samples"]
+    frontiers: tuple[tuple[str, ...], ...]
+    agreement: float
+
+
+@dataclass(frozen=True, slots=True)
+class InvestigationCost:
+    """What was used, by all runs together."""
+
+    steps: int
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Investigation:
+    """The answer.
+
+    Attributes:
+        name, sha256: The name of the world, and its checksum.
+        policy: The name of the policy.
+        messages: Whether neighbours were told of beliefs.
+        window: The seconds that evidence counted of; ``None`` is no limit.
+        ended: `converged`, `budget` or `stopped` (calls failed).
+        converged: Whether nothing was left to judge.
+        steps: The number of judgements.
+        confidence: `frontier`; `guess` if the frontier is empty.
+        frontier: The origins that no other origin explains.
+        ranked: All entities that are not healthy, the likeliest cause first.
+        entities: All entities that were judged.
+        propagations: The links from the frontier to the alarms.
+        claims: All links.
+        alerts_explained: The alarms of the window.
+        unexplained: The names of those that the frontier does not explain, with their entity.
+        ledger: The steps.
+        votes: The frontiers of several runs; ``None`` for one.
+        cost: What was used.
+    """
+
+    format: Literal["digmon-investigation"] = "digmon-investigation"
+    version: Literal[1] = 1
+    name: str
+    sha256: str
+    policy: str
+    messages: bool
+    window: tuple[float | None, float | None]
+    ended: Ended
+    converged: bool
+    steps: int
+    confidence: Literal["frontier", "guess"]
+    frontier: tuple[str, ...]
+    ranked: tuple[RankedEntity, ...]
+    entities: tuple[JudgedEntity, ...]
+    propagations: tuple[Claim, ...]
+    claims: tuple[Claim, ...]
+    alerts_explained: tuple[AlertExplained, ...]
+    unexplained: tuple[str, ...]
+    ledger: tuple[LedgerLine, ...]
+    votes: Votes | None = None
+    cost: InvestigationCost = field(default_factory=lambda: InvestigationCost(0))
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The frontier, or the guess in its place."""
+        return self.frontier or tuple(one.entity for one in self.ranked[:1])
+
+    def to_json(self) -> str:
+        """The document, on one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Investigation:
+        """Read a document.
+
+        Raises:
+            SettingsError: It is none.
+        """
+        found: Investigation = _validated(cls, text, "is no answer of an investigation")
+        return found
+
+
+def document(controller: Controller, policy: str) -> Investigation:
+    """The answer of a controller as it stands.
+
+    Args:
+        controller: The controller.
+        policy: The name of the policy.
+    """
+    beliefs, claims, world = controller.beliefs, controller.claims, controller.world
+    origins = [one for one, belief in beliefs.items() if belief.label == "origin"]
+    answer = frontier(claims, origins)
+    facts = {one: world.evidence(one, controller.window) for one in beliefs}
+    order = ranked(beliefs, claims, controller.alerts, facts)
+    order.sort(key=lambda one: one not in answer)  # the rest stays in its order
+    answer = [one for one in order if one in answer]
+    links, paths = explanation(claims, answer, controller.alerts)
+    return Investigation(
+        name=world.name, sha256=world.sha256, policy=policy,
+        messages=controller.course.has_messages, window=_finite(controller.window),
+        ended=controller.ended or "stopped", converged=controller.ended == "converged",
+        steps=len(controller.ledger), confidence="frontier" if answer else "guess",
+        frontier=tuple(answer),
+        ranked=tuple(RankedEntity(one, beliefs[one].weight) for one in order),
+        entities=tuple(_judged(one, beliefs[one], one in answer) for one in sorted(beliefs)),
+        propagations=tuple(links), claims=tuple(claims),
+        alerts_explained=tuple(
+            AlertExplained(one, one in paths, tuple(paths.get(one, ())))
+            for one in controller.alerts
+        ),
+        unexplained=tuple(
+            f"{one.entity}: {one.name}" for one in controller.alerts if one not in paths
+        ),
+        ledger=tuple(controller.ledger),
+        cost=InvestigationCost(len(controller.ledger)),
+    )  # fmt: skip
+
+
+def _judged(entity: str, belief: Belief, is_answer: bool) -> JudgedEntity:
+    return JudgedEntity(entity, belief.label, is_answer, belief.why, belief.evidence)
+
+
+def _finite(window: Window) -> tuple[float | None, float | None]:
+    low, high = (None if abs(one) == float("inf") else one for one in window)
+    return low, high
+
+
+def investigate(world: World, policy: JudgingPolicy, course: Course | None = None) -> Investigation:
+    """Investigate a world by rules, or by another policy that answers at once.
+
+    Args:
+        world: What is investigated.
+        policy: Judges the entities.
+        course: The course of the investigation; ``None``: the defaults.
+    """
+    controller = Controller(world, course)
+    while (packet := controller.next()) is not None:
+        controller.take(policy.judge(packet))
+    return document(controller, policy.name)
+
+
+async def proceed(
+    controller: Controller, policy: JudgingPolicy, on_step: OnStep = lambda *_: None
+) -> None:
+    """Judge until the end, by any policy.
+
+    Args:
+        controller: The controller.
+        policy: Judges the entities; what it returns may be awaited.
+        on_step: Is called after each step.
+    """
+    while (packet := controller.next()) is not None:
+        answer = policy.judge(packet)
+        line = controller.take(await answer if isawaitable(answer) else answer)
+        if line is not None:
+            on_step(controller, line)
+
+
+# --- stopping and going on ---
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What a checkpoint holds: the answers so far, and for what they were given."""
+
+    format: Literal["digmon-investigation-checkpoint"] = "digmon-investigation-checkpoint"
+    version: Literal[1] = 1
+    world: str
+    policy: str
+    course: Course
+    answers: tuple[LocalJudgement | NoAnswer, ...]
+
+
+def stored(controller: Controller, policy: str) -> bytes:
+    """A checkpoint of a controller after a step."""
+    whole = Stored(
+        world=controller.world.sha256, policy=policy, course=controller.course,
+        answers=tuple(controller.taken),
+    )  # fmt: skip
+    return json.dumps(asdict(whole)).encode()
+
+
+def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Controller:
+    """A controller that stands where a checkpoint was made.
+
+    Args:
+        world: What is investigated.
+        policy: The name of the policy.
+        course: The course; its budget may differ from that of the checkpoint.
+        checkpoint: What `stored` returned.
+
+    Raises:
+        SettingsError: It was made of another world, policy or course, or is no checkpoint.
+    """
+    found = _validated(Stored, checkpoint, "is no checkpoint of an investigation")
+    for what, there, here in (
+        ("world", found.world, world.sha256),
+        ("policy", found.policy, policy),
+        ("course", replace(found.course, budget=None), replace(course, budget=None)),
+    ):
+        if there != here:
+            raise SettingsError(
+                f"the checkpoint was made with another {what}: go on with the same one, or begin "
+                "anew with another file"
+            )
+    controller = Controller(world, course)
+    for answer in found.answers:
+        if controller.next() is None:
+            break
+        controller.take(answer)
+    return controller
+
+
+def stored_answers(answers: Mapping[str, LocalJudgement]) -> bytes:
+    """The answers of a model as a file, to be asked for once only."""
+    return json.dumps({key: asdict(one) for key, one in answers.items()}).encode()
+
+
+def read_answers(data: bytes) -> dict[str, LocalJudgement]:
+    """The answers in a file that `stored_answers` made.
+
+    Raises:
+        SettingsError: It is no such file.
+    """
+    found: dict[str, LocalJudgement] = _validated(
+        dict[str, LocalJudgement], data, "has no answers of a model"
+    )
+    return found
+
+
+def _validated(shape: Any, text: str | bytes, otherwise: str) -> Any:
+    from pydantic import TypeAdapter, ValidationError  # slow to import
+
+    try:
+        return TypeAdapter(shape).validate_json(text)
+    except ValidationError as error:
+        where, what = first_wrong(error)
+        raise SettingsError(f"it {otherwise}: {where or 'the whole'}: {what}") from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schemas of an answer, and of the files of a snapshot."""
+    from pydantic import TypeAdapter
+
+    from .snapshot import ALERTS, EVIDENCE, TOPOLOGY, TRUTH, EvidenceLine, SnapshotTruth, Topology
+
+    shapes: Mapping[str, Any] = {
+        FORMAT: Investigation, TOPOLOGY: Topology, ALERTS: list[Alert],
+        f"a line of {EVIDENCE}": EvidenceLine, TRUTH: SnapshotTruth,
+    }  # fmt: skip
+    return {what: TypeAdapter(shape).json_schema() for what, shape in shapes.items()}
+
+
+# --- several runs ---
+
+
+def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) -> Investigation:
+    """The answer of most of several runs.
+
+    An entity is answered if more than half of the frontiers have it. The rest of the document is
+    that of the run whose frontier is nearest to this answer.
+
+    Args:
+        runs: The runs, at least one.
+        by: What differs between them.
+    """
+    frontiers = [set(one.frontier) for one in runs]
+    answer = {one for some in frontiers for one in some if _votes(one, frontiers) > len(runs) / 2}
+    nearest = max(runs, key=lambda one: jaccard(set(one.frontier), answer))
+    pairs = [jaccard(a, b) for a, b in combinations(frontiers, 2)]
+    votes = Votes(
+        by,
+        tuple(one.frontier for one in runs),
+        sum(pairs) / len(pairs) if pairs else 1.0,
+    )
+    return replace(
+        nearest,
+        frontier=tuple(sorted(answer)),
+        confidence="frontier" if answer else "guess",
+        entities=tuple(
+            replace(one, contributing_factor=one.name in answer) for one in nearest.entities
+        ),
+        votes=votes,
+        cost=_total([one.cost for one in runs]),
+    )
+
+
+def _votes(entity: str, frontiers: Sequence[set[str]]) -> int:
+    return sum(entity in one for one in frontiers)
+
+
+def jaccard(a: set[str], b: set[str]) -> float:
+    """The share of what two sets have in common; 1 for two empty ones."""
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def _total(costs: Sequence[InvestigationCost]) -> InvestigationCost:
+    usd = [one.usd for one in costs if one.usd is not None]
+    return InvestigationCost(
+        sum(one.steps for one in costs),
+        sum(one.model_calls for one in costs),
+        sum(one.input_tokens for one in costs),
+        sum(one.output_tokens for one in costs),
+        sum(usd) if usd else None,
+    )

@@ -1,0 +1,189 @@
+"""The oracle: what the twin of a run tells about its cause. No attributor has a twin.
+
+It names the agent of the first record that differs. It names a second agent that by itself did
+something else than in the twin: with the same inputs in the same turn it decided otherwise or took
+another time, or a message that it sent in both was lost or late in one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dig.graph.records import Deliver, Emit, End, Expire, Leave, Record, Run, Start
+from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+
+from .answers import Answer, RootCause
+from .baselines import blame
+from .instances import Instance
+
+ORACLE = "oracle"
+"""The name of its row: it is no floor but a line."""
+
+_FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
+_LATE_US = 1_000
+
+
+class _Difference(NamedTuple):
+    """What an agent did otherwise by itself: the record, the agent, and the kind it looks like."""
+
+    t: int
+    agent: str
+    kind: str
+
+
+def oracle(instance: Instance) -> Answer:
+    """What the twin tells about a run.
+
+    Raises:
+        SettingsError: The instance has no labels.
+    """
+    run, twin = instance.records(), instance.twin()
+    first = _first(run, twin)
+    if first is None:
+        return Answer()
+    answer = blame(run, first.agent, first.kind, first.t)
+    others = (one for one in _own(RecordedRun(run), RecordedRun(twin)) if one.agent != first.agent)
+    second = min(others, default=None)
+    if second is None:
+        return answer
+    further = RootCause(component=second.agent, kind=second.kind, evidence=(second.t,))
+    return answer.model_copy(update={"root_causes": (*answer.root_causes, further)})
+
+
+def _first(run: Sequence[Record], twin: Sequence[Record]) -> _Difference | None:
+    """The first record that differs, and the agent whose act it is."""
+    pairs = zip(run, twin, strict=False)
+    t = next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(run), len(twin)) - 1)
+    ours, theirs = run[t], twin[min(t, len(twin) - 1)]
+    # The earlier one is the surprise: what was done, or what was to be done and is missing.
+    makers = [_maker(run, ours), _maker(twin, theirs)]
+    maker = next(filter(None, makers if ours.us <= theirs.us else reversed(makers)), None)
+    return _Difference(t, maker, _difference(ours, theirs, run)) if maker else None
+
+
+def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
+    """What agents did otherwise although the same lay in front of them, in the same team."""
+    parted = min((run.records[t].us for t in run.leaves.values()), default=None)
+    turns = dict(_turns(twin))
+    for key, one in _turns(run):
+        other = turns.get(key)
+        if other is None or other.end is None or one.end is None:
+            continue
+        if parted is not None and one.end.us >= parted:
+            return
+        if _inputs(run, one) != _inputs(twin, other):
+            continue
+        kind = _decided_otherwise(run, one, twin, other)
+        if kind is not None:
+            yield _Difference(one.end.t, one.agent, kind)
+            continue
+        for mine, its in zip(one.outputs, other.outputs, strict=True):
+            yield from _sent_otherwise(run, run.events[mine], twin, twin.events[its])
+
+
+def _turns(run: RecordedRun) -> Iterator[tuple[tuple[str, int], RecordedActivation]]:
+    """The activations, each with its agent and the number of its turn."""
+    seen: dict[str, int] = {}
+    for one in run.activations.values():
+        seen[one.agent] = seen.get(one.agent, 0) + 1
+        yield (one.agent, seen[one.agent]), one
+
+
+def _inputs(run: RecordedRun, one: RecordedActivation) -> list[str]:
+    return [_content(run.events[name]) for name in one.inputs]
+
+
+def _content(event: RecordedEvent) -> str:
+    return json.dumps([event.agent, event.type, event.final, event.payload], sort_keys=True)
+
+
+def _decided_otherwise(
+    run: RecordedRun, one: RecordedActivation, twin: RecordedRun, other: RecordedActivation
+) -> str | None:
+    """The kind of fault that two decisions about the same differ by, if they do.
+
+    Args:
+        run: The run.
+        one: Its activation.
+        twin: The twin.
+        other: Its activation.
+    """
+    assert one.end is not None and other.end is not None
+    fates = [fate.fate for fate in one.end.fates], [fate.fate for fate in other.end.fates]
+    sent = [[(_content(e), e.to) for e in r.outputs(a)] for r, a in ((run, one), (twin, other))]
+    if bool(one.end.error) != bool(other.end.error) or fates[0] != fates[1] or sent[0] != sent[1]:
+        pairs = zip(run.outputs(one), twin.outputs(other), strict=False)
+        for mine, its in pairs:
+            if (_content(mine), mine.to) != (_content(its), its.to):
+                return _difference(run.records[mine.t], twin.records[its.t], run.records)
+        return _difference(one.end, other.end, run.records)
+    took = [end.us - a.us for a, end in ((one, one.end), (other, other.end))]
+    return "slow" if took[0] > took[1] + _LATE_US else None
+
+
+def _sent_otherwise(
+    run: RecordedRun, mine: RecordedEvent, twin: RecordedRun, its: RecordedEvent
+) -> Iterator[_Difference]:
+    """Whether a message was lost or late that in the twin was not.
+
+    Args:
+        run: The run.
+        mine: Its message.
+        twin: The twin.
+        its: The message there.
+    """
+    if mine.agent is None or mine.final or not its.arrivals:
+        return
+    if not mine.arrivals:
+        if run.is_orphaned(mine.id):
+            yield _Difference(mine.t, mine.agent, "drop")
+        return
+    ways = [r.times[e.arrivals[0][1]] - e.us for r, e in ((run, mine), (twin, its))]
+    if ways[0] > ways[1] + _LATE_US:
+        yield _Difference(mine.t, mine.agent, "delay")
+
+
+def _maker(run: Sequence[Record], record: Record) -> str | None:
+    """The agent whose act a record is."""
+    if isinstance(record, Start | Leave):
+        return record.agent
+    by = record.activation if isinstance(record, End) else None
+    if isinstance(record, Emit):
+        by = record.by
+    if isinstance(record, Expire | Deliver):
+        by = next(one.by for one in run if isinstance(one, Emit) and one.event == record.event)
+    return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
+
+
+def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
+    """The kind of fault that a first difference looks like most."""
+    match ours:
+        case Leave():
+            return "leave"
+        case Expire():
+            return "drop"
+        case Emit() if isinstance(theirs, Emit) and ours.to != theirs.to:
+            team = _team(run)
+            return "misaddress" if {*ours.to} & {*team} else "address_nobody"
+        case Emit() if isinstance(theirs, Emit) and ours.payload != theirs.payload:
+            return "submit_early" if ours.final else "corrupt"
+        case Emit(final=True):
+            return "submit_early"
+        case End(error=str(error)):
+            return "stall" if "longer" in error else "crash"
+        case End(fates=fates):
+            usual = theirs.fates if isinstance(theirs, End) else ()
+            mine = {fate.fate for fate in fates} - {fate.fate for fate in usual}
+            for fate, kind in _FATES.items():
+                if fate in mine:
+                    return kind
+            if isinstance(theirs, End) and len(ours.outputs) > len(theirs.outputs):
+                return "duplicate"
+            return "silent"
+    return "delay" if isinstance(theirs, Deliver) else "stall"
+
+
+def _team(run: Sequence[Record]) -> tuple[str, ...]:
+    return next((record.agents for record in run if isinstance(record, Run)), ())

@@ -1,0 +1,49 @@
+"""What a wrapped team can be made to do decides which steps of healing are taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from dig import Create, Inject, Reroute
+from dig.adapters.base.capabilities import CAPABILITIES, Fitting
+from dig.detectors.interventions import Act, Intervention, Replace, Sending
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Deliver, Emit, Run
+
+
+def graph() -> InteractionGraph:
+    """Ann holds `held`; `sent` is on its way to her."""
+    return InteractionGraph.of([
+        Run(0, 0, "run", ("ann", "bob")),
+        Emit(1, 0, "held", None, ("ann",), "problem", False),
+        Deliver(2, 0, "held", "ann"),
+        Emit(3, 0, "sent", None, ("ann",), "problem", False),
+    ])  # fmt: skip
+
+
+def fitted(wish: Act, *can: str) -> tuple[Intervention | None, str | None]:
+    return Fitting(frozenset(can), lambda wish: None)(graph(), wish)
+
+
+@pytest.mark.parametrize("action", ["redeliver", "reassign", "restart"])
+def test_a_step_is_taken_if_it_is_declared_and_else_told_of(action: Sending) -> None:
+    """Without its name the agent gets a note; where it can be told nothing, nothing happens."""
+    wish = Reroute("held", "it is yours", ("bob",), action=action)
+    assert fitted(wish, action) == (wish, None)
+    told = Create("it is yours", ("bob",))
+    assert fitted(wish, "tell", "reroute") == (told, f"{action} is not declared")
+    assert fitted(wish) == (None, f"{action} is not declared")
+
+
+def test_an_agent_is_taken_out_only_where_that_is_declared() -> None:
+    """A note could not stand for it."""
+    wish = Replace("ann", "it hangs")
+    assert fitted(wish, "replace") == (wish, None)
+    assert fitted(wish, *(CAPABILITIES.keys() - {"replace"})) == (None, "replace is not declared")
+
+
+def test_an_event_on_its_way_goes_elsewhere_as_before() -> None:
+    """`reroute` asks for what it asked for: a note beside the event is the lesser."""
+    wish = Reroute("sent", "better there", ("bob",))
+    assert fitted(wish, "reroute") == (wish, None)
+    assert fitted(wish, "annotate") == (Inject("sent", "better there"), "reroute is not declared")
