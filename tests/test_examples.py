@@ -100,6 +100,12 @@ def test_a_wrapped_shop_answers_early_and_in_circles_until_it_is_healed(
     assert all(verify(run / "trace.dig.jsonl").problems == [] for run in tmp_path.iterdir())
 
 
+def test_another_courier_is_asked_in_place_of_one_that_hangs(tmp_path: Path) -> None:
+    """A team of plain callables answers, in real time, although the agent that it calls hangs."""
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_hanging.py"))
+    assert anyio.run(example["main"], "plain", str(tmp_path)) == "Bob has brought parcel 12"
+
+
 def test_a_wrapped_team_that_failed_is_explained_by_running_it_again(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
@@ -17,6 +20,7 @@ from dig.errors import SettingsError
 from dig.runtime.host import Setup
 
 from .autogen_teams import DONE, Watched, agents, graph, scenario, shown, until
+from .conformance import ROOT
 from .harness import Outcome, Script, play
 
 
@@ -81,3 +85,9 @@ def test_in_a_team_that_plans_who_speaks_no_other_can_be_asked() -> None:
     """A graph flow runs its nodes: another one in place of one of them is refused."""
     with pytest.raises(SettingsError, match="reassign"):
         healing(allow={"reassign"})(graph(Script()))
+
+
+def test_the_example_answers_although_an_agent_hangs(tmp_path: Path) -> None:
+    """Another courier brings the last parcel, in real time."""
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_hanging.py"))
+    assert anyio.run(example["main"], "autogen", str(tmp_path)) == "Bob has brought parcel 12"

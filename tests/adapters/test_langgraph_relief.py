@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
+from pathlib import Path
 from typing import Any, TypedDict
 
+import anyio
 import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
@@ -15,6 +18,7 @@ from dig.detectors import standard, standard_healers
 from dig.detectors.thresholds import Thresholds
 from dig.runtime.host import Setup
 
+from .conformance import ROOT
 from .harness import Outcome, Script, play
 from .langgraph_asked import QUESTION
 from .langgraph_teams import graph
@@ -96,3 +100,9 @@ def test_a_node_that_takes_another_state_is_not_asked() -> None:
     watched = healing(allow={"reassign"})
     assert "TimeoutError" in str(ask_five_times(watched, typed))
     assert watched.patterns[0] == "STALL" and "reassign" not in watched.healed()
+
+
+def test_the_example_answers_although_an_agent_hangs(tmp_path: Path) -> None:
+    """Another courier brings the last parcel, in real time."""
+    example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_hanging.py"))
+    assert anyio.run(example["main"], "langgraph", str(tmp_path)) == "Bob has brought parcel 12"

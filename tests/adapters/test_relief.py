@@ -7,7 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
+from dig import Limits
+from dig.detectors.policy import Policy, Rule
 from dig.detectors.thresholds import Thresholds
+from dig.monitor.messages import Proposed
 
 from .watching import Clock, Watched, watched
 
@@ -15,6 +18,7 @@ pytestmark = pytest.mark.anyio
 
 LIMITS = Thresholds().limits
 RELIEVE = {"reassign", "restart"}
+LADDER = {"ladder": True}
 
 
 class Hanging:
@@ -52,10 +56,10 @@ class Hanging:
         return part
 
 
-async def ask(it: Hanging, **options: Any) -> tuple[list[int], Watched]:
+async def ask(it: Hanging, limits: Limits = LIMITS, **options: Any) -> tuple[list[int], Watched]:
     """Ask the desk for thirteen parts, for at most an hour of the session's time."""
     clock, answers = Clock(), list[int]()
-    with watched(it.team, "heal", clock=clock, limits=LIMITS, ladder=True, **options) as seen:
+    with watched(it.team, "heal", clock=clock, limits=limits, setup=LADDER, **options) as seen:
         async with anyio.create_task_group() as tasks:
 
             async def desk() -> None:
@@ -94,3 +98,48 @@ async def test_an_agent_that_hangs_is_left_alone_unless_that_is_allowed() -> Non
     assert hanging.asked == ["desk", *["bob"] * 13]
     downgraded = [row["detail"] for row in it.rows("incident") if row["what"] == "downgraded"]
     assert downgraded[0]["reason"] == "reassign is not declared"
+
+
+async def test_a_problem_is_given_to_another_agent_from_the_beginning() -> None:
+    """DL at its last step: the call from outside, with all in it, is cancelled, and begun anew."""
+    hanging = Hanging()
+    answers, it = await ask(hanging, Limits(), allow={"restart"})
+    assert answers == [13] and hanging.asked[-1] == "cyd"
+    assert [row["action"] for row in it.rows("heal")][-1] == "restart"
+    it.must_be_sound()
+
+
+async def test_where_no_other_agent_is_idle_none_is_called_again() -> None:
+    """A restart goes to an agent that is idle; else all are told, and the trace says why."""
+    hanging = Hanging()
+    del hanging.team["cyd"]
+    answers, it = await ask(hanging, Limits(), allow={"restart"})
+    assert answers == [] and hanging.asked == ["desk", *["bob"] * 13]
+    assert "restart" not in [row["action"] for row in it.rows("heal")]
+    told = [row["detail"] for row in it.rows("incident") if row["what"] == "downgraded"]
+    assert ("restart", "create") in {(one["action"], one["instead"]) for one in told}
+
+
+async def test_a_person_is_asked_before_another_agent_is() -> None:
+    """Where the policy says `ask`, no agent is cancelled or called until the person agrees."""
+    hanging, clock, seen = Hanging(), Clock(), list[str]()
+
+    def person(proposed: Proposed) -> bool:
+        seen.extend(hanging.asked)
+        return True
+
+    policy = Policy((Rule(action="ask", pattern="STALL", deadline_s=9999.0),))
+    setup = {**LADDER, "policy": policy, "approve": person}
+    with watched(
+        hanging.team, "heal", clock=clock, limits=LIMITS, setup=setup, allow=RELIEVE
+    ) as it:
+        async with anyio.create_task_group() as tasks:
+
+            async def desk() -> None:
+                assert await hanging.team["desk"](13) == sum(range(13))
+
+            tasks.start_soon(desk)
+            await hanging.hangs.wait()
+            clock.now += 600
+            it.session.tick()
+    assert "cyd" not in seen and hanging.asked[-1] == "cyd"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from dig import Budget, Limits, Watch
@@ -77,21 +78,16 @@ def watched(
     gates: Any = (),
     healers: Any = standard_healers,
     same_work: bool = False,
-    ladder: bool = False,
+    setup: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> Iterator[Watched]:
-    """Wrap a team of plain callables for as long as a block lasts."""
+    """Wrap a team of plain callables for as long as a block lasts; `setup`: further parts of it."""
     trace = Recorder()
     plan = plain.plan(team, **options)
-    setup = setup_of(
-        limits=limits or Limits(),
-        budget=budget or Budget(),
-        gates=gates,
-        healers=healers,
-        ladder=ladder,
-    )
+    parts = {"limits": limits or Limits(), "budget": budget or Budget(), "gates": gates}
+    whole = setup_of(**parts, healers=healers, **setup)
     session = Session(
-        plan.agents, setup, mode=mode, capabilities=plan.capabilities,
+        plan.agents, whole, mode=mode, capabilities=plan.capabilities,
         veto=plan.veto, on_note=plan.on_note,
         sink=trace, strict=True, keeps_time=False, clock=clock or Clock(),
         same_work=same_work,
