@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dig.runtime.host import Setup
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
 
-from .autogen_teams import DONE, Watched, agents, graph, scenario, shown, until
+from .autogen_teams import DONE, Watched, agents, graph, shown, until
 from .conformance import ROOT
 from .harness import Outcome, Scenario, Script, play
 
@@ -36,12 +37,16 @@ def healing(**options: Any) -> Watched:
     return Watched("heal", ladder(), **options)
 
 
-def hanging(script: Script) -> Any:
+def hanging(script: Script, *, stubborn: bool = False) -> Any:
     """Ann, bob and cyd in turn; bob's fifth turn takes ten minutes. Cyd ends the chat."""
 
     async def bob(number: int) -> str:
         if number == 5:
-            await asyncio.sleep(600)
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                if not stubborn:
+                    raise
         return "bob's part"
 
     def cyd(texts: list[str], number: int) -> Any:
@@ -64,15 +69,15 @@ async def ask(team: Any) -> Any:
     return shown(await team.run(task="What now?"))
 
 
-def relieved(wrap: Any) -> Scenario:
+def relieved(wrap: Any, build: Any = hanging) -> Scenario:
     """Five requests while time makes itself felt."""
-    asked = scenario(hanging, ask)
+    asked = Scenario("hanging", build, ask)
     wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
     return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
 
 
-def ask_five_times(watched: Watched) -> Outcome:
-    return play(relieved(watched))
+def ask_five_times(watched: Watched, build: Any = hanging) -> Outcome:
+    return play(relieved(watched, build))
 
 
 def test_another_participant_speaks_in_place_of_one_that_hangs() -> None:
@@ -83,6 +88,14 @@ def test_another_participant_speaks_in_place_of_one_that_hangs() -> None:
     assert watched.patterns == ["STALL"] and watched.healed() == ["reassign"]
     assert watched.leaves_nothing_open()
     watched.must_be_sound()
+
+
+def test_what_a_participant_says_after_its_cancellation_is_dropped() -> None:
+    """One that swallows its cancellation is late: another one was asked, and its words count."""
+    watched = healing(allow={"reassign"})
+    outcome = ask_five_times(watched, partial(hanging, stubborn=True))
+    assert "TERMINATE" in str(outcome.returned) and "bob" not in str(outcome.returned)
+    assert watched.leaves_nothing_open()
 
 
 def test_a_participant_that_hangs_is_left_alone_unless_that_is_allowed() -> None:

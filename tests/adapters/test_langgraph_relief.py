@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -16,6 +17,7 @@ from langgraph.graph import END, START
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.thresholds import Thresholds
+from dig.graph.records import IncidentRow
 from dig.runtime.host import Setup
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
@@ -24,7 +26,7 @@ from .conformance import ROOT
 from .harness import Outcome, Scenario, Script, play
 from .langgraph_asked import QUESTION
 from .langgraph_teams import graph
-from .langgraph_watch import Watched, team
+from .langgraph_watch import Watched
 
 
 def ladder() -> Setup:
@@ -37,14 +39,18 @@ def healing(**options: Any) -> Watched:
     return Watched("heal", ladder(), **options)
 
 
-def hanging(script: Script, takes: Any = None) -> Any:
+def hanging(script: Script, takes: Any = None, *, stubborn: bool = False) -> Any:
     """`a`, then `b`, then `c`; `b`'s fifth turn takes ten minutes. `d` is never run."""
     turns: list[int] = []
 
     async def b(state: Any) -> Any:
         turns.append(1)
         if len(turns) == 5:
-            await asyncio.sleep(600)
+            try:
+                await asyncio.sleep(600)
+            except asyncio.CancelledError:
+                if not stubborn:
+                    raise
         return {"done": ["b"]}
 
     edges = [(START, "a"), ("a", "b"), ("b", "c"), ("c", END), ("d", END)]
@@ -64,7 +70,7 @@ async def ask(graph: Any) -> Any:
 
 def relieved(wrap: Any, build: Any = hanging) -> Scenario:
     """Five requests while time makes itself felt."""
-    asked = team(build, ask)
+    asked = Scenario("hanging", build, ask)
     wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
     return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
 
@@ -95,6 +101,14 @@ def test_a_node_that_hangs_is_left_alone_unless_that_is_allowed() -> None:
     assert "downgraded" in watched.incidents()
 
 
+def test_what_a_node_writes_after_its_cancellation_is_dropped() -> None:
+    """A node that swallows its cancellation is late: the update of the other one counts."""
+    watched = healing(allow={"reassign"})
+    outcome = ask_five_times(watched, partial(hanging, stubborn=True))
+    assert outcome.returned in {f"['?', 'a', {other!r}, 'c']" for other in "acd"}
+    assert watched.leaves_nothing_open()
+
+
 class Other(TypedDict, total=False):
     """A state that only one node takes."""
 
@@ -118,4 +132,7 @@ def test_the_example_answers_although_an_agent_hangs(tmp_path: Path) -> None:
     example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_hanging.py"))
     assert anyio.run(example["main"], "langgraph", str(tmp_path)) == "Bob has brought parcel 12"
     [run] = tmp_path.iterdir()
-    assert rerun(run).records == len(list(read_records(run)))
+    records = list(read_records(run))
+    assert rerun(run).records == len(records)
+    incidents = {row.what for row in records if isinstance(row, IncidentRow)}
+    assert "downgraded" in incidents  # `__start__`, which healing wanted, is no node to be asked
