@@ -30,6 +30,9 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     NEWSGROUPS: (60, 100, 150),
 }
 
+PAPER_METHODS = tuple(name for name in METHOD_NAMES if name != "dig+")
+"""The methods of the paper's grid, and the rivals beside them."""
+
 SEEDS = 100
 """How many seeds each setting is run with, unless it is said."""
 
@@ -128,7 +131,7 @@ class Grid:
 
     name: str = "paper"
     tasks: tuple[TaskGrid, ...]
-    methods: tuple[str, ...] = METHOD_NAMES
+    methods: tuple[str, ...] = PAPER_METHODS
     agents: tuple[int, ...] = (1, 3, 6)
     seeds: tuple[int, ...] = tuple(range(1, SEEDS + 1))
     thresholds: Thresholds = WINDOWS
