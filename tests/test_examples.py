@@ -104,6 +104,8 @@ def test_another_courier_is_asked_in_place_of_one_that_hangs(tmp_path: Path) -> 
     """A team of plain callables answers, in real time, although the agent that it calls hangs."""
     example: dict[str, Any] = runpy.run_path(str(ROOT / "examples" / "wrap_hanging.py"))
     assert anyio.run(example["main"], "plain", str(tmp_path)) == "Bob has brought parcel 12"
+    [run] = tmp_path.iterdir()
+    assert verify(run / "trace.dig.jsonl").problems == []
 
 
 def test_a_wrapped_team_that_failed_is_explained_by_running_it_again(

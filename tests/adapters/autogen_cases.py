@@ -28,6 +28,7 @@ from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
 from .harness import Scenario
 from .test_autogen_healing import ask_two, early, early_once, ping_pong
+from .test_autogen_relief import ladder, relieved
 from .test_autogen_waiting import dropped_and_asking, go_on, stopped_graph, with_person
 from .test_gates import Keeper
 
@@ -167,5 +168,6 @@ CASES = [
     Case(net("asking", {"ann": runtimes.asks_bob, "bob": says("Yes")}), behind(Usher())),
     Case(telling_twice, behind(Usher()), OUTSIDE),
     Case(net("beside", {"ann": beside}), options=OUTSIDE),
+    Case(relieved, ladder, {"allow": {"reassign"}}),
     Case(silent, options={**OUTSIDE, "deliver": lambda agent, note: None}),
 ]

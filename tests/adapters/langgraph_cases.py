@@ -20,6 +20,7 @@ from .langgraph_teams import State, chain, fan, graph, half_join, node
 from .langgraph_watch import team
 from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
 from .test_langgraph_interface import INNER, Elsewhere
+from .test_langgraph_relief import ladder, relieved
 
 PLAIN = [
     "fan-ask", "send-ask", "two_teams-ask", "failing-ask", "retried-ask", "half_join-ask",
@@ -145,5 +146,6 @@ CASES = [
     Case(team(line, ask_in_time), behind(Hanging())),
     Case(team(line), lost=("turn.emit", 3)),
     Case(team(line), behind(Usher()), lost=("session.released", 1)),
+    Case(relieved, ladder, {"allow": {"reassign"}}),
     *(Case(nested(one)) for one in INNER),
 ]

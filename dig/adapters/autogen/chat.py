@@ -285,10 +285,11 @@ class GroupChatState(AdapterState):
             self._forget(participant)
             self._is_over = True
 
-    def answers(self, participant: str) -> bool:
-        """Whether what a participant answers counts: no other one was asked in its place."""
-        turn = self._turns.get(participant)
-        return turn is None or all(self.session.relief.answers(one.id) for one in turn.events)
+    def counts(self, participant: str, is_response: bool) -> bool:
+        """Whether what a participant says counts: no other one was asked in its place."""
+        turn, relief = self._turns.get(participant), self.session.relief
+        counts = relief.answers if is_response else relief.counts
+        return turn is None or all(counts(one.id) for one in turn.events)
 
     def relieve(self, participant: str, other: str) -> None:
         """Another participant is asked to speak in the place of one that does not come back."""

@@ -324,10 +324,10 @@ class GroupPatches:
     async def _answer(
         self, container: Any, original: Original, message: Any, *args: Any, **more: Any
     ) -> None:
-        """A participant publishes something; its response counts if no other one was asked."""
+        """A participant publishes something, which counts if no other one was asked."""
         is_response = isinstance(message, GroupChatAgentResponse | GroupChatTeamResponse)
-        answers, name = self._chat.answers, container._agent.name
-        if not is_response or self._chat.step(answers, name, default=True):
+        chat, name = self._chat, container._agent.name
+        if chat.step(chat.counts, name, is_response, default=True):
             await original(message, *args, **more)
 
     async def _log(self, container: Any, original: Original, message: Any) -> None:

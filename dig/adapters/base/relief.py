@@ -121,16 +121,21 @@ class Relief:
             one.stand_in = self._instances.reserve(to)
             self._wakes.append(partial(one.loop.call, one.scope.cancel))
 
+    def counts(self, event: str) -> bool:
+        """Whether the words of the agent that has an event count: no other one was asked."""
+        one = self.find(event)
+        return one is None or not one.stand_in
+
     def answers(self, event: str) -> bool:
         """The agent that has an event answers: from now on no other one is asked.
 
         Returns:
-            Whether the answer counts: no other agent was asked before.
+            Whether the answer counts.
         """
-        one = self.find(event)
-        if one is not None and not one.stand_in:
+        counts, one = self.counts(event), self.find(event)
+        if counts and one is not None:
             self._forget(one)
-        return one is None or not one.stand_in
+        return counts
 
     def to_wake(self) -> list[Wake]:
         """What cancels the agents that were relieved in this step."""

@@ -76,7 +76,7 @@ class NodeRun(NodeWork):
     def hand_to(self, other: str) -> Any:
         """Another node is asked: its function runs here, and this node's edges go on from it."""
         assert self.turn is not None and self.delivery is not None
-        self.turn.relieve()
+        self._run.step(self.turn.relieve, default=None)
         self.turn, self.delivery.instance = None, other
         return self._run.team.in_place(self.node, other)
 
