@@ -155,13 +155,13 @@ class Monitor:
         self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
         recorder.write(records.Run, run, names, task, seed, session, memory, limits, usual)
-        recorder.take_effects()
+        recorder.begin()
 
     def follow(self, sink: Sink) -> None:
         """Give every record to one more sink, after those before it.
 
         Raises:
-            RequestError: More than the first record was written already.
+            RequestError: A request was made already.
         """
         self._recorder.follow(sink)
 

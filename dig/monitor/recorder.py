@@ -60,6 +60,7 @@ class Recorder:
         self._policy = policy
         self._is_closed = False
         self._unwritten: list[Record] = []
+        self._beginning: tuple[Record, ...] = ()
         self._failures: list[tuple[str, str]] = []
 
     def look_at_clock(self) -> None:
@@ -107,6 +108,11 @@ class Recorder:
             self._record_findings(found)
         return record
 
+    def begin(self) -> None:
+        """Write the first record, and with it what failed at it."""
+        self._beginning = tuple(self._unwritten)
+        self.take_effects()
+
     def take_effects(self) -> list[Effect]:
         """Write the records of a request that is done, and take its effects.
 
@@ -144,12 +150,13 @@ class Recorder:
         """Give every record to one more sink.
 
         Raises:
-            RequestError: More than the first record was written already.
+            RequestError: A request was made already.
         """
-        if self.graph.t > 0:
-            raise RequestError("a run can only be followed from its first record on")
+        if self.graph.t >= len(self._beginning):
+            raise RequestError("a run can only be followed before its first request")
         self._sinks.add(sink)
-        sink(self.graph.run)
+        for record in self._beginning:
+            sink(record)
 
     def evict(self, keep: int, pinned: Iterable[str]) -> None:
         """Evict closed history; detectors and sinks forget what they know about it.

@@ -79,7 +79,7 @@ def test_a_sink_may_take_the_records_of_a_request_at_once_before_the_others() ->
 def test_a_run_that_has_begun_cannot_be_followed() -> None:
     stage = Stage()
     stage.give("a")
-    with pytest.raises(RequestError, match="first record"):
+    with pytest.raises(RequestError, match="first request"):
         stage.monitor.follow(Recorder())
 
 
