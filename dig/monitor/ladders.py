@@ -143,9 +143,12 @@ class Ladders:
         self._open, self._timed = {}, []
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the subjects that the graph knows no more."""
+        """Forget the subjects that the graph knows no more, and findings that were evicted."""
+        findings = {*graph.findings}
 
         def is_known(one: Ladder) -> bool:
+            if one.row not in findings:
+                return False
             named = [one.finding.subject.get(key) for key in ("event", "activation")]
             known = graph.history.event, graph.history.activation
             return all(
