@@ -26,6 +26,7 @@ from .autogen_teams import (
 )
 from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
+from .framework_watch import ticking
 from .harness import Scenario
 from .test_autogen_healing import ask_two, early, early_once, ping_pong
 from .test_autogen_relief import ladder, relieved
@@ -110,9 +111,7 @@ async def tell_and_wait(net: Net) -> Any:
 
 def silent(wrap: Wrap) -> Scenario:
     """Nobody answers, and who is told of that has nothing to say either."""
-    asked = net("silent", {"ann": nothing}, tell_and_wait)
-    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
+    return ticking(net("silent", {"ann": nothing}, tell_and_wait), wrap)
 
 
 async def ask_briefly(team: Any) -> Any:

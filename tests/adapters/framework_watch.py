@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -110,6 +111,12 @@ class Watched:
             and set(monitored.agents) >= set(monitored.run.agents)
             and not any("#" in name for name in monitored.agents)
         )
+
+
+def ticking(asked: Scenario, wrap: Callable[[Any], Any]) -> Scenario:
+    """A scenario whose team is wrapped, and in which time makes itself felt while it is asked."""
+    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
+    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
 
 
 class Broken(Detector, Healer):

@@ -24,6 +24,7 @@ from dig.traces.replay.rerun import rerun
 
 from .autogen_teams import DONE, Watched, agents, graph, shown, until
 from .conformance import ROOT
+from .framework_watch import ticking
 from .harness import Outcome, Scenario, Script, play
 
 
@@ -71,9 +72,7 @@ async def ask(team: Any) -> Any:
 
 def relieved(wrap: Any, build: Any = hanging) -> Scenario:
     """Five requests while time makes itself felt."""
-    asked = Scenario("hanging", build, ask)
-    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
+    return ticking(Scenario("hanging", build, ask), wrap)
 
 
 def ask_five_times(watched: Watched, build: Any = hanging) -> Outcome:

@@ -23,6 +23,7 @@ from dig.traces.journal.reader import read_records
 from dig.traces.replay.rerun import rerun
 
 from .conformance import ROOT
+from .framework_watch import ticking
 from .harness import Outcome, Scenario, Script, play
 from .langgraph_asked import QUESTION
 from .langgraph_teams import graph
@@ -70,9 +71,7 @@ async def ask(graph: Any) -> Any:
 
 def relieved(wrap: Any, build: Any = hanging) -> Scenario:
     """Five requests while time makes itself felt."""
-    asked = Scenario("hanging", build, ask)
-    wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
+    return ticking(Scenario("hanging", build, ask), wrap)
 
 
 def ask_five_times(watched: Watched, build: Any = hanging) -> Outcome:
