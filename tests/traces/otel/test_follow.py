@@ -104,7 +104,7 @@ def test_a_run_that_has_begun_cannot_be_followed() -> None:
     """Half a run is no graph; the error comes at once, and the run goes on."""
     kept, stage = Kept(), Stage()
     stage.give("a")
-    with pytest.raises(RequestError, match="first record"):
+    with pytest.raises(RequestError, match="first request"):
         instrument(stage.monitor, tracer_provider=kept.tracer)
     stage.turn("a", answer())
 
