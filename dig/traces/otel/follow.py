@@ -108,7 +108,7 @@ class Follower:
         """Follow a run from its first record on.
 
         Raises:
-            RequestError: More than the first record was written already.
+            RequestError: A request was made already.
         """
         if isinstance(target, Monitor):
             self._monitor = lambda: target
