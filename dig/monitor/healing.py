@@ -7,7 +7,7 @@ that reroutes it decides where to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
 from typing import Any
@@ -286,11 +286,26 @@ class Healing:
             ladder.steps += 1
             step = self.ladders.step(ladder, self._recorder.now)
             wishes = list(healer.escalate(graph, finding, step))
+            if self._is_in_vain(wishes):
+                return list(healer.heal(graph, finding))
             is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)
             if not is_more or self._spent["problem"] < self._budget.per_problem:
                 self._spent["problem"] += is_more
                 return wishes
         return list(healer.heal(graph, finding))
+
+    def _is_in_vain(self, wishes: Sequence[Intervention]) -> bool:
+        """Whether a step waits for work that may not, or cannot, be given to another agent."""
+        moved = [wish for wish in wishes if isinstance(wish, Reroute)]
+        given = [wish for wish in moved if wish.action == "reassign"]
+        if not given or not any(wish.in_s for wish in moved):
+            return False
+        if "reassign" in self._policy.refuse:
+            return True
+        if self._fit is None:
+            return False
+        fitted = [self._fit(self._recorder.graph, wish)[0] for wish in given]
+        return not any(one is not None and action_of(one) == "reassign" for one in fitted)
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.

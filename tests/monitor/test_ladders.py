@@ -221,19 +221,35 @@ def test_a_ping_pong_is_broken_by_an_agent_outside_of_it() -> None:
     assert result.answer == "by cyd"
 
 
+def early(view: View) -> Decision:
+    """It hands out a part, and answers without it, again and again."""
+    if any(event.type == "problem" for event in view.events):
+        part = NewEvent(payload="part", to=["deaf"], type="part")
+        return consumes(view, [part, NewEvent(payload="go", to=["ann"])])
+    return consumes(view, [NewEvent(payload="early", final=True)])
+
+
 def test_missing_work_is_handed_out_again_before_an_answer_without_it_is_accepted() -> None:
     """ET: another agent gets the part that nobody does; what is said beside the answer names it."""
-
-    def ann(view: View) -> Decision:
-        if any(event.type == "problem" for event in view.events):
-            return consumes(view, [NewEvent(payload="part", to=["deaf"], type="part"),
-                                   NewEvent(payload="go", to=["ann"])])  # fmt: skip
-        return consumes(view, [NewEvent(payload="early", final=True)])
-
-    result, sink = run({"ann": ann, "deaf": waits, "dull": waits})
+    result, sink = run({"ann": early, "deaf": waits, "dull": waits})
     assert ("reassign", ("dull",)) in steps(sink, "ET")
     assert result.answer == "early" and "accepted as it is" in result.notes[-1]
     assert result.left.unconsumed
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"policy": replace(HEAL_ALL, refuse=("reassign",))}, {"means": ("bounce", "create", "note")}],
+    ids=["policy", "means"],
+)
+def test_an_answer_does_not_wait_for_work_that_no_other_agent_can_be_given(
+    more: dict[str, Any],
+) -> None:
+    """It is accepted as soon as without ladders, be it a policy or the host that refuses."""
+    team: Team = {"ann": early, "deaf": waits, "dull": waits}
+    result, _ = run(team, **more)
+    assert result.answer == "early"
+    assert result.seconds == run(team, ladder=False, **more)[0].seconds
 
 
 def test_a_late_event_is_delivered_again() -> None:
