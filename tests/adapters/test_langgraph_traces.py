@@ -67,7 +67,7 @@ def straight() -> Any:
 
 def loops() -> int:
     """How many of LangGraph's loops there are in memory."""
-    return sum(isinstance(one, SyncPregelLoop) for one in gc.get_objects())
+    return sum(type(one) is SyncPregelLoop for one in gc.get_objects())
 
 
 def test_a_request_leaves_nothing_that_only_the_garbage_collector_frees() -> None:
