@@ -300,12 +300,8 @@ class Healing:
         given = [wish for wish in moved if wish.action == "reassign"]
         if not given or not any(wish.in_s for wish in moved):
             return False
-        if "reassign" in self._policy.refuse:
-            return True
-        if self._fit is None:
-            return False
-        fitted = [self._fit(self._recorder.graph, wish)[0] for wish in given]
-        return not any(one is not None and action_of(one) == "reassign" for one in fitted)
+        fitted = [self._possible(wish)[0] for wish in given]
+        return not any(isinstance(one, Reroute) and one.action == "reassign" for one in fitted)
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.
@@ -358,13 +354,9 @@ class Healing:
 
     def _fitted(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention that the host can do; less than all becomes an incident."""
-        action = action_of(wish)
-        if action in self._policy.refuse:
-            return Refuse(f"the policy refuses the step {action!r}")
-        if self._fit is None or isinstance(wish, Refuse):
-            return wish
-        possible, reason = self._fit(self._recorder.graph, wish)
-        if reason is not None:
+        possible, reason = self._possible(wish)
+        if reason is not None and not isinstance(wish, Refuse):
+            action = action_of(wish)
             done = "nothing" if possible is None else action_of(possible)
             detail: dict[str, Any] = {"action": action, "instead": done, "reason": reason}
             if isinstance(wish, Replace):
@@ -375,6 +367,15 @@ class Healing:
                     detail["to"] = possible.to
             self._recorder.incident("downgraded", detail)
         return possible
+
+    def _possible(self, wish: Intervention) -> tuple[Intervention | None, str | None]:
+        """The part of an intervention that policy and host allow; if it is less, the reason."""
+        action = action_of(wish)
+        if action in self._policy.refuse:
+            return Refuse(f"the policy refuses the step {action!r}"), None
+        if self._fit is None or isinstance(wish, Refuse):
+            return wish, None
+        return self._fit(self._recorder.graph, wish)
 
     def _as_data(self, finding: Finding) -> About:
         """What the notes about a finding say, for agents that do not read words."""
