@@ -37,7 +37,7 @@ class Attached:
 
 @dataclass(frozen=True)
 class ServedSession:
-    """What is otherwise in the session of a team that runs again from its record.
+    """The parts of a session that differ when its team runs again from its record.
 
     Attributes:
         clock: Seconds; the recorded ones at first.

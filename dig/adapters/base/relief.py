@@ -21,7 +21,7 @@ from .holds import LoopCaller, Wake
 from .instances import AgentInstances
 
 RELIEVED = TimeoutError("another agent was asked in its place")
-"""What a trace says of turns that were given to another agent; it is never raised."""
+"""The error that a trace has for turns that were given to another agent; it is never raised."""
 
 
 class AgentAtWork:
@@ -138,7 +138,7 @@ class Relief:
         return counts
 
     def to_wake(self) -> list[Wake]:
-        """What cancels the agents that were relieved in this step."""
+        """The calls that cancel the agents that were relieved in this step."""
         wakes, self._wakes = self._wakes, []
         return wakes
 

@@ -77,7 +77,7 @@ class GraphTeam:
         return specs[self.key(node)].input_schema is specs[self.key(other)].input_schema
 
     def in_place(self, node: str, other: str) -> Any:
-        """What a node does, with the writers, and so the edges, of another one."""
+        """The work of a node, with the writers, and so the edges, of another one."""
         does = self.graph.nodes[self.key(other)].bound
         return self.graph.nodes[self.key(node)].copy({"bound": does}).node
 

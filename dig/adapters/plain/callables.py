@@ -131,7 +131,7 @@ def _of_object(item: Any, agent: str) -> Iterable[CallablePlace]:
 
 
 def shared_state(places: Iterable[CallablePlace], team: Any) -> Iterable[tuple[str, str, str]]:
-    """What agents share in their closures and can change, besides the team: both, and its name.
+    """Variables besides the team that agents share and can change: both agents, and the name.
 
     Args:
         places: The callables of the team.

@@ -385,7 +385,7 @@ class Served:
     def _from_journal(
         self, recorded: RecordedActivation, function: Callable[..., object]
     ) -> tuple[Any, Exception | None]:
-        """What an agent has answered, or raised."""
+        """The answer of an agent, or the exception that it raised."""
         answer = answer_of(self._parent, recorded)
         why = why_not_served(self._parent, recorded)
         if answer is None or why:
