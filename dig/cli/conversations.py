@@ -48,11 +48,11 @@ Part = StrEnum("Part", ["backtrack", "screening"])
 
 @dataclass(frozen=True)
 class ConversationModelOptions(ModelOptions):
-    """The model that is asked about a conversation, and the way; without one, none is."""
+    """The model that is asked which agent and step, and the way; without one, none is."""
 
     model: Annotated[
         str | None,
-        typer.Option(help="A language model to ask; the conversation is sent to its server."),
+        typer.Option(help="A language model to ask; its server is sent what is explained."),
     ] = None
     method: Annotated[
         Method | None, typer.Option(help="How: with --model by default the pipeline, `model`.")
@@ -75,8 +75,11 @@ class ConversationModelOptions(ModelOptions):
         bool, typer.Option("--strict", help="A stage that fails is an error (exit status 2).")
     ] = False
 
-    def chosen(self) -> ModelMethod | None:
+    def chosen(self, *, has_other_use: bool = False) -> ModelMethod | None:
         """The way in which the model is asked; ``None``: none is.
+
+        Args:
+            has_other_use: Whether the model has a use besides, so that it may be left out here.
 
         Raises:
             SettingsError: An option is wrong, or the server's key is missing.
@@ -86,6 +89,8 @@ class ConversationModelOptions(ModelOptions):
         if not given:
             if method not in (None, "structural"):
                 raise SettingsError(f"--method {method} asks a model; name it with --model")
+            return None
+        if method == "structural" and has_other_use:
             return None
         from dig.diagnosis.attribution.pipeline import METHODS, PARTS, ModelMethod
         from dig.diagnosis.attribution.requests import read_exemplars
@@ -119,7 +124,7 @@ class ConversationOptions(ConversationModelOptions):
         ),
     ] = None
     graph: Annotated[
-        bool, typer.Option("--graph", help="With --json: the graph of a conversation, too.")
+        bool, typer.Option("--graph", help="With --json: the hierarchical graph, too.")
     ] = False
     expected: Annotated[
         str | None,

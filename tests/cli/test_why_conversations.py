@@ -142,12 +142,6 @@ def test_options_that_contradict_each_other(
     assert status == 2 and why in err
 
 
-def test_a_run_is_not_sent_to_a_model(call: Any, tmp_path: Path) -> None:
-    """Without `--try` there is nothing that a model could propose."""
-    status, _, err = call("why", tmp_path, "--model", "m")
-    assert status == 2 and "--model proposes changes of a run: add --try" in err
-
-
 def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
     """The table names model and method, and tells tokens a case."""
     write(tmp_path / "1.json", history(mistake_agent="Map_Expert", mistake_step="1"))
