@@ -17,7 +17,7 @@ from dig.errors import SettingsError, file_errors
 
 from .app import INTERRUPTED, print_result, progress_shown, warn
 from .bench import bench
-from .options import AsJson, ModelOptions, grouped
+from .options import AsJson, ModelOptions, ReportFile, grouped
 
 if TYPE_CHECKING:
     from dig.diagnosis.attribution.pipeline import ModelMethod
@@ -123,6 +123,7 @@ class ConversationOptions(ConversationModelOptions):
             "made by `digmon import`).",
         ),
     ] = None
+    report: ReportFile = None
     graph: Annotated[
         bool, typer.Option("--graph", help="With --json: the hierarchical graph, too.")
     ] = False
@@ -152,7 +153,7 @@ class ConversationOptions(ConversationModelOptions):
         """
         from dig.diagnosis.attribution.explaining import explain
         from dig.diagnosis.attribution.ranking import rank
-        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of
+        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of, read_conversation
         from dig.diagnosis.telling import tell
 
         given = self.layout_ and self.layout_.value
@@ -168,13 +169,19 @@ class ConversationOptions(ConversationModelOptions):
         try:
             found = explain(
                 source, layout, task=task, expected=text_of(self.expected),
-                attribute=self.chosen() or rank, has_graph=self.graph, top=top,
+                attribute=self.chosen() or rank, has_graph=self.graph or self.report is not None,
+                top=top,
             )  # fmt: skip
         except KeyboardInterrupt:
             warn("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        for line in [found.to_json()] if as_json else tell(found):
+        shown = found if self.graph else found.model_copy(update={"graph": None})
+        for line in [shown.to_json()] if as_json else tell(shown):
             print(line)
+        if self.report is not None:
+            from dig.diagnosis.pictures import draw_conversation
+
+            draw_conversation(read_conversation(source, layout, task=task), found, self.report)
         return True
 
 

@@ -275,8 +275,7 @@ def why(
     if schema:
         print(json.dumps(Diagnosis.model_json_schema(), indent=2))
         return
-    if not sources:
-        raise SettingsError("name a run or a conversation: digmon why SOURCE")
+    _check_sources(sources, conversation.report)
     goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
@@ -292,7 +291,7 @@ def why(
             trying = options.trying(source, helping, **more) if try_ else None
             told = partial(diagnose, trying=trying, asking=asking, has_graph=conversation.graph)
             explain = partial(told, source, goal, **helper)
-            found = _explained(explain, source, as_json, options)
+            found = _explained(explain, source, as_json, options, conversation.report)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:
             warn(error)
@@ -399,10 +398,18 @@ def try_run(
     raise typer.Exit(0 if found.fix is not None else 1)
 
 
+def _check_sources(sources: Sequence[Path], report: Path | None) -> None:
+    if not sources:
+        raise SettingsError("name a run or a conversation: digmon why SOURCE")
+    if report is not None and len(sources) > 1:
+        raise SettingsError("--report is a page about one source; leave the others out")
+
+
 def _explained(
-    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions
-) -> Diagnosis:
-    """Explain a run and print that, even what was found before an interruption."""
+    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions,
+    report: Path | None = None,
+) -> Diagnosis:  # fmt: skip
+    """Explain a run and print that, even what was found before an interruption; write its page."""
     from dig.diagnosis.diagnosing import InterruptedDiagnosis
 
     most, done = options.max_replays or 60, 0
@@ -421,6 +428,11 @@ def _explained(
         warn("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, source, as_json, options)
+    if report is not None:
+        from dig.diagnosis.telling import cause
+        from dig.show.page.writing import write_report
+
+        write_report(source, report, cause=cause(found))
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.diagnosis.attribution.talks import history, write
 from tests.diagnosis.attribution.test_pipeline import script
 from tests.llm.server import fails, serving
+from tests.show.page.pages import inlined
 
 
 @pytest.fixture
@@ -149,3 +150,15 @@ def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
         options = ["--model", "m", "--base-url", server.url, "--max-tokens", 9000]
         _, out, _ = call("bench", "whowhen", tmp_path, *options)
     assert "| m: model | 100.0" in out and "6 requests, 660 tokens a case" in out
+
+
+def test_a_report_is_a_page_of_the_conversation(call: Any, file: Path, tmp_path: Path) -> None:
+    """It has the answer that is printed, which is the same with it; it is about one source."""
+    page = tmp_path / "page.html"
+    status, out, _ = call("why", file, "--json", "--report", page)
+    assert status == 1 and out == call("why", file, "--json")[1]
+    finding = next(r for r in inlined(page.read_text("utf-8"))["rows"] if r["kind"] == "finding")
+    answer = json.loads(out)["answer"]
+    assert finding["title"] == f"Cause: {answer['agent']}, step {answer['step']}"
+    status, _, err = call("why", file, file, "--report", page)
+    assert status == 2 and "one source" in err

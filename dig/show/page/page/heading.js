@@ -59,7 +59,7 @@ export class Heading {
     const grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
     if (state) chips.push([state, state === "submitted" ? grade : finish && !isClosed ? "bad" : ""]);
     if (head.method) chips.push([`method ${head.method}`, ""]);
-    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
+    chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.us), ""]);
     const counts = weighed(model.findings);
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
       if (counts[one]) chips.push([counted(counts[one], one), kind]);
