@@ -31,7 +31,8 @@ from .ranking import NAME, Attribution, confidence_of, rank
 from .reading import Conversation
 from .requests import MOST_CHARACTERS, Exemplar, Requests, nearest
 from .rivals import RIVALS
-from .stages import STAGES, Known, Stage, StepVerdict
+from .shapes import StepVerdict
+from .stages import STAGES, Known, Stage
 
 Method = Literal["model", "all-at-once", "step-by-step", "binary-search"]
 METHODS: tuple[Method, ...] = ("model", "all-at-once", "step-by-step", "binary-search")
