@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from dig._util.text import counted, one_line
 
 from .deciding import Deviations, Responsible, Screened, deviating
-from .flow import Vocabulary
 from .hierarchy import (
     AgentPart,
     BiasPattern,
@@ -34,10 +33,13 @@ from .reading import Conversation
 from .requests import Exemplar
 from .shapes import Backtrack, DataFlow, Oracles, Parsed, Screening, SubtaskPlan
 
+Part = Literal["backtrack", "screening"]
+"""A part of the pipeline that can be left out."""
+
 MOST_EDGES = 200
 """The number of edges of a draft or graph that a model is shown."""
 MOST_DRAFTED = 3
-"""The number of the ranking's steps that stand in for a model's candidates."""
+"""The number of steps that stand in for a model's candidates: the first without a model."""
 MOST_SHOWN = 300
 KEY_EVIDENCE = ("each number and each name has a source in the log",)
 ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
@@ -53,7 +55,6 @@ class Known:
     Attributes:
         conversation: The conversation.
         ranked: The answer without a model.
-        words: The word lists.
         exemplars: The exemplars that are shown.
         graph: The hierarchical graph.
         deviations: What deviates.
@@ -65,7 +66,6 @@ class Known:
 
     conversation: Conversation
     ranked: Attribution
-    words: Vocabulary
     exemplars: Sequence[Exemplar] = ()
     graph: HierarchicalGraph = field(init=False)
     deviations: Deviations = field(init=False)
@@ -126,8 +126,10 @@ class Stage:
         needs: Further keys of its request.
         take: Takes an answer into what is known.
         check: Says what is wrong with an answer that would be taken.
-        is_repairable: Whether `take` can use an answer that `check` complains about twice.
         stand_in: Takes a draft into what is known, if the model has no answer.
+        part: The part of the pipeline with which it is left out, if it can be.
+        is_repairable: Whether `take` can use an answer that `check` complains about twice.
+        is_about_candidates: Whether candidates and their neighbours are shown in full.
     """
 
     name: str
@@ -136,8 +138,10 @@ class Stage:
     needs: Callable[[Known], Mapping[str, Any]]
     take: Callable[[Known, Any], None]
     check: Callable[[Known, Any], str | None]
-    is_repairable: bool = False
     stand_in: Callable[[Known], None] = lambda known: None
+    part: Part | None = None
+    is_repairable: bool = False
+    is_about_candidates: bool = False
 
 
 def _nothing_known(items: Sequence[object], known: int, what: str) -> str | None:
@@ -158,7 +162,7 @@ def _take_plan(known: Known, said: SubtaskPlan) -> None:
     case = known.conversation
     subtasks = repaired(_subtasks(said), len(case.steps))
     known.drop("plan", max(0, len(said.subtasks) - len(subtasks)))
-    known.graph = drafted(case, known.words, subtasks)
+    known.graph = drafted(case, subtasks=subtasks)
     known.deviate([one.step for one in known.ranked.candidates[:MOST_DRAFTED]])
 
 
@@ -364,6 +368,7 @@ ones.""",
         _take_oracles,
         _check_oracles,
         stand_in=_draft_oracles,
+        part="backtrack",
     ),
     Stage(
         "backtrack", Backtrack,
@@ -378,6 +383,8 @@ never at fault itself; the step that called the tool, or that believed its outpu
         lambda known: {"graph": known.shown_graph()},
         _take_backtrack,
         lambda known, said: None,
+        part="backtrack",
+        is_about_candidates=True,
     ),
     Stage(
         "screening", Screening,
@@ -398,6 +405,8 @@ not have failed in this way, with its agent.""",
         _take_screening,
         _check_screening,
         stand_in=_draft_screening,
+        part="screening",
+        is_about_candidates=True,
     ),
 )  # fmt: skip
 """The stages, in order."""
