@@ -23,8 +23,7 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
     `execution`, `task`, `method`, `agents_are`, `began` and `clock` are of the side file, as far
     as they are texts; `score` is of the result; `state` is what a run without an end is; `file`
     is the name of the trace; `verdict` has the lines about the run, as far as it was followed, and
-    `answer` how good its answer is. `dig.diagnosis.pictures` adds what pages of other things have:
-    `unit` of time, `lanes` (what a lane is, in a word), `bands` and `open` (the first view).
+    `answer` how good its answer is.
 
     Args:
         path: The trace file or run directory.

@@ -40,6 +40,27 @@ class Report:
     cut: int
 
 
+def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
+    """Write a page of something that is no run, such as a conversation.
+
+    Args:
+        head: The data of its head (see `about`), and besides: `unit` of time, `lanes` (what a lane
+            is, in a word), `bands` (named stretches of records), and `open`, the view that is shown
+            first, as the address of a page tells it.
+        rows: The rows.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    data, cut = _fitting(head, rows, {}, True)
+    try:
+        write_output(out, data)
+    except OSError as error:
+        raise cannot("write", out, error) from None
+    return Report(out, len(data), head["records"], cut)
+
+
 def write_report(
     run: Path,
     out: Path | None = None,
@@ -69,32 +90,11 @@ def write_report(
         other = {"head": its_head, "rows": its_rows, "difference": first_difference(run, twin)}
     data, cut = _fitting(head, rows, other, payloads)
     path = out or _beside(run)
-    _write(path, data, is_named=out is not None)
-    return Report(path, len(data), head["records"], cut)
-
-
-def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
-    """Write a page of rows that are no run's.
-
-    Args:
-        head: The data of its head (see `about`); `open` is the view that is shown first, as the
-            address of a page tells it.
-        rows: The rows.
-        out: The file.
-
-    Raises:
-        JournalError: The file cannot be written.
-    """
-    data, cut = _fitting(head, rows, {}, True)
-    _write(out, data, is_named=True)
-    return Report(out, len(data), head["records"], cut)
-
-
-def _write(path: Path, data: bytes, *, is_named: bool) -> None:
     try:
-        write_output(path, data) if is_named else write_file(path, data)
+        write_output(path, data) if out else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
+    return Report(path, len(data), head["records"], cut)
 
 
 def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
