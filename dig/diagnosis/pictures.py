@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -248,12 +249,17 @@ def _explanation(page: _Page, found: Investigation, layers: Mapping[str, int]) -
             link = links[name]
             page.say(ts + wide * LASTS, name, names[entity], "claim", [link.target], _plain(link))
     for entity in found.answer:
-        ways = [one.by for one in found.alerts_explained if entity in one.by]
-        nodes = dict.fromkeys(end for way in ways or [(entity,)] for end in way)
-        shown = [name for name, one in links.items() if {one.source, one.target} <= {*nodes}]
+        ways = [one.by for one in found.alerts_explained if entity in one.by] or [(entity,)]
+        ids = dict.fromkeys(node for way in ways for node in _along(way, names))
         kind = "origin" if found.frontier else "guess"
+        says = labels[entity].why if entity in labels else ""
         page.find(
-            began[entity], kind, f"{kind.capitalize()}: {entity}",
-            labels[entity].why if entity in labels else "",
-            [*(names[one] for one in nodes if one in names), *shown], is_first=True,
+            began[entity], kind, f"{kind.capitalize()}: {entity}", says, [*ids],
+            _along(ways[0], names), is_first=True,
         )  # fmt: skip
+
+
+def _along(way: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """The nodes of a way from entity to entity, with the links between."""
+    links = [node for a, b in pairwise(way) for node in (f"{a} -> {b}", names[b])]
+    return [names[way[0]], *links]

@@ -115,6 +115,7 @@ def test_layers_go_from_the_frontier_to_the_alarms(tmp_path: Path) -> None:
     assert links == ["d -> c", "c -> b", "b -> a"]
     (finding,) = of(rows, "finding")
     assert set(finding["ids"]) == {*names[-4:], *links} and finding["title"] == "Origin: d"
+    assert finding["paths"][0]["nodes"][:3] == ["d: origin", "d -> c", "c: symptom"]
     assert head["verdict"] == [["end", "It began at d."]] and head["lanes"] == "part"
 
 
