@@ -41,13 +41,12 @@ class _Page:
         self._add(0.0, "run", run=one_line(title, 120), agents=[*agents], limits={})
 
     def _add(self, ts: float, kind: str, **more: Any) -> None:
-        self.rows.append({"t": len(self.rows), "ts": ts, "kind": kind, **more})
+        self.rows.append({"t": len(self.rows), "ts": ts, "kind": kind, **_safe(more)})
 
     def say(self, ts: float, event: str, by: str | None, type_: str, to: Sequence[str],
             payload: object, *, is_answer: bool = False) -> None:  # fmt: skip
         """An event that arrives at once."""
         text = payload if isinstance(payload, str) else json.dumps(payload, indent=1)
-        text = safe_text(text)
         self._add(
             ts, "emit", event=event, by=by, to=[*to], type=type_, final=is_answer,
             payload=text[:MOST_TEXT], chars=len(text),
@@ -75,12 +74,12 @@ class _Page:
         """A row of the list of findings, with a flag in the picture."""
         told = one_line(says, 400)
         paths = [{"nodes": [*path], "says": ""}] if path else []
-        self._found.append({
+        self._found.append(_safe({
             "t": t, "ts": self.rows[t]["ts"], "kind": "finding", "found": True, "stage": None,
             "pattern": one_line(pattern, 40), "severity": "error" if is_first else "notice",
             "silenced": None, "like": pattern, "title": title, "plain": told, "says": told,
             "why": told, "paths": paths, "ids": [*ids],
-        })  # fmt: skip
+        }))  # fmt: skip
 
     def write(self, out: Path, head: Mapping[str, Any]) -> Report:
         """Write the page; the first finding is chosen.
@@ -93,6 +92,18 @@ class _Page:
         opened = f"is=finding&id={first['t']}" if first else ""
         known = {"file": self.title, "open": opened, "unit": "steps", "records": len(self.rows)}
         return write_page({**known, **head}, [*self.rows, *self._found], out)
+
+
+def _safe(value: Any) -> Any:
+    """Plain JSON in which no name and no text can hide or turn what stands beside it."""
+    match value:
+        case str():
+            return safe_text(value)
+        case list():
+            return [_safe(one) for one in value]
+        case dict():
+            return {key: _safe(one) for key, one in value.items()}
+    return value
 
 
 def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -> Report:

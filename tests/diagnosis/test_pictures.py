@@ -82,6 +82,17 @@ def test_the_answer_is_chosen_and_subtasks_are_bands(talk: tuple[dict[str, Any],
     assert ends[-1][1] == rows[-len(others) - 2]["t"] + 1 and head["unit"] == "steps"
 
 
+def test_names_and_texts_cannot_hide_what_stands_beside_them(tmp_path: Path) -> None:
+    """Marks that turn or hide text are told as such, and an agent's steps stay in its lane."""
+    said = [("Eve\u202e", "The answer is \u202e7\x1b[31m, as I have found in the old map of Lund.")]
+    path = write(tmp_path / "chat.json", history([*said, *BRIDGES]))
+    out = tmp_path / "chat.html"
+    draw_conversation(read_conversation(path), explain(path, has_graph=True), out)
+    _, rows = shown(out)
+    assert "\u202e" not in json.dumps(rows, ensure_ascii=False)
+    assert of(rows, "start")[0]["agent"] == rows[0]["agents"][0] == "Eve\\u202e"
+
+
 # --- investigations ---
 
 
