@@ -216,21 +216,23 @@ def _ledger(page: _Page, found: Investigation, world: World) -> None:
     window = (float("-inf") if low is None else low, float("inf") if high is None else high)
     inboxes: dict[str, Inbox] = {}
     names: dict[Message, str] = {}
+    judged = {line.entity for line in found.ledger}
     for line in found.ledger:
         ts, packet = float(line.step), f"evidence of {line.entity}"
         if line.visit == 1:
             facts = world.evidence(line.entity, window)[:MOST_FACTS]
             alarms = [one.alert for one in found.alerts_explained]
-            told = {
+            known = {
                 "kind": world.kind(line.entity), "evidence": [_plain(one) for one in facts],
                 "alarms": [_plain(one) for one in alarms if one.entity == line.entity],
             }  # fmt: skip
-            page.say(ts, packet, None, "evidence", [line.entity], told)
+            page.say(ts, packet, None, "evidence", [line.entity], known)
         name, message = f"{line.step} {line.belief.label}", f"belief {line.step}"
         inbox = [names[one] for one in inboxes.get(line.entity, ())]
         page.act(ts, name, line.entity, [packet, *inbox])
-        page.say(ts + LASTS, message, name, line.belief.label, line.told, _plain(line.belief))
-        for other in line.told:
+        told = [other for other in line.told if other in judged]
+        page.say(ts + LASTS, message, name, line.belief.label, told, _plain(line.belief))
+        for other in told:
             sent = Message(line.entity, line.belief)
             names[sent] = message
             inboxes.setdefault(other, Inbox(other)).receive(sent)
