@@ -262,7 +262,8 @@ def _explanation(page: _Page, found: Investigation, layers: Mapping[str, int]) -
             link = links[name]
             page.say(ts + wide * LASTS, name, names[entity], "claim", [link.target], _plain(link))
     for entity in found.answer:
-        ways = [one.by for one in found.alerts_explained if entity in one.by] or [(entity,)]
+        paths = [one.by for one in found.alerts_explained if entity in one.by] or [(entity,)]
+        ways = [path[path.index(entity) :] for path in paths]
         ids = dict.fromkeys(node for way in ways for node in _along(way, names))
         kind = "origin" if found.frontier else "guess"
         says = labels[entity].why if entity in labels else ""

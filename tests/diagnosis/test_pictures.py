@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,18 @@ def test_layers_go_from_the_frontier_to_the_alarms(tmp_path: Path) -> None:
     assert set(finding["ids"]) == {*names[-4:], *links} and finding["title"] == "Origin: d"
     assert finding["paths"][0]["nodes"][:3] == ["d: origin", "d -> c", "c: symptom"]
     assert head["verdict"] == [["end", "It began at d."]] and head["lanes"] == "part"
+
+
+def test_an_answer_of_most_runs_may_begin_within_a_way(tmp_path: Path) -> None:
+    """The majority's answer need not be that of the run that is shown."""
+    made, out = chain(), tmp_path / "page.html"
+    found = replace(investigate(made, Scripted(judge)), frontier=("c",))
+    draw_investigation(found, made, out)
+    _, rows = shown(out)
+    (finding,) = of(rows, "finding")
+    assert finding["paths"][0]["nodes"] == [
+        "c: symptom", "c -> b", "b: symptom", "b -> a", "a: symptom"
+    ]  # fmt: skip
 
 
 def test_a_judgement_has_the_packet_that_it_was_made_from(tmp_path: Path) -> None:
