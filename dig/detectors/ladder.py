@@ -6,7 +6,7 @@ A healer that has a ladder says in `escalate` what its first, second and third s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +23,11 @@ Progress = Literal["made", "untold", "under way", "none"]
 it; `none`: it is time for the next step."""
 
 
+def next_best(agents: Sequence[str]) -> str:
+    """The first of some agents."""
+    return agents[0]
+
+
 @dataclass(frozen=True, slots=True)
 class LadderStep:
     """A step about a subject.
@@ -35,6 +40,7 @@ class LadderStep:
             its place. So what belongs together comes together.
         patience: The time that a step has to help, in microseconds.
         now: The moment, in microseconds.
+        choose: Chooses one of several agents that are free to be turned to, the best first.
     """
 
     number: int = 1
@@ -43,6 +49,7 @@ class LadderStep:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
     now: int = 0
+    choose: Callable[[Sequence[str]], str] = next_best
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """The agent to turn to: one that was not asked yet, that works, and that has little to do.
@@ -61,7 +68,9 @@ class LadderStep:
             is_new, is_busy = name not in stand_ins, state.activation is not None
             return name in without, is_idle, name in self.asked, is_new, is_busy, load
 
-        return min(graph.agents, key=rank, default=None)
+        ranked = sorted(graph.agents, key=rank)
+        free = [name for name in ranked if name not in without] or ranked
+        return self.choose(free) if free else None
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:

@@ -90,10 +90,9 @@ class HealDeadlock(Healer):
     ) -> Iterator[Intervention]:
         """Wake all; then give what waits to another agent; then begin anew with one more."""
         waiting = finding.evidence["waiting"]
-        helper = step.helper(graph, waiting)
-        if step.number == 1 or helper is None:
+        if step.number == 1:
             yield from self.heal(graph, finding)
-        elif step.number == 2:
+        elif step.number == 2 and (helper := step.helper(graph, waiting)):
             holders = tuple(agent for agent in waiting if agent != helper)
             note = (
                 f"{listed(holders)} did not act on this, although asked to. It is yours now: take "

@@ -77,10 +77,9 @@ class HealMissingTermination(Healer):
         """Ask the agent that worked last; then another one; then begin anew with one more."""
         last = _last(graph, finding)
         without = () if last is None else (last,)
-        helper = step.helper(graph, without)
-        if step.number == 1 or helper is None:
+        if step.number == 1:
             yield from self.heal(graph, finding)
-        elif step.number == 2:
+        elif step.number == 2 and (helper := step.helper(graph, without)):
             note = (
                 "All work is done or lost, and no answer has been submitted, although "
                 f"{listed(without)} was asked to. Submit the answer now, from what you have."
