@@ -84,7 +84,7 @@ class Healing:
         self._spent.clear()
         self._healed.clear()
         if self.ladders is not None:
-            self.ladders.clear()
+            self.ladders.forget(self._recorder.graph)
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
