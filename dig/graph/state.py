@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import compress
 from types import MappingProxyType
@@ -290,10 +290,14 @@ class Problems:
         """The open events that have some of these sources; to ask parts no problem."""
         return {
             name: event
-            for problem in self._whole or self._touching(sources)
+            for problem in self.about(sources)
             for name, event in problem.open.items()
             if not event.sources.isdisjoint(sources)
         }
+
+    def about(self, sources: RangeSet) -> Iterable[Problem]:
+        """The unanswered problems that have some of these sources; to ask parts no problem."""
+        return self._whole or self._touching(sources)
 
     def unanswered(self, sources: RangeSet) -> RangeSet:
         """Those of some sources that are not answered yet; to ask parts no problem of a session."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from dig._util.ranges import NOTHING, RangeSet
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import LadderStep, Progress
@@ -56,6 +57,7 @@ class Ladders:
         self._limits = limits
         self._lengths = TurnLengths()
         self._idle: dict[str, None] = {}
+        self._failed: dict[str, None] = {}
         self._stand_ins: dict[str, str] = {}
 
     def learn(self, ended: ActivationState, us: int, error: str | None) -> None:
@@ -68,10 +70,11 @@ class Ladders:
         """
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)
-        if ended.consumed or not any(event.work for event in ended.inputs):
-            self._idle.pop(ended.agent, None)
-        else:
-            self._idle[ended.agent] = None
+        is_idle = not ended.consumed and any(event.work for event in ended.inputs)
+        for known, is_one in ((self._idle, is_idle), (self._failed, error is not None)):
+            known.pop(ended.agent, None)
+            if is_one:
+                known[ended.agent] = None
 
     @property
     def patience(self) -> int:
@@ -90,7 +93,9 @@ class Ladders:
     def step(self, ladder: Ladder, now: int) -> LadderStep:
         """The latest step of a ladder, as it is to be seen at a moment."""
         asked = tuple(ladder.asked)
-        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience, now)
+        return LadderStep(
+            ladder.steps, asked, self._idle, self._failed, self._stand_ins, self.patience, now
+        )
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
         """Remember whom a step has turned to, alone, and in whose place."""
@@ -138,23 +143,21 @@ class Ladders:
         """When a subject is to be looked at next, in microseconds."""
         return min([one.due for one in self._timed if one.due is not None], default=None)
 
-    def clear(self) -> None:
-        """Begin anew, with the next problem of a session."""
-        self._open, self._timed = {}, []
-
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the subjects that the graph knows no more, and findings that were evicted."""
+        """Forget what is about answered problems alone, and what the graph knows no more."""
         findings = {*graph.findings}
 
-        def is_known(one: Ladder) -> bool:
-            if one.row not in findings:
-                return False
-            named = [one.finding.subject.get(key) for key in ("event", "activation")]
-            known = graph.history.event, graph.history.activation
-            return all(
-                name is None or look(name) is not None
-                for name, look in zip(named, known, strict=True)
-            )
+        def is_open(one: Ladder) -> bool:
+            return one.row in findings and bool(graph.unanswered(_sources(graph, one.finding), 1))
 
-        self._open = {name: one for name, one in self._open.items() if is_known(one)}
-        self._timed = [one for one in self._timed if is_known(one)]
+        self._open = {name: one for name, one in self._open.items() if is_open(one)}
+        self._timed = [one for one in self._timed if is_open(one)]
+
+
+def _sources(graph: InteractionGraph, finding: Finding) -> RangeSet:
+    """The events from outside that a finding has to do with; of what is not known, none."""
+    event, activation = (finding.subject.get(key) for key in ("event", "activation"))
+    if activation is not None and graph.history.activation(activation) is not None:
+        return graph.activation_sources(activation)
+    n = None if event is None else graph.history.event(event)
+    return NOTHING if n is None else graph.sources_of(n)

@@ -139,12 +139,13 @@ class HealEarlyTermination(Healer):
         What is lost without a trace cannot be handed out again: then the answer is accepted.
         """
         lists, submitter = finding.evidence, _submitter(graph, finding)
-        helper, missing = step.helper(graph, (submitter,)), frozenset(_listed(lists))
+        missing = frozenset(_listed(lists))
         events = [graph.event(event) for event in _listed(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
         is_over = missing in self._handed_out or not self._insists(graph, submitter, lists)
         is_over |= finding.severity != "error"  # the answer needs nothing of this
-        if is_over or not again or helper in (None, submitter) or helper is None:
+        helper = None if is_over or not again else step.helper(graph, (submitter,))
+        if helper in (None, submitter) or helper is None:
             yield from self.heal(graph, finding)
             return
         self._handed_out.add(missing)
