@@ -374,15 +374,3 @@ def test_a_forked_child_leaves_the_trace_to_its_parent(tmp_path: Path) -> None:
     [directory] = tmp_path.iterdir()
     assert verify(directory / "trace.dig.jsonl").problems == []
     assert json.loads((directory / "result.json").read_text())["answer"] == 3
-
-
-def test_agents_may_call_each_other_deeply() -> None:
-    """A call costs three frames of the stack, not more."""
-
-    async def down(depth: int) -> int:
-        return depth if depth == 0 else await team["down"](depth - 1)
-
-    team = {"down": down}
-    dig.wrap(team)
-    assert run(lambda: team["down"](sys.getrecursionlimit() // 4)) == 0
-    dig.unwrap(team)

@@ -1,7 +1,7 @@
 """What every adapter is built from; adapters import it from here, and from no module in here.
 
 - `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
-  another and awaits the answer.
+  another and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
 - `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of one
   that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.

@@ -12,6 +12,7 @@ from typing import Any
 
 from .payload import as_payload
 from .session import Session
+from .trampoline import flat
 from .turn import Turn, current, inside
 
 RunAgent = Callable[[str, tuple[str, ...]], Awaitable[Any]]
@@ -43,12 +44,16 @@ class Call:
         self._agent = agent
         self._payload = payload
         self._caller = current_turn(session)
+        self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._answer = ""
         self.event, self._instance = session.guard.run(self._place, default=("", agent))
 
     async def run(self, agent: RunAgent) -> Any:
         """Run the agent, and hand over what it returns or raises."""
+        return await flat(self._run(agent), self._depth)
+
+    async def _run(self, agent: RunAgent) -> Any:
         relief = self._session.relief
         try:
             await self._session.released(self.event)
@@ -102,6 +107,7 @@ class Call:
             self._agent = self._instance = elsewhere[0]
         turn = self._turn = self._session.begin(self._instance, (self.event,))
         # What came from outside is not passed on, but sent to others in the agent's own name.
+        turn.depth = self._depth
         turn.received = (self.event if self._caller else "", self._payload)
         return turn
 
