@@ -6,7 +6,7 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
@@ -105,6 +105,34 @@ def finding_text(finding: Finding | FindingRow) -> str:
     cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
     more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
     return one_line(text or anything(finding.subject, finding.evidence)) + more
+
+
+RESPONDS, SUBMITS, WAITS, REROUTES, DISCARDS, FAILS, IDLES, WORKS = (
+    "responds", "submits", "waits", "reroutes", "discards", "fails", "does nothing", "in progress",
+)  # fmt: skip
+"""The deeds of an activation; `WORKS`: it has not ended."""
+
+
+def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: bool = False) -> str:
+    """The deed of an activation that has ended; of several the most productive one.
+
+    Args:
+        fates: The fates of its inputs.
+        outputs: How many events it generated.
+        final: Whether its output is an answer.
+        failed: Whether it ended with an error.
+    """
+    if failed:
+        return FAILS
+    if final:
+        return SUBMITS
+    if outputs or "consume" in fates:
+        return RESPONDS
+    if "reroute" in fates:
+        return REROUTES
+    if "discard" in fates:
+        return DISCARDS
+    return WAITS if fates else IDLES
 
 
 def silenced_text(finding: Finding | FindingRow) -> str:

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dig.detectors.describe import Worth
+from dig.detectors.describe import (
+    DISCARDS,
+    FAILS,
+    IDLES,
+    REROUTES,
+    RESPONDS,
+    SUBMITS,
+    WAITS,
+    WORKS,
+    Worth,
+)
 
 from .scene import Circle, Point, Polygon, Shape, Style, line, moved, regular, star
 
@@ -19,20 +29,15 @@ SLATE, SKY, ROSE = "#3e4c59", "#56b4e9", "#7b1e4b"
 
 # --- activations ------------------------------------------------------------------------------
 
-RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
-    "responded", "submitted", "waited", "rerouted", "discarded", "failed", "did nothing",
-    "in progress",
-)  # fmt: skip
-
 TURNS: dict[str, tuple[Style, str, str]] = {
-    RESPONDED: (Style(SLATE, SLATE, 1.4), "", PAPER),
-    SUBMITTED: (Style(GREEN, GREEN, 1.4), "S", PAPER),
-    WAITED: (Style("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
-    REROUTED: (Style("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
-    DISCARDED: (Style("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
-    FAILED: (Style(INK, INK, 1.4), "!", PAPER),
-    NOTHING: (Style(FAINT, MUTED, 1.4), "", INK),
-    BUSY: (Style(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
+    RESPONDS: (Style(SLATE, SLATE, 1.4), "", PAPER),
+    SUBMITS: (Style(GREEN, GREEN, 1.4), "S", PAPER),
+    WAITS: (Style("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
+    REROUTES: (Style("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
+    DISCARDS: (Style("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
+    FAILS: (Style(INK, INK, 1.4), "!", PAPER),
+    IDLES: (Style(FAINT, MUTED, 1.4), "", INK),
+    WORKS: (Style(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
 }
 """Kind of an activation -> its style, its letter, and the letter's colour."""
 

@@ -110,14 +110,14 @@ def test_findings_of_a_trace_without_any_are_looked_for(tmp_path: Path) -> None:
 
 def test_the_legend_has_what_is_there_and_nothing_else() -> None:
     told = set(texts(scene(solved())))
-    assert {"generated, consumed", "accepted answer", "activation: submitted"} <= told
-    assert not {"delayed", "rerouted", "activation: waited", "healing"} & told
+    assert {"generated, consumed", "accepted answer", "activation: submits"} <= told
+    assert not {"delayed", "rerouted", "activation: waits", "healing"} & told
 
 
 FATES: list[tuple[str, Any, str]] = [
-    ("delayed", "delay", "activation: waited"),
-    ("rerouted", ("c",), "activation: rerouted"),
-    ("discarded", "discard", "activation: discarded"),
+    ("delayed", "delay", "activation: waits"),
+    ("rerouted", ("c",), "activation: reroutes"),
+    ("discarded", "discard", "activation: discards"),
 ]
 
 
@@ -142,7 +142,7 @@ def test_an_activation_that_has_not_ended_is_dashed_and_one_that_failed_is_marke
         start(3, "w", "b", "p"),
     )
     told = set(texts(Drawing.of(directory(tmp_path, "r", rows)).scene))
-    assert {"activation: failed", "activation: in progress", "in front of it"} <= told
+    assert {"activation: fails", "activation: in progress", "in front of it"} <= told
 
 
 def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_activation_that_nothing_led_to_stands_where_the_others_had_come() ->
     circles = [one for one in picture.shapes if isinstance(one, Circle) and one.title]
     at = {one.title.split()[0]: one.at for one in circles}
     assert at["j"][0] > at["v"][0]
-    assert "activation: did nothing" in texts(picture)
+    assert "activation: does nothing" in texts(picture)
 
 
 # --- files ---
