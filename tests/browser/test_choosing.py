@@ -319,10 +319,14 @@ def test_every_control_is_reached_by_tab_and_has_a_name(page: Page) -> None:
 
 @pytest.mark.parametrize("t", [0, 40, 128])
 def test_the_scrubber_shows_the_graph_as_it_stood(page: Page, run: Path, t: int) -> None:
-    """As many nodes and edges as the graph had after that record."""
-    page.locator("#scrubber").fill(str(t))
-    found, oracle = drawn(page), Oracle(run, at=t)
-    assert found["at"] == t
+    """As many nodes and edges as the graph had at that moment, on the scale of the picture."""
+    moment = "dig.app.model.times[t]"
+    place = page.evaluate(f"t => dig.app.layout.axis.place({{ t, us: {moment} }})", t)
+    page.locator("#scrubber").fill(str(place))
+    found = drawn(page)
+    oracle = Oracle(run, at=found["at"])
+    times = [page.evaluate(f"t => {moment}", one) for one in (t, found["at"], found["at"] + 1)]
+    assert times[0] == times[1] < times[2]
     assert found["drawn"]["events"] == len(oracle.nodes("event"))
     assert found["drawn"]["activations"] == len(oracle.nodes("activation"))
     assert found["drawn"]["edges"] == oracle.deliveries()
