@@ -84,7 +84,7 @@ OURS = Page(
       return performance.now() - began;
     }""",
     "(frames) => window.moved(frames, (dx) => window.dig.app.view.pan(dx, 0))",
-    "(by) => window.dig.app.view.zoom(by, window.dig.app.view.gutter + window.dig.app.view.plot / 2)",
+    "(by) => { const { view } = window.dig.app; view.zoom(by, view.gutter + view.plot / 2); }",
     _OURS_SHOWN,
 )
 CYTOSCAPE = Page(

@@ -79,6 +79,26 @@ def test_edges_are_drawn_no_further_than_a_little_out_of_sight(page: Page) -> No
     assert page.evaluate("dig.far") < box(page, "#canvas")["width"] + 2 * 400 + 200
 
 
+def test_what_went_on_is_drawn_from_where_it_went_on(page: Page) -> None:
+    """After a delay an edge begins at the end of the activation that delayed the event."""
+    edges = page.evaluate(
+        "dig.app.model.edges.map(({ i, event, activation, from }) => ({"
+        " event: event.id, by: from?.activation?.id ?? null, lane: activation.lane,"
+        " at: dig.app.layout.fromAt[i], t: activation.t, fate: dig.app.model.edges[i].fate,"
+        " birth: dig.app.layout.eventAt[event.i],"
+        " end: from?.activation ? dig.app.layout.endAt[from.activation.i] : null }))"
+    )
+    last: dict[tuple[str, int], bool] = {}
+    delayed = 0
+    for edge in edges:
+        key = (edge["event"], edge["lane"])
+        assert edge["at"] == (edge["end"] if edge["by"] else edge["birth"])
+        assert (edge["by"] is not None) == last.get(key, False)
+        delayed += edge["by"] is not None
+        last[key] = edge["fate"] == 1
+    assert delayed > 5
+
+
 def test_before_and_after_healing_differ(page: Page) -> None:
     """After it an agent has done something about it."""
     page.locator('#findings button[data-finding]:not([data-finding^="repeats"])').first.click()

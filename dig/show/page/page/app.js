@@ -3,6 +3,7 @@
 import { $, h } from "./dom.js";
 import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
+import { Clock } from "./clock.js";
 import { Contents } from "./contents.js";
 import { Address, fromHash } from "./link.js";
 import { Model } from "./model.js";
@@ -23,6 +24,7 @@ export class App {
     this.contents = new Contents(this.model);
     this.isReady = false;
     this.twin = null; // the run beside it
+    this.clock = new Clock(this);
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
     this.unknown = null; // what the address names and the run has not
@@ -46,32 +48,25 @@ export class App {
       lanes = model.lanes.length;
     if (!model.add(rows)) return;
     if (view.folded && model.repeats.found.length !== folds) layout.reset();
-    else layout.update();
     if (model.lanes.length !== lanes) view.arrange(model);
-    this._follow(model.lanes.length !== lanes);
+    this.grow(model.lanes.length !== lanes);
   }
 
-  /** Keeps all of a growing run in sight, if that is what is shown. */
-  _follow(isOther = false) {
-    const { view } = this,
-      isOut = view.end > view.place(view.width - 12);
+  /** Shows what has come, or that time goes on; all of it, if all of it was shown. */
+  grow(isOther = false) {
+    const { view, layout } = this;
+    layout.update();
+    const isOut = view.end > view.place(view.width - 12);
     if (view.fitted && (isOut || isOther)) view.fit();
     this.ask();
   }
 
   setLive(state) {
     this.live = state;
+    if (state !== "live") this.clock.stop();
     this.view.room = state === "live" ? AHEAD : 1; // so that not every record moves all
     this.parts?.heading.update();
     if (state === "ended" && this.view.fitted) this.view.fit();
-  }
-
-  /** The clock of a run that goes on, though it may have no news. */
-  setClock(us) {
-    this.model.clockUs = us;
-    this.layout.update();
-    this.parts.heading.update();
-    this._follow();
   }
 
   /** The first rows are there: opens the view that the address tells of. */
@@ -298,7 +293,6 @@ export class App {
 
   recolour() {
     this.painter.recolour(colours());
-    this.parts.heading.update();
     this.ask();
   }
 

@@ -69,8 +69,8 @@ export class Painter {
     const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
-    this._events(this.seated);
     if (this.view.top > 0) this._pinned();
+    else this._events(this.seated);
     drawMoment(this);
     drawMeasured(this);
     Object.assign(this.drawn, {
@@ -80,12 +80,14 @@ export class Painter {
     });
   }
 
-  /** The first lane once more, above the others that are scrolled below it. */
+  /** The first lane above the others, which are scrolled below it. */
   _pinned() {
-    const { ctx, view, theme } = this;
+    const { ctx, view, theme } = this,
+      isFirst = (i) => this.model.events[i].lane === 0;
+    this._events(this.seated.filter((i) => !isFirst(i)));
     ctx.fillStyle = theme.band;
     ctx.fillRect(view.gutter, TOP, view.plot, view.laneHeight);
-    this._events(this.seated.filter((i) => this.model.events[i].lane === 0));
+    this._events(this.seated.filter(isFirst));
   }
 
   _inSight() {
@@ -226,12 +228,13 @@ export class Painter {
     for (const i of shown) {
       const event = model.events[i],
         seat = this.seat(i),
-        isUnder = this.slots?.on[i] >= 0; // no row is free: only counted, beside another event
+        isCounted = this.slots?.on[i] >= 0, // no row is free: it lies on another event
+        isUnder = isCounted && !view.focus?.has(event);
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
       if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
-      const more = this.slots?.more.get(i);
+      const more = view.laneHeight < 12 ? 0 : this.slots?.more.get(i);
       if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {

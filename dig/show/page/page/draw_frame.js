@@ -160,9 +160,8 @@ function marks(painter) {
   let last = -Infinity;
   for (const heal of model.heals) {
     const x = view.x(layout.axis.place(heal));
-    if (heal.action === "refused" || heal.t > view.until || x < view.gutter || x > view.width)
-      continue;
-    if (x - last < 4) continue;
+    const isShown = heal.t <= view.until && heal.t >= view.since && heal.action !== "refused";
+    if (!isShown || x < view.gutter || x > view.width || x - last < 4) continue;
     last = x;
     painter.marks.push({ x, heal });
     ctx.beginPath();

@@ -15,7 +15,7 @@ export class Heading {
   update() {
     const { app } = this,
       { model } = app;
-    const title = model.run.run ?? model.head.file ?? "Run";
+    const title = model.head.team ?? model.run.run ?? model.head.file ?? "Run";
     if ($("title").textContent !== title) $("title").textContent = title;
     const chips = this._chips();
     const text = chips.map(([what]) => what).join("|");
@@ -54,12 +54,9 @@ export class Heading {
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
-    const isClosed = model.run.session && finish?.outcome === "stopped"; // how all sessions end
-    const state = isClosed ? "session over" : finish ? finish.outcome : head.state;
-    const grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
-    if (state) chips.push([state, state === "submitted" ? grade : finish && !isClosed ? "bad" : ""]);
+    chips.push(...this._status());
     if (head.method) chips.push([`method ${head.method}`, ""]);
-    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
+    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.now.us), ""]);
     const counts = weighed(model.findings);
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
       if (counts[one]) chips.push([counted(counts[one], one), kind]);
@@ -67,6 +64,20 @@ export class Heading {
     if (head.score) chips.push([head.score, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;
+  }
+
+  /** How the run has ended, or stands; of a session what happened to its requests. */
+  _status() {
+    const { head, finish } = this.app.model,
+      requests = Object.entries(head.requests ?? {});
+    if (requests.length)
+      return requests.map(([state, n]) => [
+        `${number(n)} ${state}`,
+        state === "answered" ? "strong" : "bad",
+      ]);
+    const state = finish ? finish.outcome : head.state,
+      grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
+    return state ? [[state, state === "submitted" ? grade : finish ? "bad" : ""]] : [];
   }
 }
 

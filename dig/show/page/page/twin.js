@@ -28,8 +28,9 @@ export class Twin {
     app.model.beside = this.model; // so that the axis is long enough for both
     $("twin").hidden = false;
     $("with").hidden = false;
-    $("with").textContent = named(app.model.head);
-    $("without").textContent = `${named(head)}: ${end(head)}`;
+    const [above, below] = names(app.model.head, head);
+    $("with").textContent = above;
+    $("without").textContent = `${below}: ${end(head)}`;
     new ResizeObserver(() => app.ask()).observe(canvas.parentElement);
   }
 
@@ -139,9 +140,11 @@ export class Twin {
   }
 }
 
-/** The name of a run in a pair: what was done about failures. */
-function named(head) {
-  return head.method === "mas" ? "Without the monitor" : "With the monitor";
+/** The names of two runs: with and without the monitor, if that is what they differ in. */
+function names(...heads) {
+  const are = heads.map(({ method }) => method !== "mas");
+  if (are[0] === are[1]) return heads.map(({ execution, file }) => execution ?? file);
+  return are.map((is) => (is ? "With the monitor" : "Without the monitor"));
 }
 
 function end(head) {
