@@ -83,8 +83,8 @@ OURS = Page(
       app.layout.slots(app.view.scale, app.view.laneHeight);
       return performance.now() - began;
     }""",
-    "(frames) => window.moved(frames, (dx) => window.dig.app.pan(dx, 0))",
-    "(by) => window.dig.app.zoom(by, window.dig.app.view.gutter + window.dig.app.view.plot / 2)",
+    "(frames) => window.moved(frames, (dx) => window.dig.app.view.pan(dx, 0))",
+    "(by) => { const { view } = window.dig.app; view.zoom(by, view.gutter + view.plot / 2); }",
     _OURS_SHOWN,
 )
 CYTOSCAPE = Page(

@@ -63,17 +63,34 @@ def write_report(
     """
     head, rows = _read(run, payloads)
     head["cause"] = cause
-    other: dict[str, Any] = {}
-    if twin is not None:
-        its_head, its_rows = _read(twin, payloads)
-        other = {"head": its_head, "rows": its_rows, "difference": first_difference(run, twin)}
-    data, cut = _fitting(head, rows, other, payloads)
-    path = out or _beside(run)
+    data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
+    path = out or _default(run)
     try:
         write_output(path, data) if out else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
     return Report(path, len(data), head["records"], cut)
+
+
+def comparison(run: Path, twin: Path, runs: str) -> bytes:
+    """The page of two runs, one below the other.
+
+    Args:
+        run: The run directory or trace file of the upper one.
+        twin: That of the lower one.
+        runs: The address of the list of runs to go back to.
+
+    Raises:
+        TraceError: A trace cannot be read or breaks a rule; the line is named.
+    """
+    head, rows = _read(run, payloads=True)
+    return _fitting(head, rows, _beside(run, twin, payloads=True), True, runs)[0]
+
+
+def _beside(run: Path, twin: Path, payloads: bool) -> dict[str, Any]:
+    """Another run, and where it differs first."""
+    head, rows = _read(twin, payloads)
+    return {"head": head, "rows": rows, "difference": first_difference(run, twin)}
 
 
 def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
@@ -87,20 +104,20 @@ def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
 
 
 def _fitting(
-    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool
+    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool, runs: str = ""
 ) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""
     title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
     while True:  # how far texts compress is known only when they are compressed
         most = shortened([*rows, *twin.get("rows", ())], budget)
         cut = most if payloads else 0
-        data = report_page({**head, "cut": cut}, rows, title, twin).encode()
+        data = report_page({**head, "cut": cut}, rows, title, twin, runs).encode()
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2
 
 
-def _beside(run: Path) -> Path:
+def _default(run: Path) -> Path:
     if run.is_dir():
         return run / NAME
     return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")

@@ -3,18 +3,21 @@
 
 import { firstBy } from "./axis.js";
 import { drawEdges } from "./draw_edges.js";
-import { drawFrame, drawFlags, drawFolds, drawMoment, WORTH_COLOUR } from "./draw_frame.js";
+import {
+  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, WORTH_COLOUR,
+} from "./draw_frame.js";
 import { drawWaits } from "./draw_waits.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
 import { worth } from "./words.js";
 
 const MOST_EVENTS = 6000; // in sight, as shapes of their own
+const MOST_SAID = 36; // characters of what an event says
 const DIM = 0.13;
 
 export class Painter {
-  constructor(canvas, model, layout, view) {
-    Object.assign(this, { canvas, model, layout, view });
+  constructor(canvas, { model, layout, view, contents }) {
+    Object.assign(this, { canvas, model, layout, view, contents });
     this.ctx = canvas.getContext("2d", { alpha: false });
     this.drawn = { events: 0, activations: 0, edges: 0, isMore: false, isDense: false };
     this.frameMs = 0;
@@ -42,10 +45,11 @@ export class Painter {
     drawFrame(this);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(view.gutter, TOP, view.plot, view.height - TOP);
+    ctx.rect(view.gutter, TOP, view.plot, view.bottom - TOP);
     ctx.clip();
     this._contents();
     ctx.restore();
+    drawFoot(this);
     drawFlags(this);
     this.frameMs = performance.now() - began;
     this.firstMs ??= performance.now();
@@ -65,13 +69,25 @@ export class Painter {
     const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
-    this._events();
+    if (this.view.top > 0) this._pinned();
+    else this._events(this.seated);
     drawMoment(this);
+    drawMeasured(this);
     Object.assign(this.drawn, {
       ...edges,
       events: this.inSight.length,
       isDense: this.isDense,
     });
+  }
+
+  /** The first lane above the others, which are scrolled below it. */
+  _pinned() {
+    const { ctx, view, theme } = this,
+      isFirst = (i) => this.model.events[i].lane === 0;
+    this._events(this.seated.filter((i) => !isFirst(i)));
+    ctx.fillStyle = theme.band;
+    ctx.fillRect(view.gutter, TOP, view.plot, view.laneHeight);
+    this._events(this.seated.filter(isFirst));
   }
 
   _inSight() {
@@ -87,7 +103,8 @@ export class Painter {
       i += 1
     ) {
       const position = view.position[events[i].lane];
-      if (position > low && position < high && view.showsEvent(events[i])) found.push(i);
+      const isHere = position === 0 || (position > low && position < high);
+      if (isHere && view.showsEvent(events[i])) found.push(i);
     }
     return found;
   }
@@ -159,12 +176,13 @@ export class Painter {
       else ctx.stroke();
     }
     this._mark(one, x0 - 2, y - 2, width + 4, shape.bar + 4);
-    if (width > 26 && shape.bar >= 11 && !shape.isTight) {
+    const left = Math.max(x0, view.gutter) + 5; // the name stays where one can see it
+    if (x1 - left > 21 && shape.bar >= 11 && !shape.isTight && !view.isDim(one)) {
       ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
       const text = action === "error" ? `! ${one.id}` : one.id;
-      if (ctx.measureText(text).width < width - 8) {
-        if (action === "wait") this._behind(text, x0 + 5, y + shape.bar / 2);
-        ctx.fillText(text, x0 + 5, y + shape.bar / 2 + 0.5);
+      if (ctx.measureText(text).width < x1 - left - 3) {
+        if (action === "wait") this._behind(text, left, y + shape.bar / 2);
+        ctx.fillText(text, left, y + shape.bar / 2 + 0.5);
       }
     }
   }
@@ -202,20 +220,21 @@ export class Painter {
   }
 
   /** Events, gathered by look and drawn at once. */
-  _events() {
+  _events(shown) {
     const { ctx, view, model, theme } = this,
       looks = new Map(),
       seats = [];
     const isLabelled = this.seated.length < 160 && !this.shape.isTight;
-    for (const i of this.seated) {
+    for (const i of shown) {
       const event = model.events[i],
         seat = this.seat(i),
-        isUnder = this.slots?.on[i] >= 0; // no row is free: only counted, beside another event
+        isCounted = this.slots?.on[i] >= 0, // no row is free: it lies on another event
+        isUnder = isCounted && !view.focus?.has(event);
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
       if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
-      const more = this.slots?.more.get(i);
+      const more = view.laneHeight < 12 ? 0 : this.slots?.more.get(i);
       if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {
@@ -233,7 +252,8 @@ export class Painter {
     this._labels(seats);
   }
 
-  /** Ids beside events, from right to left, where there is place up to the next one. */
+  /** Ids beside events, from right to left, where there is place up to the next one; on the way of
+   * a finding with the beginning of what the event says. What is dim has none. */
   _labels(seats) {
     const { ctx, theme, view } = this,
       next = new Map();
@@ -244,17 +264,22 @@ export class Painter {
     ctx.lineWidth = 3;
     ctx.lineJoin = "round";
     for (const { event, more, isLabelled, x, y } of seats.reverse()) {
+      if (view.isDim(event)) continue;
       const row = `${event.lane}|${Math.round(y)}`;
       const id = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
-      const text = [isLabelled ? id : "", more ? `+${more}` : ""].join(" ").trim();
-      if (x + 8 + ctx.measureText(text).width < (next.get(row) ?? view.width) - 6) {
-        ctx.globalAlpha = view.isDim(event) ? DIM : 1;
-        ctx.strokeText(text, x + 8, y + 0.5); // so that edges do not run through it
-        ctx.fillText(text, x + 8, y + 0.5);
-      }
+      const count = more ? `+${more}` : "",
+        room = (next.get(row) ?? view.width) - x - 17;
+      const says = view.marked && isLabelled ? this.contents.excerpt(event, MOST_SAID) : "";
+      const text = [[id, count, says], [id, count], [count]]
+        .slice(isLabelled ? 0 : 2)
+        .map((parts) => parts.filter(Boolean).join(" "))
+        .find((one) => one && ctx.measureText(one).width < room);
       next.set(row, x);
+      if (!text || x < view.gutter) continue;
+      const left = x + (view.marked?.has(event) ? 11 : 8);
+      ctx.strokeText(text, left, y + 0.5); // so that edges do not run through it
+      ctx.fillText(text, left, y + 0.5);
     }
-    ctx.globalAlpha = 1;
   }
 
   /** Where events lie too thick: how many, pixel by pixel. */

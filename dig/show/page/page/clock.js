@@ -1,0 +1,40 @@
+// The clock of a run that goes on, though it may have no news: a team may be stuck.
+
+const EVERY_MS = 500;
+const SHORT_US = 2e6; // a standstill that is not told
+
+export class Clock {
+  constructor(app) {
+    Object.assign(this, { app, told: null, at: 0 });
+  }
+
+  /** Takes what the clock shows now, how fast it is, and the standstill of the team. */
+  take(told) {
+    if (!this.told) this.timer = setInterval(() => this._tick(), EVERY_MS);
+    this.told = told;
+    this.at = performance.now();
+    this._tick();
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.told = null;
+    this.app.model.clockUs = 0;
+  }
+
+  /** The standstill, while it is one worth telling: since when, and when it is a deadlock. */
+  get standstill() {
+    const found = this.told?.standstill,
+      { us } = this.app.model.now;
+    return found && us >= found.since_us + SHORT_US && us < found.due_us ? found : null;
+  }
+
+  _tick() {
+    const { app, told } = this,
+      { model } = app;
+    if (!app.isReady || !told.speed) return;
+    if (model.finish) this.stop();
+    else model.clockUs = told.us + (performance.now() - this.at) * 1000 * told.speed;
+    app.grow();
+  }
+}
