@@ -17,7 +17,7 @@ from dig._util.text import safe_text
 from dig.errors import SettingsError, file_errors
 
 from .app import INTERRUPTED, app, print_result, warn
-from .options import AsJson, ModelOptions, grouped
+from .options import AsJson, ModelOptions, ReportFile, grouped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, MutableMapping
@@ -94,6 +94,7 @@ def investigate(
         typer.Option(metavar="ANSWERS", help="Score stored answers by DIR/truth.json instead."),
     ] = None,
     models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    report: ReportFile = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schemas of the answer and the files.")
     ] = False,
@@ -125,6 +126,10 @@ def investigate(
         warn(f"interrupted{where}")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, as_json)
+    if report is not None:
+        from dig.diagnosis.pictures import draw_investigation
+
+        draw_investigation(found, snapshot, report)
     raise typer.Exit(0 if found.frontier else 1)
 
 

@@ -24,7 +24,7 @@ from dig.runtime.llm.model import Model, Spending
 from dig.runtime.llm.settings import ModelSettings
 from dig.tasks.milestones import Evidence
 
-from .asking import NOT_ANSWERED, StageAnswers, keep_exchanges
+from .asking import StageAnswers, keep_exchanges
 from .deciding import Decided, ModelTestimony, blame_complaint, decide
 from .flow import vocabulary
 from .ranking import NAME, Attribution, confidence_of, rank
@@ -73,29 +73,30 @@ class ModelMethod:
     is_strict: bool = False
     spending: Spending | None = None
 
-    def __call__(self, conversation: Conversation) -> Attribution:
+    def __call__(
+        self, conversation: Conversation, ranked: Attribution | None = None
+    ) -> Attribution:
         """Ask the model about a conversation.
 
-        Raises:
-            SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
-        """
-        return anyio.run(self.attribute, conversation)
-
-    async def attribute(self, conversation: Conversation) -> Attribution:
-        """Ask the model about a conversation, within a running loop.
+        Args:
+            conversation: The conversation.
+            ranked: The answer without a model; ``None``: that of the ranking.
 
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
         """
+        return anyio.run(self._asked, conversation, ranked or rank(conversation))
+
+    async def _asked(self, conversation: Conversation, ranked: Attribution) -> Attribution:
         requests = Requests(conversation, self.most_characters)
         async with Model(self.settings, spending=self.spending) as model:
             if self.cache is not None:
                 keep_exchanges(model, self.cache)
-            asked = StageAnswers(model, self.cache, self.is_strict)
+            asked = StageAnswers(model, requests, self.cache, self.is_strict)
             if self.method == "model":
-                found = await _Pipeline(self, conversation, requests, asked).run()
+                found = await _Pipeline(self, ranked, asked).run()
             else:
-                found = await RIVALS[self.method](conversation, requests, asked)
+                found = await RIVALS[self.method](ranked, asked)
         notes = [*found.notes, *asked.notes]
         if requests.cut:
             notes.append(f"{counted(requests.cut, 'text')} cut in the middle to fit a request")
@@ -127,18 +128,11 @@ class ModelMethod:
 class _Pipeline:
     """The stages about one conversation, one after the other."""
 
-    def __init__(
-        self,
-        method: ModelMethod,
-        conversation: Conversation,
-        requests: Requests,
-        asked: StageAnswers,
-    ) -> None:
-        self.conversation, self.requests, self.asked = conversation, requests, asked
-        self.without = method.without
-        ranked = rank(conversation)
-        shown = nearest(method.exemplars, conversation.task)
-        self.known = Known(conversation, ranked, vocabulary(), shown)
+    def __init__(self, method: ModelMethod, ranked: Attribution, asked: StageAnswers) -> None:
+        self.asked, self.without = asked, method.without
+        self.conversation = asked.requests.conversation
+        shown = nearest(method.exemplars, self.conversation.task)
+        self.known = Known(self.conversation, ranked, vocabulary(), shown)
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
@@ -163,8 +157,8 @@ class _Pipeline:
         if stage.name in ("backtrack", "screening"):
             full = {near for one in known.candidates for near in (one - 1, one, one + 1)}
         answer = await self.asked(
-            stage.name, self.requests.messages(stage.instructions, stage.needs(known), full=full),
-            stage.schema, lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
+            stage.name, stage.schema, stage.instructions, stage.needs(known), full=full,
+            check=lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
         )  # fmt: skip
         if answer is None:
             stage.stand_in(known)
@@ -176,8 +170,8 @@ class _Pipeline:
         """Ask for a verdict over the graph alone."""
         known = self.known
         said = await self.asked(
-            "verdict", self.requests.messages(VERDICT, {"graph": known.shown_graph()}), StepVerdict,
-            lambda one: blame_complaint(self.conversation, one.step),
+            "verdict", StepVerdict, VERDICT, {"graph": known.shown_graph()},
+            check=lambda one: blame_complaint(self.conversation, one.step),
         )  # fmt: skip
         if said is not None:
             known.verdict = (said.agent, said.step)
@@ -211,11 +205,8 @@ class _Pipeline:
         candidates = tuple(
             replace(one, subtask=graph.subtask_of(one.step or 0).id) for one in found.candidates
         )
-        return replace(
-            found, candidates=candidates, graph=graph,
-            stages=(*self.asked.stages, *found.stages),
-            notes=(NOT_ANSWERED, *notes, *found.notes),
-        )  # fmt: skip
+        drawn = replace(found, candidates=candidates, graph=graph)
+        return self.asked.without_model(drawn, notes)
 
 
 def _option(stage: str) -> str:

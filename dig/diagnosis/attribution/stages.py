@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from dig._util.text import counted, one_line
 
 from .deciding import Deviations, Responsible, Screened, deviating
-from .flow import DataType, Vocabulary
+from .flow import Vocabulary
 from .hierarchy import (
     AgentLink,
     AgentPart,
@@ -30,9 +30,10 @@ from .hierarchy import (
     drafted,
     repaired,
     step_edge,
+    step_edges,
 )
 from .ranking import Attribution
-from .reading import Conversation
+from .reading import Conversation, DataType
 from .requests import Exemplar
 
 MOST_EDGES = 200
@@ -347,13 +348,17 @@ def _check_parsed(known: Known, said: Parsed) -> str | None:
 
 
 def _take_flow(known: Known, said: DataFlow) -> None:
+    """Take the data that went from step to step; what records show stays."""
     others = tuple(one for one in known.graph.edges if one.level != "step")
     edges = [
         step_edge(one.source, one.target, f"{one.output} -> {one.input}", one.type)
         for one in said.edges
     ]
-    known.graph = replace(known.graph, edges=others, dropped=0).with_edges(edges)
-    known.drop("data flow", known.graph.dropped)
+    graph = replace(known.graph, edges=others, dropped=0).with_edges(edges)
+    known.drop("data flow", graph.dropped)
+    told = {(one.source, one.target) for one in edges}
+    recorded = step_edges(known.conversation.lineage or ())
+    known.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in told)
 
 
 def _take_oracles(known: Known, said: Oracles) -> None:
@@ -492,8 +497,14 @@ Say which piece of data went from which step to which later step: a number, a na
 or a decision that one step produced and another one used. `draft` was found by matching words;
 leave out what is chance, add what was said in other words. An edge goes from the latest step that
 had the datum to the one that used it, always forwards. `output` is the datum as the source has
-it, `input` as the target has it: where they differ, something happened to it on the way.""",
-        lambda known: {"plan": known.plan(), "draft": _data(known)},
+it, `input` as the target has it: where they differ, something happened to it on the way. If
+`is_recorded` is true, `draft` was not found by words but recorded: data went along these edges and
+along no others, so say only what went along them.""",
+        lambda known: {
+            "plan": known.plan(),
+            "draft": _data(known),
+            "is_recorded": known.conversation.lineage is not None,
+        },
         _take_flow,
         lambda known, said: None,
     ),

@@ -65,11 +65,32 @@ def write_report(
     head["cause"] = cause
     data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
     path = out or _default(run)
+    _write(path, data, is_named=out is not None)
+    return Report(path, len(data), head["records"], cut)
+
+
+def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
+    """Write a page of rows that are no run's.
+
+    Args:
+        head: The data of its head (see `about`); `open` is the view that is shown first, as the
+            address of a page tells it.
+        rows: The rows.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    data, cut = _fitting(head, rows, {}, True)
+    _write(out, data, is_named=True)
+    return Report(out, len(data), head["records"], cut)
+
+
+def _write(path: Path, data: bytes, *, is_named: bool) -> None:
     try:
-        write_output(path, data) if out else write_file(path, data)
+        write_output(path, data) if is_named else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
-    return Report(path, len(data), head["records"], cut)
 
 
 def comparison(run: Path, twin: Path, runs: str) -> bytes:

@@ -179,7 +179,7 @@ def test_facts_are_numbers_names_addresses_and_quotes() -> None:
 def test_data_flow_goes_from_the_latest_step_that_has_it() -> None:
     """Each use is an edge, and the chain is the shortest way along edges."""
     case = talk([("A", "we got 4711"), ("B", "then 4711"), ("A", "so 4711 and 99"), ("B", "99")])
-    edges = flow(case.steps)
+    edges = flow(case)
     assert [(one.source, one.target, one.fact) for one in edges] == [
         (0, 1, "4711"), (1, 2, "4711"), (2, 3, "99")
     ]  # fmt: skip
