@@ -129,6 +129,18 @@ def waiting(seen: Seen) -> Iterator[Shown]:
             yield _shown(one, f"{name(one.agent)} waited with the whole before it", part=0.95)
 
 
+def holding(seen: Seen) -> Iterator[Shown]:
+    """An agent holds work at the end, and did nothing with it in its last activation."""
+    last = {one.agent: one for one in seen.run.activations.values()}
+    for agent, one in last.items():
+        held = [event for event in seen.held_by(agent) if event.id in one.inputs]
+        if held and one.end is not None and one.agent not in seen.run.leaves:
+            ids = [event.id for event in held]
+            says = f"{name(agent)} held {names(ids)} at the end and did nothing about it"
+            idle = not one.fates and not one.outputs
+            yield _shown(one, says, part=1.0 if idle else 0.5)
+
+
 def discarded(seen: Seen) -> Iterator[Shown]:
     """An activation threw work away that no solution had been about."""
     for one in seen.ended:

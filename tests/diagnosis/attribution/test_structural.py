@@ -31,7 +31,7 @@ def peers() -> UsualTeam:
 
 def answered(peers: UsualTeam, trace: Written) -> list[tuple[str, str, str]]:
     """The agents, signs and statuses of an answer."""
-    found = StructuralAnswer(trace.seen(peers)).suspicions
+    found = StructuralAnswer(trace.case(peers)).suspicions
     return [(one.agent, one.first.name, one.status) for one in found]
 
 

@@ -206,6 +206,7 @@ SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
     "counted twice": (counted_twice, "a"),
     "threw away": (discarded, "b"),
     "waits on work": (waiting, "b"),
+    "holds work": (waiting, "b"),
     "kept a copy": (kept, "a"),
     "hasty": (hasty, "b"),
 }
