@@ -16,6 +16,7 @@ _TYPES = {
     "problem": palette.PROBLEM,
     "solution": palette.SOLUTION,
     "raw_data": palette.RAW,
+    "message": palette.MESSAGE,
     "notice": palette.NOTICE,
 }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
+from dig.show.cause import KnownCause
 from dig.show.compare.side_by_side import first_difference
 from dig.traces.journal.files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records
@@ -46,7 +46,7 @@ def write_report(
     *,
     payloads: bool = True,
     twin: Path | None = None,
-    cause: Mapping[str, Any] | None = None,
+    cause: KnownCause | None = None,
 ) -> Report:
     """Write the report of a stored run.
 
@@ -55,14 +55,14 @@ def write_report(
         out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
         payloads: Whether the report contains payloads; by default it does.
         twin: Another run of the same team, which stands below it; by default none.
-        cause: What a diagnosis names: the record `t` (or ``None``) and what it `says`.
+        cause: What a diagnosis names; by default nothing.
 
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
     head, rows = _read(run, payloads)
-    head["cause"] = cause
+    head["cause"] = asdict(cause) if cause else None
     data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
     path = out or _default(run)
     _write(path, data, is_named=out is not None)
