@@ -9,8 +9,9 @@ from typing import Any
 from dig._util.text import one_line
 from dig.show.cause import KnownCause
 from dig.show.compare.side_by_side import first_difference
+from dig.traces.journal.chain import is_journal
 from dig.traces.journal.files import cannot, write_file, write_output
-from dig.traces.journal.reader import feed_records
+from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import head as head_of
 from .document import report_page
@@ -116,7 +117,8 @@ def _beside(run: Path, twin: Path, payloads: bool) -> dict[str, Any]:
 
 def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
     """The head and the rows of a run; those of findings come last if the trace has none."""
-    made = Rows(MOST_TEXT if payloads else 0)
+    first = next(read_lines(run))
+    made = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
     rows = list(feed_records(run, made.of, payloads=payloads))
     records = len(rows)
     if not made.has_findings:

@@ -3,11 +3,10 @@
 import { $, h } from "./dom.js";
 import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
-import { Clock } from "./clock.js";
 import { Contents } from "./contents.js";
 import { Address, fromHash } from "./link.js";
+import { Clock, Pace } from "./live.js";
 import { Model } from "./model.js";
-import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";

@@ -5,9 +5,8 @@ import { firstBy } from "./axis.js";
 import { drawBands } from "./draw_bands.js";
 import { drawEdges } from "./draw_edges.js";
 import {
-  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, WORTH_COLOUR,
+  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
 } from "./draw_frame.js";
-import { drawWaits } from "./draw_waits.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
 import { worth } from "./words.js";

@@ -7,7 +7,7 @@ import { pill } from "./draw_frame.js";
 import { Layout, TOP } from "./layout.js";
 import { Model } from "./model.js";
 import { View } from "./view.js";
-import { number } from "./words.js";
+import { number, seconds } from "./words.js";
 
 export class Twin {
   constructor(app, { head, rows, difference }) {
@@ -74,6 +74,11 @@ export class Twin {
     ])
       if (painter.canvas[key] !== Math.round(size * ratio))
         painter.canvas[key] = Math.round(size * ratio);
+    const { order, hidden } = this.app.view,
+      shown = new Set(order.map((lane) => lane.id)),
+      isFolded = ({ id }) => this.app.model.lane(id) && !shown.has(id);
+    const agents = this.model.lanes.filter(isFolded).map((lane) => lane.id);
+    view.hidden = { ...hidden, agents: new Set(agents) };
     view.arrange(this.model);
     view.fitLanes();
   }
@@ -119,7 +124,8 @@ export class Twin {
     ctx.globalAlpha = 0.09;
     ctx.fillRect(from, TOP, view.width - from, view.height - TOP);
     ctx.globalAlpha = 1;
-    write(painter, "It ends here.", from, view.width, isBad ? theme.error : theme.final, 600);
+    const says = from > view.gutter ? "It ends here." : `It ended at ${seconds(this.model.us)}.`;
+    write(painter, says, from, view.width, isBad ? theme.error : theme.final, 600);
   }
 
   /** The line of the first difference; above, with what it is. */

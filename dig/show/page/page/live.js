@@ -1,6 +1,8 @@
-// The clock of a run that goes on, though it may have no news: a team may be stuck.
+// What a run that goes on needs: a clock that goes on though there is no news, since a team may be
+// stuck; and how often that is shown which costs more, the more there is.
 
 const EVERY_MS = 500;
+const SMALL = 1000; // events, up to which all is shown at once; beyond, once a second
 const SHORT_US = 2e6; // a standstill that is not told
 
 export class Clock {
@@ -36,5 +38,27 @@ export class Clock {
     if (model.finish) this.stop();
     else model.clockUs = told.us + (performance.now() - this.at) * 1000 * told.speed;
     app.grow();
+  }
+}
+
+export class Pace {
+  constructor(app) {
+    this.app = app;
+    this._version = 0;
+    this._at = -Infinity;
+  }
+
+  /** The version of the model to show. */
+  get version() {
+    const { model, live } = this.app;
+    const now = performance.now();
+    if (live !== "live" || model.events.length < SMALL || now - this._at > 1000) {
+      this._at = now;
+      this._version = model.version;
+    } else if (this._version !== model.version) {
+      clearTimeout(this._later);
+      this._later = setTimeout(() => this.app.ask(), 1000);
+    }
+    return this._version;
   }
 }
