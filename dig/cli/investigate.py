@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -187,7 +187,8 @@ class _Work:
         if self.checkpoint is not None and self.checkpoint.exists():
             with file_errors(self.checkpoint, "read"):
                 data = self.checkpoint.read_bytes()
-            controller = resumed(self.snapshot, policy.name, course, data)
+            with _named(self.checkpoint):
+                controller = resumed(self.snapshot, policy.name, course, data)
         await proceed(controller, policy, partial(self._on_step, policy.name, answers))
         found = document(controller, policy.name)
         cost = getattr(policy, "cost", None)
@@ -214,8 +215,20 @@ class _Work:
 
         if self.checkpoint is None or not _beside(self.checkpoint).exists():
             return {}
-        with file_errors(_beside(self.checkpoint), "read"):
-            return read_answers(_beside(self.checkpoint).read_bytes())
+        known = _beside(self.checkpoint)
+        with file_errors(known, "read"):
+            data = known.read_bytes()
+        with _named(known):
+            return read_answers(data)
+
+
+@contextmanager
+def _named(place: Path | str) -> Iterator[None]:
+    """Puts a place before errors about what is there."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
 
 
 def _beside(checkpoint: Path) -> Path:
@@ -273,10 +286,8 @@ def _answers(path: Path) -> Iterator[Investigation]:
         lines = path.read_bytes().splitlines()
     for number, line in enumerate(lines, 1):
         if line.strip():
-            try:
+            with _named(f"{path}:{number}"):
                 yield Investigation.from_json(line)
-            except SettingsError as error:
-                raise SettingsError(f"{path}:{number}: {error}") from None
 
 
 def _print(found: Investigation, as_json: bool) -> None:

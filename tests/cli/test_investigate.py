@@ -78,7 +78,11 @@ def test_a_checkpoint_goes_on(call: Any, tmp_path: Path) -> None:
     assert status == 0 and out == whole
     assert err.splitlines()[0].startswith("5/40 ")
     status, _, err = call("investigate", FLASH_SALE, "--checkpoint", file, "--no-messages")
-    assert status == 2 and "another course" in err
+    assert status == 2 and f"{file}: the checkpoint was made with another course" in err
+    for name in (file, file.with_name(f"{file.name}.answers.json")):
+        name.write_text("no JSON")
+        status, _, err = call("investigate", FLASH_SALE, "--checkpoint", file)
+        assert status == 2 and f"{name}: it " in err
 
 
 def test_a_model_judges_and_its_answers_lie_beside_the_checkpoint(
