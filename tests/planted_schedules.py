@@ -166,7 +166,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-lanes-stuck", MONITOR,
-        "            holds.deliver_waiting(gates.deciding)\n", "            pass\n",
+        "                holds.deliver_waiting(self._gates.deciding)\n", "                pass\n",
         "what waits behind a gate waits for ever", SIMULATOR,
     ),
     Mutant(
