@@ -24,6 +24,11 @@ Progress = Literal["made", "untold", "under way", "none"]
 it; `none`: it is time for the next step."""
 
 
+Trouble = Literal["failed", "kept", "swallowed"]
+"""What was wrong with an agent's latest turn with work: it failed, it consumed none of it, or it
+consumed some and generated nothing."""
+
+
 def next_best(agents: Sequence[str]) -> str:
     """The first of some agents."""
     return agents[0]
@@ -36,8 +41,7 @@ class LadderStep:
     Attributes:
         number: Its number, counted from 1.
         asked: The agents that earlier steps have turned to, in order.
-        idle: The agents whose latest look at work has moved none of it.
-        failed: The agents whose latest turn has failed.
+        troubles: By agent: what was wrong with its latest turn, if anything was.
         stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
             its place. So what belongs together comes together.
         patience: The time that a step has to help, in microseconds.
@@ -47,8 +51,7 @@ class LadderStep:
 
     number: int = 1
     asked: tuple[str, ...] = ()
-    idle: Mapping[str, None] = field(default_factory=dict)
-    failed: Mapping[str, None] = field(default_factory=dict)
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
     now: int = 0
@@ -70,9 +73,9 @@ class LadderStep:
         def rank(name: str) -> tuple[int, ...]:
             state = graph.agents[name]
             load = len(state.buffer) + len(state.incoming)
-            is_idle = name in self.idle or name in self.failed
+            is_bad, was_asked = name in self.troubles, name in self.asked
             is_new, is_busy = name not in stand_ins, state.activation is not None
-            return hangs(name), name in without, is_idle, name in self.asked, is_new, is_busy, load
+            return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
 
         ranked = sorted(graph.agents, key=rank)
         free = [one for one in ranked if one not in without and not hangs(one)] or ranked
@@ -100,7 +103,7 @@ def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
         if not graph.knows(event):
             return None
         sources = graph.sources_of(graph.event(event).n)
-    return next((one for one in graph.problems.about(sources) if not one.is_over), None)
+    return next((one for one in graph.problems.touching(sources) if not one.is_over), None)
 
 
 def open_about(graph: InteractionGraph, finding: Finding) -> list[EventState]:
@@ -130,9 +133,11 @@ def restart(
         graph: The graph as it stands.
         finding: The finding about the run, or about a problem.
         step: The step.
-        without: The agents that did not act.
+        without: The agents that did not act; those that swallowed work are left out, too.
     """
     here = [event.id for event in open_about(graph, finding)]
+    swallowed = [agent for agent, what in step.troubles.items() if what == "swallowed"]
+    without = [*dict.fromkeys([*without, *(one for one in swallowed if one in graph.agents)])]
     h = graph.history
     for problem in problems_of(graph, finding.subject):
         if not graph.knows(problem):

@@ -234,7 +234,7 @@ class Monitor:
         names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(records.End, activation, fates, names, usage, error)
         if self._healing.ladders is not None:
-            self._healing.ladders.learn(current, self._recorder.now, error)
+            self._healing.ladders.learn(current, self._recorder.now, error, len(names))
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
         if rerouted:
             self._holds.hold(*rerouted)

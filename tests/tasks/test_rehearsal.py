@@ -31,7 +31,7 @@ from dig.traces.replay.rerun import rerun
 from dig.traces.verify import verify
 
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
-TROUBLED = make_run("count-frequency", WINDOWS, method="dig+", seed=8)
+TROUBLED = make_run("count-frequency", WINDOWS, method="dig+", seed=3)
 FAULTS = [Fault.parse("silent target=agent-2"), Fault.parse("stall target=agent-3")]
 INJECTED = partial(Injected.into, faults=FAULTS)
 

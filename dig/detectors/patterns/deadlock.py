@@ -101,7 +101,7 @@ class HealDeadlock(Healer):
         waiting = finding.evidence["waiting"]
         if step.number == 1:
             yield from self.heal(graph, finding)
-            failed = [agent for agent in waiting if agent in step.failed]
+            failed = [agent for agent in waiting if step.troubles.get(agent) == "failed"]
             yield from _reassigned(graph, finding, step, failed, "had this, and failed")
         elif step.number == 2:
             what = "did not act on this, although asked to"

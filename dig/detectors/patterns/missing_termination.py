@@ -12,7 +12,7 @@ from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention
 from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, restart
-from dig.detectors.notes import listed, quoted
+from dig.detectors.notes import quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -78,12 +78,15 @@ class HealMissingTermination(Healer):
         """Ask the agent that worked last; then another one; then begin anew with one more."""
         last = _last(graph, finding)
         without = () if last is None else (last,)
-        if step.number == 1:
+        has_failed = last is not None and step.troubles.get(last) == "failed"
+        if step.number == 1 and not has_failed:
             yield from self.heal(graph, finding)
-        elif step.number == 2 and (helper := step.helper(graph, without)):
+        elif step.number <= 2 and (helper := step.helper(graph, without)):
+            has = "has failed" if has_failed else "was asked to, and has not"
+            why = f": {quoted(last)} {has}" if last is not None else ""
             note = (
-                "All work is done or lost, and no answer has been submitted, although "
-                f"{listed(without)} was asked to. Submit the answer now, from what you have."
+                f"All work is done or lost, and no answer has been submitted{why}. "
+                "Submit the answer now, from what you have."
             )
             yield Create(note, (helper,), without=without)
         else:
