@@ -117,9 +117,9 @@ class Experiments:
         first, others = self._seats()
         if not first and not others:
             self.findings.notes.append("no agent can take the seat of another one")
-        screened = self._search(first)
+        screened, _ = self._search(first)
         if not self.findings.validated:
-            screened += self._search(others)
+            screened += self._search(others)[0]
             self._try(screened, _FURTHER)
         if self.findings.validated:
             self._look_closer(self.findings.validated[0])
@@ -135,13 +135,14 @@ class Experiments:
         for hypothesis in hypotheses:
             self._keep(-1, self._trials.verify_again(self._verify(hypothesis)))
 
-    def _search(self, hypotheses: Iterable[Hypothesis]) -> list[Tried]:
+    def _search(self, hypotheses: Iterable[Hypothesis]) -> tuple[list[Tried], list[Tried]]:
         """Each hypothesis once, and in full if that is good; until one is validated.
 
         Returns:
-            Those that were tried once only.
+            Those that were tried once only, and those that were tried in full.
         """
-        left: list[Tried] = []
+        once: list[Tried] = []
+        full: list[Tried] = []
         for one in hypotheses:
             tried = self._trials.once(one)
             if tried.reason == "budget":
@@ -149,10 +150,12 @@ class Experiments:
                     self.findings.notes.append(tried.why)
                 break
             if _promise(tried) > _GOOD:
-                left.append(tried)
-            elif self._tried_in_full(one).verdict == "validated":
+                once.append(tried)
+                continue
+            full.append(self._tried_in_full(one))
+            if full[-1].verdict == "validated":
                 break
-        return left
+        return once, full
 
     def _try(self, screened: list[Tried], promise: int) -> None:
         """Those of some hypotheses in full of which one replay promises so much, until one helps.
@@ -218,7 +221,7 @@ class Experiments:
         known = len(self.findings.validated)
         for one in smaller[:MOST_SMALLER]:
             if len(self.findings.validated) == known:
-                self.findings.once += len(self._search([one]))
+                self.findings.once += len(self._search([one])[0])
 
     # --- changes that rules propose ---
 
@@ -228,14 +231,12 @@ class Experiments:
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
         """
-        known = len(self.findings.tried)
-        screened = self._search(self._chosen())
+        screened, tried = self._search(self._chosen())
         if self.findings.validated:
             self.findings.once += len(screened)
             return
         hopeful = [one for one in screened if _promise(one) == _FURTHER][: self._tries]
         self.findings.once += len(screened) - len(hopeful)
-        tried = self.findings.tried[known:]
         for one in hopeful:
             tried.append(self._verify(one.hypothesis))
             if tried[-1].verdict == "validated":

@@ -257,6 +257,12 @@ class Seen:
         return merged(part for event in events for part in self.parts.about(event))
 
     @cached_property
+    def problems(self) -> list[Ranges]:
+        """The parts that each problem from outside is about; none, if nothing tells."""
+        posed = (self.about([one]) for one in self.run.events.values() if one.by is None)
+        return [parts for parts in posed if parts]
+
+    @cached_property
     def whole(self) -> Ranges:
         """The whole task, of a session all of its tasks; empty, if nothing tells."""
-        return self.about(one for one in self.run.events.values() if one.by is None)
+        return merged(part for parts in self.problems for part in parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,21 @@ def test_the_answer_does_not_depend_on_hash_seeds(tmp_path: Path) -> None:
         for seed in ("1", "2")
     }  # fmt: skip
     assert len(said) == 1
+
+
+def test_a_damaged_copy_beside_a_good_one_does_not_matter(peers: UsualTeam) -> None:
+    """`b` sends its data twice, once damaged; `c` only damaged. Contents are not read."""
+    trace = Written()
+    trace.act("a", ("q1", "problem", part(0, 10), "b"), ("q2", "problem", part(10, 20), "c"))
+    data = part(0, 10, data="x")
+    trace.act("b", ("d1", "raw_data", "####", "b"), ("d2", "raw_data", data, "b"))
+    trace.act("b", ("s1", "solution", counts(0, 10), "a"), d1="discard")
+    trace.act("c", ("d3", "raw_data", "####", "c"))
+    trace.act("c", d3="discard")
+    case = replace(trace.finish().case(peers), accounting=None)
+    found = {
+        (one.agent, one.status)
+        for one in StructuralAnswer(case).suspicions
+        if one.first.name == "unreadable"
+    }
+    assert found == {("b", "recovered"), ("c", "origin")}
