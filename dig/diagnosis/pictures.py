@@ -106,17 +106,21 @@ def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -
         JournalError: The file cannot be written.
     """
     graph = found.graph or {"edges": [], "subtasks": []}
-    flow = [(o["source"], o["target"]) for o in graph["edges"] if o["level"] == "step"]
+    into: dict[int, list[str]] = {}
+    readers: dict[int, dict[str, None]] = {}
+    for edge in graph["edges"]:
+        if edge["level"] == "step":
+            into.setdefault(edge["target"], ["task"]).append(_text(edge["source"]))
+            reader = conversation.steps[edge["target"]].agent
+            readers.setdefault(edge["source"], {})[reader] = None
     page = _Page(found.source.name, conversation.agents)
     steps, began = conversation.steps, list[int]()
     if conversation.task:
         page.say(0.0, "task", None, "problem", [steps[0].agent], conversation.task)
     for one in steps:
-        used = ["task", *(_text(source) for source, target in flow if target == one.number)]
-        to = dict.fromkeys(steps[target].agent for source, target in flow if source == one.number)
-        name = _step(one.number)
-        began.append(page.act(one.number, name, one.agent, used))
-        page.say(one.number + LASTS, _text(one.number), name, one.role, [*to], one.text)
+        name, to = _step(one.number), [*readers.get(one.number, ())]
+        began.append(page.act(one.number, name, one.agent, into.get(one.number, ["task"])))
+        page.say(one.number + LASTS, _text(one.number), name, one.role, to, one.text)
     for row in found.candidates:
         if row.step is not None:
             _blame(page, row, row.step, began, found.chain if row.rank == 1 else ())

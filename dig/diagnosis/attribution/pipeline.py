@@ -26,16 +26,15 @@ from dig.tasks.milestones import Evidence
 
 from .asking import StageAnswers, keep_exchanges
 from .deciding import Decided, ModelTestimony, blame_complaint, decide
-from .flow import vocabulary
 from .ranking import NAME, Attribution, confidence_of, rank
 from .reading import Conversation
 from .requests import MOST_CHARACTERS, Exemplar, Requests, nearest
 from .rivals import RIVALS
-from .stages import STAGES, Known, Stage, StepVerdict
+from .shapes import StepVerdict
+from .stages import STAGES, Known, Part, Stage
 
 Method = Literal["model", "all-at-once", "step-by-step", "binary-search"]
 METHODS: tuple[Method, ...] = ("model", "all-at-once", "step-by-step", "binary-search")
-Part = Literal["backtrack", "screening"]
 PARTS: tuple[Part, ...] = ("backtrack", "screening")
 
 _WEIGHTS: Mapping[Status, float] = {"origin": 4, "open": 2, "propagated": 1, "recovered": 1}
@@ -132,21 +131,19 @@ class _Pipeline:
         self.asked, self.without = asked, method.without
         self.conversation = asked.requests.conversation
         shown = nearest(method.exemplars, self.conversation.task)
-        self.known = Known(self.conversation, ranked, vocabulary(), shown)
+        self.known = Known(self.conversation, ranked, shown)
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
         """Ask all stages that are wanted, and decide."""
-        left_out = {"oracles", "backtrack"} if "backtrack" in self.without else set()
-        left_out |= self.without
         for stage in STAGES:
-            if stage.name in left_out:
-                self.asked.skip(stage.name, f"left out: --without {_option(stage.name)}")
+            if stage.part in self.without:
+                self.asked.skip(stage.name, f"left out: --without {stage.part}")
             elif stage.name == "screening" and not self.known.candidates:
                 self.asked.skip(stage.name, "no step was said to deviate")
             else:
                 await self._stage(stage)
-            if stage.name == "backtrack" and stage.name in left_out:
+            if stage.name == "backtrack" and stage.part in self.without:
                 self.known.deviate([one.number for one in self.conversation.candidates])
         if self.without == {"backtrack", "screening"}:
             await self._verdict()
@@ -154,7 +151,7 @@ class _Pipeline:
 
     async def _stage(self, stage: Stage) -> None:
         known, full = self.known, set[int]()
-        if stage.name in ("backtrack", "screening"):
+        if stage.is_about_candidates:
             full = {near for one in known.candidates for near in (one - 1, one, one + 1)}
         answer = await self.asked(
             stage.name, stage.schema, stage.instructions, stage.needs(known), full=full,
@@ -199,7 +196,7 @@ class _Pipeline:
         return _attribution(known, decided, self.asked.stages, [*notes, BY_STATUS])
 
     def _ranked(self, notes: Sequence[str]) -> Attribution:
-        """The ranking's answer, with the graph as far as the model drew it."""
+        """The answer without a model, with the graph as far as the model drew it."""
         found = self.known.ranked
         graph = self.known.graph
         candidates = tuple(
@@ -207,10 +204,6 @@ class _Pipeline:
         )
         drawn = replace(found, candidates=candidates, graph=graph)
         return self.asked.without_model(drawn, notes)
-
-
-def _option(stage: str) -> str:
-    return "backtrack" if stage == "oracles" else stage
 
 
 def _attribution(

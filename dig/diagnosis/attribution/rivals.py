@@ -7,9 +7,6 @@ Binary search: is the fault in the first half of a part of the log, or in the se
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from dig._util.text import one_line
 from dig.diagnosis.concepts import Candidate
@@ -18,7 +15,7 @@ from dig.tasks.milestones import Evidence
 from .asking import StageAnswers
 from .deciding import blame_complaint, speaker_notes
 from .ranking import NAME, Attribution
-from .stages import StepVerdict
+from .shapes import JudgedHalf, JudgedLast, StepVerdict
 
 ALL_AT_ONCE = """\
 Name the agent and the step at fault: the earliest step such that, had it been right, the team would
@@ -31,24 +28,6 @@ fault: is there a mistake in it that can make the team fail, and that no earlier
 BINARY_SEARCH = """\
 The document has a part of the log. The step at fault, by which the team failed, lies in it: in the
 first half (the steps up to and including `half`) or in the second. Say in which."""
-
-
-class JudgedLast(BaseModel):
-    """The judgement of the last step that is shown."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    at_fault: bool
-    why: str
-
-
-class JudgedHalf(BaseModel):
-    """In which half of the steps the one at fault lies."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    half: Literal["first", "second"]
-    why: str
 
 
 async def _all_at_once(ranked: Attribution, asked: StageAnswers) -> Attribution:

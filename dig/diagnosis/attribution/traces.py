@@ -9,7 +9,7 @@ the activation, and what it sent; payloads are cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,7 @@ from dig._util.text import one_line
 from dig.diagnosis.case import Case
 from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.document import StageRow
-from dig.runtime.llm.encoding import encoded
-from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+from dig.diagnosis.interventions.described import described, shown_payload
 
 from .hierarchy import drafted
 from .ranking import Attribution
@@ -27,10 +26,8 @@ from .reading import Conversation, DataEdge, step, with_roles
 if TYPE_CHECKING:
     from .pipeline import ModelMethod  # slow to import
 
-MOST_PAYLOAD = 400
-"""The number of characters of a payload that a step shows."""
 MOST_TASK = 2000
-DID = {"consume": "used", "delay": "kept for later", "reroute": "passed on", "discard": "discarded"}
+"""The number of characters of the task that are shown."""
 
 
 def conversation_of(case: Case, expected: str | None = None) -> Conversation:
@@ -41,14 +38,16 @@ def conversation_of(case: Case, expected: str | None = None) -> Conversation:
         expected: The right answer, if the user gave it.
     """
     run, numbers = case.run, case.steps
-    steps = [step(n, one.agent, _text(run, one)) for n, one in enumerate(run.activations.values())]
+    steps = [
+        step(n, one.agent, described(run, one)) for n, one in enumerate(run.activations.values())
+    ]
     lineage = [
         DataEdge(numbers[by], numbers[one.id], f"{event.type} {event.id}", "text")
         for one in run.activations.values()
         for event in run.inputs(one)
         if (by := event.by or "") in numbers
     ]
-    posed = (_payload(one, MOST_TASK) for one in run.events.values() if one.by is None)
+    posed = (shown_payload(one.payload, MOST_TASK) for one in run.events.values() if one.by is None)
     return Conversation(
         case.name, "", with_roles(steps), one_line("; ".join(posed), MOST_TASK), expected,
         tuple(one.evidence[0].says for one in case.failures), tuple(lineage),
@@ -99,42 +98,3 @@ def _placed(case: Case, one: Candidate) -> Candidate:
         one, t=place.t, until=place.end.t if place.end else None, activation=place.id,
         evidence=tuple(replace(shown, t=place.t) for shown in one.evidence),
     )  # fmt: skip
-
-
-# --- an activation in words ---
-
-
-def _text(run: RecordedRun, activation: RecordedActivation) -> str:
-    return "\n".join(_lines(run, activation))
-
-
-def _lines(run: RecordedRun, activation: RecordedActivation) -> Iterator[str]:
-    end = activation.end
-    until = f"to {end.us / 1e6:.1f} s" if end else "on, and it never ended"
-    yield f"activation {activation.id}, from {activation.us / 1e6:.1f} s {until}"
-    passed = {one.event: f" to {', '.join(one.to)}" for one in end.fates if one.to} if end else {}
-    fates = {} if activation.has_failed else run.fates(activation.id)
-    for name in activation.inputs:
-        event = run.events[name]
-        by = event.agent or event.by or "the environment"
-        did = DID.get(fates.get(name, ""), "was given")
-        to = passed.get(name, "")
-        yield f"{did} {event.type} {event.id} from {by}{to}: {_payload(event)}"
-    if end is not None and end.error is not None:
-        yield f"failed: {one_line(end.error, MOST_PAYLOAD)}"
-    for event in run.outputs(activation):
-        yield f"{_sent(event)}: {_payload(event)}"
-    if not activation.outputs:
-        yield "sent nothing"
-
-
-def _sent(event: RecordedEvent) -> str:
-    if event.final:
-        how = "which was accepted" if event.accepted_t is not None else "which was not accepted"
-        return f"gave the answer {event.id}, {how}"
-    lost = "" if event.arrivals else ", where it never arrived"
-    return f"sent {event.type} {event.id} to {', '.join(event.to)}{lost}"
-
-
-def _payload(event: RecordedEvent, most: int = MOST_PAYLOAD) -> str:
-    return one_line(encoded(event.payload), most)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.attribution.explaining import explain
-from dig.diagnosis.attribution.pipeline import METHODS, Method, ModelMethod, Part
+from dig.diagnosis.attribution.pipeline import METHODS, Method, ModelMethod
 from dig.diagnosis.attribution.ranking import Attribution, rank
 from dig.diagnosis.attribution.requests import Exemplar
+from dig.diagnosis.attribution.stages import Part
 from dig.errors import SettingsError
 from dig.runtime.llm import ModelSettings
 from dig.runtime.llm.model import Spending
