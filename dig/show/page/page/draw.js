@@ -98,15 +98,15 @@ export class Painter {
       places = layout.eventAt;
     const low = view.top / view.laneHeight - 1;
     const high = (view.top + view.height - TOP) / view.laneHeight;
+    const isHere = view.position.map(
+      (position) => position === 0 || (position > low && position < high),
+    );
     for (
       let i = firstBy(places, (place) => place, this.left);
       i < events.length && places[i] <= this.right;
       i += 1
-    ) {
-      const position = view.position[events[i].lane];
-      const isHere = position === 0 || (position > low && position < high);
-      if (isHere && view.showsEvent(events[i])) found.push(i);
-    }
+    )
+      if (isHere[events[i].lane] && view.showsEvent(events[i])) found.push(i);
     return found;
   }
 
@@ -120,11 +120,12 @@ export class Painter {
     const { ctx, view, layout, model, theme, shape } = this;
     const last = new Float64Array(model.lanes.length).fill(-1e9);
     let count = 0;
+    this.ink = null;
     ctx.font = `10px ${this.font}`;
     ctx.textBaseline = "middle";
     for (const lane of view.order) {
       if (!this.isLaneSeen(lane.i)) continue;
-      const y = view.y(lane.i) + shape.pad;
+      const y = Math.round(view.y(lane.i)) + shape.pad;
       for (
         let k = firstBy(lane.activations, (one) => layout.endOf(one.i), this.left);
         k < lane.activations.length;
@@ -159,12 +160,15 @@ export class Painter {
   _bar(one, x0, x1, y, isOpen) {
     const { ctx, view, theme, shape } = this;
     const width = x1 - x0,
-      action = isOpen ? "working" : one.action;
+      action = isOpen ? "working" : one.action,
+      ink = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
-    ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
+    if (ink !== this.ink) ctx.fillStyle = this.ink = ink; // to set it costs as much as to draw
     const isPlain = shape.bar < 8 || width < 6; // round corners cost more than they show
-    if (isPlain) ctx.fillRect(x0, y, width, shape.bar);
-    else {
+    if (isPlain) {
+      const left = Math.round(x0);
+      ctx.fillRect(left, y, Math.max(1, Math.round(x1) - left), shape.bar);
+    } else {
       ctx.beginPath();
       ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
       ctx.fill();
@@ -180,6 +184,7 @@ export class Painter {
     const left = Math.max(x0, view.gutter) + 5; // the name stays where one can see it
     if (x1 - left > 21 && shape.bar >= 11 && !shape.isTight && !view.isDim(one)) {
       ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
+      this.ink = null;
       const text = action === "error" ? `! ${one.id}` : one.id;
       if (ctx.measureText(text).width < x1 - left - 3) {
         if (action === "wait") this._behind(text, left, y + shape.bar / 2);
@@ -290,24 +295,22 @@ export class Painter {
       width = Math.ceil(view.plot / step);
     const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
     if (room < 3) return;
-    const counts = new Map();
-    for (const i of this.inSight) {
-      const { lane } = model.events[i];
-      if (!counts.has(lane)) counts.set(lane, new Uint16Array(width));
-      const column = Math.floor(((layout.eventAt[i] - view.from) * view.scale) / step);
-      if (column >= 0 && column < width) counts.get(lane)[column] += 1;
-    }
+    const counts = []; // by lane and column
     let most = 1;
-    for (const row of counts.values()) for (const n of row) if (n > most) most = n;
+    for (const i of this.inSight) {
+      const row = (counts[model.events[i].lane] ??= new Uint16Array(width));
+      const column = Math.floor(((layout.eventAt[i] - view.from) * view.scale) / step);
+      if (column >= 0 && column < width) most = Math.max(most, (row[column] += 1));
+    }
     ctx.fillStyle = theme.density;
     ctx.globalAlpha = view.focus ? DIM : 1;
-    for (const [lane, row] of counts) {
-      const bottom = view.y(lane) + view.laneHeight - 2;
-      row.forEach((n, column) => {
-        if (!n) return;
-        const height = Math.max(1.5, room * Math.sqrt(n / most));
-        ctx.fillRect(view.gutter + column * step, bottom - height, step - 0.5, height);
-      });
-    }
+    counts.forEach((row, lane) => {
+      const bottom = Math.round(view.y(lane) + view.laneHeight - 2);
+      for (let column = 0; column < width; column += 1) {
+        if (!row[column]) continue;
+        const height = Math.max(1, Math.round(room * Math.sqrt(row[column] / most)));
+        ctx.fillRect(view.gutter + column * step, bottom - height, step, height);
+      }
+    });
   }
 }
