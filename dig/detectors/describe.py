@@ -6,9 +6,11 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
+from dig._util.html import Cell, Faint, table
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
@@ -54,6 +56,10 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
         finding: The finding. One of a user's detector that has no `why` is explained by the paths
             to the events and activations that it names.
     """
+    return replace(_explanation(graph, finding), title=titled(finding))
+
+
+def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
     if finding.why is not None:
         return finding.why(graph, finding)
     pattern = BY_NAME.get(finding.pattern)
@@ -66,6 +72,26 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
     return Explanation(anything(finding.subject, finding.evidence), paths)
+
+
+def titled(finding: Finding) -> str:
+    """A finding in a title: its severity, its name spelled out, and its moment."""
+    known = BY_NAME.get(finding.pattern)
+    title = f"{known.title} ({tag(finding)})" if known else tag(finding)
+    return f"{worth(finding)}: {title} at {seconds(finding.us)} (record {finding.t})"
+
+
+def finding_html(finding: Finding) -> str:
+    """A finding: its name, what it is worth, what it says, and what proves it."""
+    evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
+    rows: list[Sequence[Cell]] = [("why", finding_text(finding))]
+    rows += [(one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()]
+    if finding.silenced is not None:
+        rows.append(("silenced", Faint(one_line(finding.silenced))))
+    return table(titled(finding), rows)
+
+
+Finding._repr_html_ = finding_html
 
 
 def _head(finding: Finding) -> str:

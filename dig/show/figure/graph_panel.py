@@ -206,7 +206,7 @@ class GraphPanel:
     def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
         """For each node the number of findings there, by kind and shown text."""
         found: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
-        for finding in visible(self.source, self.selection):
+        for finding in self.selection.findings:
             node = self._place_of(finding)
             if node is not None:
                 text = one_line(finding.pattern, 12)
@@ -245,16 +245,6 @@ def link_kind(link: DrawnEdge) -> str:
     if link.is_productive:
         return palette.PRODUCTIVE
     return link.fate or palette.SEEN
-
-
-def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingRow]:
-    """The findings within the times of a selection, about the run or its drawn part."""
-    first, last = selection.span
-    drawn = selection.nodes.keys() | selection.turns.keys()
-    for finding in source.findings:
-        named = about(finding)
-        if first <= finding.t <= last and (not named or drawn.intersection(named)):
-            yield finding
 
 
 def finding_kind(finding: Finding | FindingRow) -> palette.FindingLabel:

@@ -93,6 +93,8 @@ class Selection:
         turns: The activations of the time line; of a cleaned graph, all of the raw one.
         until: The logical time of the graph.
         span: The first and the last logical time that the picture is about.
+        findings: The findings within these times, about the run or its drawn part; if the paths of
+            one are drawn, that one.
         alike: For each agent whose lane is folded, the agent whose lane stands for it.
     """
 
@@ -101,6 +103,7 @@ class Selection:
     turns: Mapping[str, Mapping[str, Any]]
     until: int
     span: tuple[int, int]
+    findings: Sequence[FindingRow | Finding] = ()
     alike: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -139,7 +142,8 @@ def select(source: Source, wanted: Wanted) -> Selection:
         if wanted.finding is not None:
             last.append(min(wanted.finding + 1, until))
         span = (min(map(moment, ordered.values())), max(last))
-    selection = Selection(ordered, tuple(links), turns, until, span)
+    findings = _visible(source, wanted, span, nodes.keys() | turns.keys())
+    selection = Selection(ordered, tuple(links), turns, until, span, findings)
     if wanted.fold or (wanted.fold is None and len(source.agents) > MANY_LANES):
         selection = folded(source, selection)
     items = len(selection.nodes) + len(selection.links)
@@ -149,6 +153,19 @@ def select(source: Source, wanted: Wanted) -> Selection:
             "most; try --from and --to, --focus ID, --finding T, --fold, or --cleaned"
         )
     return selection
+
+
+def _visible(
+    source: Source, wanted: Wanted, span: tuple[int, int], drawn: set[str]
+) -> list[FindingRow | Finding]:
+    if wanted.finding is not None:
+        found = source.finding(wanted.finding)
+        return [found] if found else []
+    return [
+        one
+        for one in source.findings
+        if span[0] <= one.t <= span[1] and (not (named := about(one)) or drawn.intersection(named))
+    ]
 
 
 def _part(

@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from dig._util.text import one_line
 
 from . import palette
-from .graph_panel import badge, finding_kind, lane_name, visible
+from .graph_panel import badge, finding_kind, lane_name
 from .nodes import title, turn_kind
 from .occupancy import Occupancy
 from .scene import Box, DrawingScene, Point, Shape, Style, Words, line, text_width
@@ -77,7 +77,7 @@ class Timeline:
             yield Words((self.left + 8, middle), text, size, palette.INK)
         y = self.origin[1] + len(self.agents) * self._row + SYSTEM_ROW / 2 + 4
         yield Words((self.left + 8, y), "system", 10.5, palette.MUTED)
-        if not any(visible(self.source, self.selection)):
+        if not self.selection.findings:
             yield Words((self.origin[0], y), "nothing was found", 9.5, palette.MUTED)
 
     def _axis(self) -> Iterator[Shape]:
@@ -126,7 +126,7 @@ class Timeline:
                 self.used["healing"] = None
                 yield palette.diamond((x, top + SYSTEM_ROW - 5), 4, Style(palette.HEAL))
         labels: list[Shape] = []  # above the lines of those for which there is no place
-        for finding in visible(self.source, self.selection):
+        for finding in self.selection.findings:
             x, kind = self._x(finding.us), finding_kind(finding)
             label = one_line(kind.pattern, 12)
             width = text_width(label, 9, bold=True) + 7
