@@ -133,15 +133,17 @@ def test_objects_in_a_list_are_agents_with_several_methods() -> None:
 
 
 def test_an_object_whose_methods_cannot_be_replaced_is_refused_unchanged() -> None:
-    """With `__slots__` there is no place for a monitored method."""
+    """Its class takes no other method."""
 
-    class Fixed:
-        __slots__ = ()
+    class Closed(type):
+        def __setattr__(cls, name: str, value: Any) -> None:
+            raise TypeError("closed")
 
+    class Fixed(metaclass=Closed):
         async def ask(self) -> None: ...
 
     team = {"ann": ann, "fixed": Fixed()}
-    with pytest.raises(SettingsError, match="methods of a Fixed cannot be replaced"):
+    with pytest.raises(SettingsError, match=r"'fixed' cannot be replaced: TypeError\('closed'\)"):
         dig.wrap(team)
     assert team["ann"] is ann
 
