@@ -144,7 +144,7 @@ def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -
         for one in graph["subtasks"]
     ]  # fmt: skip
     named = cause(found)
-    told = named["says"] if named else "No agent can be named."
+    told = named.says if named else "No agent can be named."
     head = {"state": "taken as failed", "bands": bands, "verdict": [["end", told]]}
     return page.write(out, head)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from dig._util.text import counted
@@ -36,6 +37,7 @@ from .document import (
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
 from .interventions.kinds import in_words
+from .interventions.proposing import proposals
 from .suspects import Asking
 from .trials.arms import TrialCosts, Trials, Tried
 
@@ -224,11 +226,19 @@ class DiagnosisReport:
         usd = [one for one in (used.get("cost_usd"), asked.usd) if one is not None]
         return CostRow(
             replays=costs.replays, seconds=round(costs.cpu_s, 3),
+            until_validated=self.findings.until_validated if self.findings else None,
             model_calls=int(used.get("model_calls", 0)) + asked.model_calls,
             input_tokens=int(used.get("input_tokens", 0)) + asked.input_tokens,
             output_tokens=int(used.get("output_tokens", 0)) + asked.output_tokens,
             usd=float(sum(usd)) if usd else None,
         )  # fmt: skip
+
+    def _to_try(self) -> Iterator[str]:
+        """The first changes that rules propose, where experiments could be made."""
+        if not self.judged.good and self.source.wrapped is None:
+            said = [one.change for _, one in islice(proposals(self.case, self.candidates), 2)]
+            if said:
+                yield f"{TO_TRY}{'; '.join(map(in_words, said))}"
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
         found = [*self.source.finished().notes]
@@ -237,7 +247,7 @@ class DiagnosisReport:
             more = counted(len(candidates) - self.asking.top, "further candidate")
             found.append(f"{more} not listed")
         if self.findings is None or self.trials is None:
-            return found
+            return [*found, *self._to_try()]
         manner = self.trials.manner
         if manner.is_deterministic:
             found.append("the team is deterministic: a repeat would be the same, so there is one")
@@ -256,6 +266,7 @@ class DiagnosisReport:
         return found
 
 
+TO_TRY = "what could be tried: "
 _COSTS = ("model_calls", "input_tokens", "output_tokens", "cost_usd")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +38,7 @@ def peers() -> UsualTeam:
 
 def answered(peers: UsualTeam, trace: Written) -> list[tuple[str, str, str]]:
     """The agents, signs and statuses of an answer."""
-    found = StructuralAnswer(trace.seen(peers)).suspicions
+    found = StructuralAnswer(trace.case(peers)).suspicions
     return [(one.agent, one.first.name, one.status) for one in found]
 
 
@@ -169,6 +171,41 @@ def test_a_way_without_a_table_follows_lineage(tmp_path: Path) -> None:
     assert (found and found[-1][1] == "outcome") or any(to == "outcome" for _, to, _ in found)
     assert all(0 <= t < len(case.run.records) for _, _, t in found)
     assert chain(case.run, first.activation or "")[0] == first.activation
+
+
+def test_the_answer_does_not_depend_on_hash_seeds(tmp_path: Path) -> None:
+    """The document has the same bytes in processes with other hash seeds."""
+    run = failed(tmp_path, "corrupt")
+    program = (
+        "import sys; from pathlib import Path; from dig.diagnosis.diagnosing import diagnose;"
+        "print(diagnose(Path(sys.argv[1])).to_json())"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program, str(run)], capture_output=True, check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
+
+
+def test_a_damaged_copy_beside_a_good_one_does_not_matter(peers: UsualTeam) -> None:
+    """`b` sends its data twice, once damaged; `c` only damaged. Contents are not read."""
+    trace = Written()
+    trace.act("a", ("q1", "problem", part(0, 10), "b"), ("q2", "problem", part(10, 20), "c"))
+    data = part(0, 10, data="x")
+    trace.act("b", ("d1", "raw_data", "####", "b"), ("d2", "raw_data", data, "b"))
+    trace.act("b", ("s1", "solution", counts(0, 10), "a"), d1="discard")
+    trace.act("c", ("d3", "raw_data", "####", "c"))
+    trace.act("c", d3="discard")
+    case = replace(trace.finish().case(peers), accounting=None)
+    found = {
+        (one.agent, one.status)
+        for one in StructuralAnswer(case).suspicions
+        if one.first.name == "unreadable"
+    }
+    assert found == {("b", "recovered"), ("c", "origin")}
 
 
 # --- metamorphic: what changes nothing about a run changes nothing about its answer ---

@@ -50,6 +50,7 @@ function follow(app, address) {
     app.setLive(source.readyState === EventSource.CLOSED ? "lost" : "waiting"),
   );
   source.addEventListener("head", (e) => app.setHead(JSON.parse(e.data)));
+  source.addEventListener("clock", (e) => app.clock.take(JSON.parse(e.data)));
   source.addEventListener("message", (e) => {
     for (const row of JSON.parse(e.data)) waiting.push(row);
     ask();

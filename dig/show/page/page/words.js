@@ -71,8 +71,15 @@ export const ACTIONS = {
   working: "at work",
 };
 
-function list(names) {
-  return names && names.length ? names.join(", ") : "nobody";
+export function list(names, most = Infinity) {
+  const rest = (names?.length ?? 0) > most ? " ..." : "";
+  return names?.length ? names.slice(0, most).join(", ") + rest : "nobody";
+}
+
+/** Where an event comes from. */
+export function origin(event) {
+  if (event.by) return `of ${event.by.agent}`;
+  return event.source === "system" ? "of healing" : "from outside";
 }
 
 /** One step in the story of an event. */
@@ -115,6 +122,6 @@ export function describe(one) {
     case "activation":
       return `Activation ${one.id} of ${one.agent}: ${number(one.inputs.length)} in, ${number(one.outputs.length)} out.`;
     default:
-      return `Event ${one.id}, ${one.type}, from ${one.by ? one.by.agent : (one.source ?? "outside")}.`;
+      return `Event ${one.id}, ${one.type} ${origin(one)}.`;
   }
 }
