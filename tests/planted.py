@@ -89,8 +89,8 @@ MUTANTS = [
     ),
     # -- DL and MC ---
     Mutant(
-        "dl-in-flight", DL,
-        "problem.buffered > 0 and problem.flying == 0", "problem.buffered > 0",
+        "dl-in-flight", "graph/state.py",
+        "0 if problem.flying or problem.is_over else STUCK", "0 if problem.is_over else STUCK",
         "work on its way does not prevent a deadlock",
     ),
     Mutant(
@@ -104,18 +104,18 @@ MUTANTS = [
         "agents that hold nothing are listed too",
     ),
     Mutant(
-        "mc-answer-under-way", MC,
-        " and not problem.submitted", "",
+        "mc-answer-under-way", "graph/state.py",
+        "problem.open or problem.submitted or", "problem.open or",
         "an answer that is under way is not waited for",
     ),
     Mutant(
         "mc-no-problem", MC,
-        "problem.is_posed and ", "",
+        " and problem.is_posed", "",
         "a run without a problem misses its end",
     ),
     Mutant(
-        "mc-open-work", MC,
-        "not problem.open and ", "",
+        "mc-open-work", "graph/state.py",
+        "problem.open or problem.submitted or", "problem.submitted or",
         "open work does not prevent it",
     ),
     # -- idle windows ---
@@ -152,8 +152,8 @@ MUTANTS = [
         "what an end raises is raised again in the same interval",
     ),
     Mutant(
-        "idle-answered", IDLE,
-        "if problem.is_over or not self._holds(problem):", "if not self._holds(problem):",
+        "idle-answered", "graph/state.py",
+        "problem.submitted or problem.is_over", "problem.submitted",
         "a problem that was answered is still looked at",
     ),
     Mutant(
@@ -440,7 +440,7 @@ MUTANTS = [
     ),
     Mutant(
         "cause-not-kept", "graph/rewrites.py",
-        "elif event.cause is None:\n            event.cause = cause",
+        "elif lost is None:\n            event.cause = cause",
         "else:\n            event.cause = cause or event.cause",
         "an orphan takes the cause of the latest record",
     ),

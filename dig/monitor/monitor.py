@@ -459,23 +459,26 @@ class Monitor:
 
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
-        recorder, holds = self._recorder, self._holds
+        recorder, holds, healing = self._recorder, self._holds, self._healing
         while not recorder.is_over:
-            proposed = self._healing.apply_healers() if recorder.found else []
-            if self._healing.ladders is not None:
-                proposed += self._healing.take_steps()
+            proposed = healing.apply_healers() if recorder.found else []
+            if healing.ladders is not None:
+                proposed += healing.take_steps()
             for one in proposed:
                 self._approvals.ask(one)
-            self._release()
+            if holds.waiting:
+                holds.deliver_waiting(self._gates.deciding)
+            if holds.held:
+                self._release()
+            if not recorder.is_over:
+                self._overrule_late()
             if not (recorder.found or holds.held):
                 break
 
     def _release(self) -> None:
-        """Release what is held, in order; then do what gates and policies have made due."""
-        holds, gates, schedule = self._holds, self._gates, self._schedule
-        if holds.waiting:
-            holds.deliver_waiting(gates.deciding)
-        for event in holds.take() if holds.held else ():
+        """Release what is held, in order."""
+        holds, gates = self._holds, self._gates
+        for event in holds.take():
             if self._recorder.is_over:
                 return
             if event not in holds.payloads:
@@ -484,6 +487,10 @@ class Monitor:
                 holds.wait_behind(event)
             else:
                 self._deliver(event)
+
+    def _overrule_late(self) -> None:
+        """Do what gates, persons and policies have made due."""
+        gates, schedule = self._gates, self._schedule
         if gates.deciding:
             gates.overrule_late()
         if self._approvals.open:

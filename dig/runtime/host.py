@@ -314,6 +314,7 @@ class Tally:
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
             verdict=self.so_far.verdict(state="it goes on"),
+            graph=graph,
         )
 
 

@@ -24,7 +24,7 @@ from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits
+from dig.graph.records import STUCK, Limits
 from dig.graph.state import Problem, by_number
 
 from .idle import IdleDetector
@@ -35,6 +35,7 @@ class Deadlock(IdleDetector):
 
     pattern = "DL"
     recorded_as = "dig.detectors.deadlock.Deadlock"
+    kinds = (STUCK,)
 
     def _window_s(self, limits: Limits) -> float:
         """`dl_window_s`."""
@@ -42,8 +43,8 @@ class Deadlock(IdleDetector):
 
     def _holds(self, problem: Problem) -> bool:
         """Whether open work lies in buffers, and none is on its way."""
-        is_one = problem.is_posed or not problem.sources  # in a session, a notice poses none
-        return problem.buffered > 0 and problem.flying == 0 and is_one
+        # In a session, a notice poses no problem.
+        return problem.stands == STUCK and (problem.is_posed or not problem.sources)
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """For each agent that has some, the open events in its buffer, in order of generation."""

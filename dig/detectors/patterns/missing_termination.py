@@ -16,7 +16,7 @@ from dig.detectors.notes import quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits
+from dig.graph.records import DONE, Limits
 from dig.graph.state import Problem
 
 from .idle import IdleDetector
@@ -27,6 +27,7 @@ class MissingTermination(IdleDetector):
 
     pattern = "MC"
     recorded_as = "dig.detectors.missing_termination.MissingTermination"
+    kinds = (DONE,)
 
     def _window_s(self, limits: Limits) -> float:
         """`mc_window_s`."""
@@ -34,7 +35,7 @@ class MissingTermination(IdleDetector):
 
     def _holds(self, problem: Problem) -> bool:
         """Whether all work is done or lost, and no answer is on its way."""
-        return problem.is_posed and not problem.open and not problem.submitted
+        return problem.stands == DONE and problem.is_posed
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """The activation that ended last."""
