@@ -183,6 +183,14 @@ def test_a_problem_that_begins_anew_is_handed_out_to_none_that_swallows_work() -
     assert {"deaf", "dumb"} <= {*about["without"]}
 
 
+def test_a_problem_that_began_anew_has_steps_of_its_own() -> None:
+    """DL about what was handed out then: a note first, as if nothing had been done before."""
+    hands = hands_to("deaf")
+    _, sink = run({"ann": hands, "deaf": waits, "cyd": hands, "dan": hands})
+    done = [action for action, _ in steps(sink, "DL") if action != "refused"]
+    assert done[:5] == ["create", "reassign", "restart", "create", "reassign"]
+
+
 def test_work_is_not_given_to_an_agent_that_hangs() -> None:
     """Even if all others have not acted: one of these may, and it cannot."""
     team: Team = {"ann": hands_to("deaf"), "deaf": waits, "bob": Acts(submits, HANGS_S)}
