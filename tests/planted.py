@@ -709,6 +709,37 @@ MUTANTS = [
         "an answer is accepted before what it lacks was handed out again",
     ),
     Mutant(
+        "ladder-failed-waited-for", "detectors/patterns/deadlock.py",
+        'if step.troubles.get(agent) == "failed"]', "if False]",
+        "what a failed agent holds waits for a second step",
+    ),
+    Mutant(
+        "ladder-failed-asked", MC,
+        "if step.number == 1 and not has_failed:", "if step.number == 1:",
+        "an agent that has failed is the first to be asked for the answer",
+    ),
+    Mutant(
+        "ladder-swallowers-trusted", "detectors/ladder.py",
+        'if what == "swallowed"]', "if False]",
+        "a problem that begins anew is handed out to agents that swallow work",
+    ),
+    Mutant(
+        "ladder-hanging-helper", "detectors/ladder.py",
+        "return hangs(name), name in without", "return False, name in without",
+        "work is given to an agent that hangs",
+    ),
+    Mutant(
+        "ladder-ends-with-other-answers", LADDERS,
+        "is_answered = sources is not None and not graph.unanswered(sources, 1)",
+        "is_answered = True",
+        "the answer to one problem ends the steps about another",
+    ),
+    Mutant(
+        "ladder-not-anew", LADDERS,
+        "if ladder is None or (ladder.began_anew and ladder.about != about):", "if ladder is None:",
+        "a problem that began anew has no steps left",
+    ),
+    Mutant(
         "rehearsal-takes-the-first", REHEARSAL,
         "best = max(tried, key=lambda name: tried[name].rank)", "best = next(iter(tried))",
         "what was tried makes no difference",

@@ -43,7 +43,7 @@ def test_every_law_holds_whatever_fails(engine: str, count: int) -> None:
         (22911, "simulator"),
         (33281, "simulator"),
     ],
-)  # fmt: skip
+)
 def test_a_note_names_only_history_that_a_session_keeps(
     number: int, engine: str, tmp_path: Path
 ) -> None:

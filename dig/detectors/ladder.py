@@ -23,7 +23,6 @@ Progress = Literal["made", "untold", "under way", "none"]
 `untold`: if it has not, its detector raises the finding again; `under way`: an agent is at work on
 it; `none`: it is time for the next step."""
 
-
 Trouble = Literal["failed", "kept", "swallowed"]
 """What was wrong with an agent's latest turn with work: it failed, it consumed none of it, or it
 consumed some and generated nothing."""

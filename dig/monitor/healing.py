@@ -111,10 +111,7 @@ class Healing:
                 continue
             ladder = None
             if self.ladders is not None and type(healer).escalate is not Healer.escalate:
-                subject = dumps(finding.subject, sort_keys=True, default=repr)
-                about = self._about(finding, healer)
-                subject = f"{finding.pattern} {subject}"
-                ladder = self.ladders.opened(subject, about, row, finding)
+                ladder = self.ladders.opened(row, finding, self._about(finding, healer))
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
                 self.refuse(row, "the step before still has time to help")
             else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from json import dumps
 
 from dig._util.ranges import NOTHING, RangeSet
 from dig.detectors.finding import Finding
@@ -39,7 +40,7 @@ class Ladder:
 
     row: int
     finding: Finding
-    about: object = None
+    about: str = ""
     due: int | None = None
     is_ripe: bool = False
     steps: int = 0
@@ -91,16 +92,16 @@ class Ladders:
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
-    def opened(self, subject: str, about: object, row: int, finding: Finding) -> Ladder:
+    def opened(self, row: int, finding: Finding, about: str) -> Ladder:
         """The ladder of a finding that is raised, maybe once more.
 
         Args:
-            subject: The pattern and the subject.
-            about: What tells findings with equal subjects apart. Where the problem began anew,
-                so does the ladder with what is about something else.
             row: The logical time of its record.
             finding: The finding.
+            about: What tells findings with equal subjects apart. Where the problem began anew,
+                so does the ladder with what is about something else.
         """
+        subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
         if ladder is None or (ladder.began_anew and ladder.about != about):
             self._timed = [one for one in self._timed if one is not ladder]
@@ -165,16 +166,21 @@ class Ladders:
         findings = {*graph.findings}
 
         def is_open(one: Ladder) -> bool:
-            return one.row in findings and bool(graph.unanswered(_sources(graph, one.finding), 1))
+            sources = _sources(graph, one.finding)
+            is_answered = sources is not None and not graph.unanswered(sources, 1)
+            return one.row in findings and not is_answered
 
         self._open = {name: one for name, one in self._open.items() if is_open(one)}
         self._timed = [one for one in self._timed if is_open(one)]
 
 
-def _sources(graph: InteractionGraph, finding: Finding) -> RangeSet:
-    """The events from outside that a finding has to do with; of what is not known, none."""
-    event, activation = (finding.subject.get(key) for key in ("event", "activation"))
-    if activation is not None and graph.history.activation(activation) is not None:
-        return graph.activation_sources(activation)
-    n = None if event is None else graph.history.event(event)
-    return NOTHING if n is None else graph.sources_of(n)
+def _sources(graph: InteractionGraph, finding: Finding) -> RangeSet | None:
+    """The events from outside that a finding has to do with; ``None``: it does not say."""
+    subject, h = finding.subject, graph.history
+    if "activation" in subject:
+        is_known = h.activation(subject["activation"]) is not None
+        return graph.activation_sources(subject["activation"]) if is_known else NOTHING
+    if "event" in subject:
+        n = h.event(subject["event"])
+        return NOTHING if n is None else graph.sources_of(n)
+    return None

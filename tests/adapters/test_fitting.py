@@ -27,10 +27,10 @@ def fitted(wish: Act, *can: str) -> tuple[Intervention | None, str | None]:
 
 @pytest.mark.parametrize("action", ["redeliver", "reassign", "restart"])
 def test_a_step_is_taken_if_it_is_declared_and_else_told_of(action: Sending) -> None:
-    """Without its name the agent gets a note; where it can be told nothing, nothing happens."""
+    """Else the agent gets a note that names the event, or nothing if it can be told nothing."""
     wish = Reroute("held", "it is yours", ("bob",), action=action)
     assert fitted(wish, action) == (wish, None)
-    told = Create("it is yours", ("bob",))
+    told = Create("About `held` (`problem` from outside, in front of `ann`): it is yours", ("bob",))
     assert fitted(wish, "tell", "reroute") == (told, f"{action} is not declared")
     assert fitted(wish) == (None, f"{action} is not declared")
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from dig import Budget, Limits, Output
+from dig import Budget, Create, Finding, Limits, Output
 from dig.detectors import standard, standard_healers
+from dig.detectors.ladder import LadderStep, Trouble
+from dig.detectors.patterns.missing_termination import HealMissingTermination
 from dig.detectors.policy import HEAL_ALL
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
@@ -17,7 +19,7 @@ from dig.monitor.policies import Delayed, Disturbed, ToAgents
 from dig.runtime import Decision, EventFate, NewEvent, Plan, RunResult, Setup, View, simulate
 from dig.runtime.simulator import Happening
 from tests.conservation import Allowed, conservation
-from tests.helpers import Recorder, rows
+from tests.helpers import Recorder, Stage, rows
 
 WINDOWS = Limits(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0)
 HANGS_S = 400.0
@@ -134,6 +136,92 @@ def test_another_agent_is_asked_to_submit_and_then_the_problem_begins_anew() -> 
     done = [step for step in steps(sink, "MC") if step[0] != "refused"]
     assert done == [("create", ("ann",)), ("create", ("bob",)), ("restart", ("cyd",))]
     assert result.answer == "by cyd"
+
+
+def fails(view: View) -> Decision:
+    raise RuntimeError("it cannot")
+
+
+def test_what_a_failed_agent_holds_goes_to_another_agent_with_the_first_note() -> None:
+    """DL: an agent whose turns fail is not waited for once more."""
+
+    def hands_out_once(view: View) -> Decision:
+        asked = any(event.type == "problem" for event in view.events)
+        return hands_to("bob")(view) if asked else submits(view)
+
+    result, sink = run({"ann": hands_out_once, "bob": fails})
+    assert result.answer == "by ann"
+    assert steps(sink, "DL") == [("create", ("ann", "bob")), ("reassign", ("ann",))]
+    assert len({row.us for row in rows(sink, "heal")}) == 1
+
+
+@pytest.mark.parametrize(("troubles", "asked"), [({}, "a"), ({"a": "failed"}, "b")])
+def test_an_agent_that_has_failed_is_not_the_first_to_be_asked_for_the_answer(
+    troubles: dict[str, Trouble], asked: str
+) -> None:
+    """MC: another one is asked at once."""
+    stage = Stage("ab")
+    stage.give("a")
+    stage.turn("a")
+    finding, step = Finding("MC", 0, 0, {}, {"last": "a1"}), LadderStep(troubles=troubles)
+    (note,) = HealMissingTermination().escalate(stage.graph, finding, step)
+    assert isinstance(note, Create)
+    assert note.to == (asked,)
+
+
+def test_a_problem_that_begins_anew_is_handed_out_to_none_that_swallows_work() -> None:
+    """An agent that consumed work and generated nothing is left out, beside those that waited."""
+
+    def hands_out(view: View) -> Decision:
+        if any(event.type == "problem" for event in view.events):
+            outputs = [NewEvent(payload="part", to=[name]) for name in ("deaf", "dumb")]
+            return consumes(view, outputs)
+        return waits(view)
+
+    _, sink = run({"ann": hands_out, "deaf": waits, "dumb": consumes, "cyd": only_problems})
+    (about,) = [row.about for row in rows(sink, "heal") if row.action == "restart"]
+    assert {"deaf", "dumb"} <= {*about["without"]}
+
+
+def test_a_problem_that_began_anew_has_steps_of_its_own() -> None:
+    """DL about what was handed out then: a note first, as if nothing had been done before."""
+    hands = hands_to("deaf")
+    _, sink = run({"ann": hands, "deaf": waits, "cyd": hands, "dan": hands})
+    done = [action for action, _ in steps(sink, "DL") if action != "refused"]
+    assert done[:5] == ["create", "reassign", "restart", "create", "reassign"]
+
+
+def test_work_is_not_given_to_an_agent_that_hangs() -> None:
+    """Even if all others have not acted: one of these may, and it cannot."""
+    team: Team = {"ann": hands_to("deaf"), "deaf": waits, "bob": Acts(submits, HANGS_S)}
+    _, sink = run(team, script=[(1.0, lambda monitor: monitor.tell("look", ["bob"]))])
+    assert ("reassign", ("bob",)) not in steps(sink, "DL")
+    assert ("restart", ("bob",)) not in steps(sink, "DL")
+
+
+def question_to(agent: str) -> Happening:
+    return 0.0, lambda monitor: monitor.inject(Output("question", (agent,), "problem"))
+
+
+def test_in_a_session_the_steps_about_one_problem_do_not_end_with_the_answer_to_another() -> None:
+    """MC about a question to bob: cyd's work on another is no progress, its answer no end."""
+
+    def swallows(view: View) -> Decision:
+        return consumes(view)
+
+    def slowly(view: View) -> Decision:
+        if any(event.type == "problem" for event in view.events):
+            return consumes(view, [NewEvent(payload="part", to=["cyd"])])
+        return submits(view)
+
+    _, sink = run(
+        {"bob": swallows, "cyd": Acts(slowly, 9.0), "dan": only_problems},
+        session=True, script=[question_to("cyd")],
+    )  # fmt: skip
+    assert [action for action, _ in steps(sink, "MC")] == ["create", "create", "restart"]
+    at = rows_at(sink, "MC")
+    (first, second) = [row.us for row in rows(sink, "deliver") if row.to is None]
+    assert at[0] < first < at[1] < second
 
 
 def busy(rounds: int, then: str) -> Behaviour:

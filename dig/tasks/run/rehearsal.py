@@ -28,13 +28,13 @@ UNLIKE = "played again, the team did not do the same; nothing is tried from here
 
 @dataclass(frozen=True)
 class TriedEnd:
-    """The end of a try; of two, the one that is greater in the first number is better.
+    """The end of a try.
 
     Attributes:
         answers: How many answers were accepted.
-        gaps: How many of them lack work that they need, as a negative number.
-        seconds: When it ended, as a negative number.
-        calls: How many activations it took, as a negative number.
+        gaps: How many of them lack work that they need.
+        seconds: When it ended.
+        calls: How many activations it took.
     """
 
     answers: int
