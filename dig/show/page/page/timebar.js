@@ -1,6 +1,7 @@
 // The moment: slider, play, steps. The graph is shown as it stood after one record. The slider has
 // the scale of the strip above it: a place on it is a place on the axis.
 
+import { put } from "./dom.js";
 import { seconds } from "./words.js";
 
 const WHOLE_S = 24; // how long a whole run plays
@@ -34,11 +35,12 @@ export class Timebar {
 
   update() {
     const { view, painter } = this.app;
-    this.scrubber.max = String(view.span);
-    this.scrubber.value = String(painter.now());
-    this.scrubber.setAttribute("aria-valuetext", this.text);
-    this.play.textContent = this.playing ? "❚❚" : "▶";
-    this.play.setAttribute("aria-label", this.playing ? "Pause" : "Play");
+    put(this.scrubber, { max: String(view.span), ariaValueText: this.text });
+    put(this.scrubber, { value: String(painter.now()) });
+    put(this.play, {
+      textContent: this.playing ? "❚❚" : "▶",
+      ariaLabel: this.playing ? "Pause" : "Play",
+    });
   }
 
   step(by) {
