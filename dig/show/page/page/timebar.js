@@ -7,7 +7,7 @@ import { seconds } from "./words.js";
 const WHOLE_S = 24; // how long a whole run plays
 
 export class Timebar {
-  constructor(app, { scrubber, play, back, on, end }) {
+  constructor(app, scrubber, play) {
     Object.assign(this, { app, scrubber, play, playing: false, place: 0, last: 0 });
     scrubber.addEventListener("input", () => {
       const { axis } = app.layout;
@@ -20,10 +20,6 @@ export class Timebar {
       e.stopPropagation();
       this.step(step);
     });
-    play.addEventListener("click", () => this.toggle());
-    back.addEventListener("click", () => this.step(-1));
-    on.addEventListener("click", () => this.step(1));
-    end.addEventListener("click", () => app.setAt(null));
   }
 
   /** The moment that is shown, in words. */
