@@ -22,10 +22,11 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
     """The data for the head of the page.
 
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
-    they are texts; `score` is of the result; `state` is what a
-    run without an end is; `file` is the name of the trace; `verdict` has the lines about the run,
-    as far as it was followed, `requests` what happened to those of a session, and `answer` how
-    good its answer is.
+    they are texts; `score` is of the result; `state` is what a run without an end is; `file` is the
+    name of the trace; `verdict` has the lines about the run, as far as it was followed, `requests`
+    what happened to those of a session, and `answer` how good its answer is.
+    `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
+    lane is, in a word), `bands` and `open` (the first view).
 
     Args:
         path: The trace file or run directory.

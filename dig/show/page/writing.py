@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
+from dig.show.cause import KnownCause
 from dig.show.compare.side_by_side import first_difference
 from dig.traces.journal.chain import is_journal
 from dig.traces.journal.files import cannot, write_file, write_output
@@ -47,7 +47,7 @@ def write_report(
     *,
     payloads: bool = True,
     twin: Path | None = None,
-    cause: Mapping[str, Any] | None = None,
+    cause: KnownCause | None = None,
 ) -> Report:
     """Write the report of a stored run.
 
@@ -56,21 +56,42 @@ def write_report(
         out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
         payloads: Whether the report contains payloads; by default it does.
         twin: Another run of the same team, which stands below it; by default none.
-        cause: What a diagnosis names: the record `t` (or ``None``) and what it `says`.
+        cause: What a diagnosis names; by default nothing.
 
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
     head, rows = _read(run, payloads)
-    head["cause"] = cause
+    head["cause"] = asdict(cause) if cause else None
     data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
     path = out or _default(run)
+    _write(path, data, is_named=out is not None)
+    return Report(path, len(data), head["records"], cut)
+
+
+def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
+    """Write a page of rows that are no run's.
+
+    Args:
+        head: The data of its head (see `about`); `open` is the view that is shown first, as the
+            address of a page tells it.
+        rows: The rows.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    data, cut = _fitting(head, rows, {}, True)
+    _write(out, data, is_named=True)
+    return Report(out, len(data), head["records"], cut)
+
+
+def _write(path: Path, data: bytes, *, is_named: bool) -> None:
     try:
-        write_output(path, data) if out else write_file(path, data)
+        write_output(path, data) if is_named else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
-    return Report(path, len(data), head["records"], cut)
 
 
 def comparison(run: Path, twin: Path, runs: str) -> bytes:

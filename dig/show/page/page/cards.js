@@ -114,8 +114,8 @@ export class Cards {
   _answer() {
     const { model } = this.app,
       { head, finish } = model;
-    if (!finish && head.state === "in progress") return null;
     const accepted = model.events.findLast((event) => event.accepted !== undefined);
+    if (!finish && (head.state === "in progress" || (head.unit && !accepted))) return null;
     if (model.run.session || !accepted)
       return {
         kind: model.run.session ? "none" : "error",

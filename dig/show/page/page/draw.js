@@ -2,6 +2,7 @@
 // become a profile of how many there are, and edges wait until one looks closer.
 
 import { firstBy } from "./axis.js";
+import { drawBands } from "./draw_bands.js";
 import { drawEdges } from "./draw_edges.js";
 import {
   drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
@@ -63,6 +64,7 @@ export class Painter {
       ? this.inSight.filter((i) => this.view.focus?.has(this.model.events[i]))
       : this.inSight;
     this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
+    drawBands(this);
     drawFolds(this);
     drawWaits(this);
     const edges = drawEdges(this);

@@ -162,6 +162,7 @@ export class Findings {
 
   _healing(one) {
     const { app } = this;
+    if (app.model.head.unit) return null; // no run: there was nothing to heal
     if (!one.heals.length) return h("p", { class: "lead", text: "Healing: nothing was done." });
     const heals = one.heals.map((heal) =>
       h(

@@ -56,7 +56,7 @@ export class Heading {
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
     chips.push(...this._status());
     if (head.method) chips.push([`method ${head.method}`, ""]);
-    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.now.us), ""]);
+    chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.now.us), ""]);
     const counts = weighed(model.findings);
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
       if (counts[one]) chips.push([counted(counts[one], one), kind]);

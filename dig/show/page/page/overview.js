@@ -2,6 +2,7 @@
 
 import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
+import { whyItFailed } from "./diagnosis.js";
 import { factsOf } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
@@ -23,6 +24,7 @@ export class Overview {
     refill(
       this.element,
       this._verdict(),
+      whyItFailed(this.app),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
