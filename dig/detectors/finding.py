@@ -144,8 +144,9 @@ PAST = {("LIVELOCK", "origin"), ("LOOP", "last")}
 def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
     """The events that a finding names; and the agents that it names, or that made what it names.
 
-    Both are in the order in which the finding names them. `PAST` evidence is left out, so that a
-    session that lets go of history, and one that keeps it, say the same.
+    Both are in the order in which the finding names them. `PAST` evidence is left out, and so are
+    names of agents that have left, so that a session that lets go of history, and one that keeps
+    it, say the same.
 
     Args:
         graph: The graph that it was found in; it may have grown since.
@@ -163,7 +164,7 @@ def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], lis
             agents.append(h.sender(n))
         elif v is not None:
             agents.append(h.agent(v))
-        elif one in graph.agents or one in h.agents:
+        elif one in graph.agents:
             agents.append(one)
     return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
 

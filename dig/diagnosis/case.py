@@ -34,7 +34,8 @@ from .attempts import attempts
 from .concepts import Attempt, Failure
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
-from .signs.seen import Seen, UsualTeam
+from .signs.seen import Seen, Sign, UsualTeam
+from .signs.table import signs
 
 SourceKind = Literal["run", "trace"]
 
@@ -71,6 +72,11 @@ class Case:
     def seen(self) -> Seen:
         """The run as signs see it."""
         return Seen(self.run, self.accounting, self.usual)
+
+    @cached_property
+    def signs(self) -> Sequence[Sign]:
+        """What its records show about its agents."""
+        return signs(self.seen)
 
     def attempt_of(self, activation: str | None) -> str | None:
         """The attempt that an activation belongs to."""

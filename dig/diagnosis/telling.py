@@ -21,8 +21,8 @@ from dig.traces.run import RecordedRun
 from .case import RunSource
 from .causes import OUTCOME
 from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
-from .interventions.kinds import KINDS, in_words
-from .interventions.proposing import oddities
+from .interventions.kinds import in_words
+from .reporting import TO_TRY
 from .trials.verdict import interval
 
 MOST_LINES = 15
@@ -74,7 +74,7 @@ def _lines(
         yield from _experiment(found, best, source, forks)
     yield from _further(found)
     if not found.hypotheses and not found.cost.replays:
-        yield from _to_try(source)
+        yield from _to_try(found, source)
     yield from _costs(found, best)
 
 
@@ -391,7 +391,7 @@ def _tried(found: Diagnosis, candidate: str) -> str:
     return f" ({', '.join(dict.fromkeys(verdicts))})" if verdicts else ""
 
 
-def _to_try(source: RunSource) -> Iterator[str]:
+def _to_try(found: Diagnosis, source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
     if source.is_plain_team:
         yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
@@ -399,12 +399,7 @@ def _to_try(source: RunSource) -> Iterator[str]:
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
-    changes = sorted(
-        (one.change for one in oddities(source.run)), key=lambda row: KINDS.index(row["kind"])
-    )
-    if changes:
-        words = "; ".join(in_words(row) for row in changes[:2])
-        yield f"What could be tried: {words}"
+    yield from (note[:1].upper() + note[1:] for note in found.notes if note.startswith(TO_TRY))
     team = "" if source.side else " --team MODULE:TEAM"
     yield f"Try it: digmon why {source.path} --try{team}"
 

@@ -22,6 +22,7 @@ from opentelemetry.metrics import (
     NoOpMeterProvider,
     Observation,
 )
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link as SdkLink
 from opentelemetry.trace import (
@@ -41,6 +42,7 @@ from opentelemetry.trace import Span as SdkSpan
 from dig._version import __version__
 from dig.errors import SettingsError
 
+from .delivery import HAS_RESOURCE_APART
 from .items import NAME, Count, Item, Level, LogItem, Span, SpanLink
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
@@ -126,6 +128,7 @@ class Writer:
         self._provider = tracers
         self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
         self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
+        self._resource = getattr(logger, "resource", None) or Resource.create({})
         made = (meter or NoOpMeterProvider()).get_meter(NAME, __version__)
         self._instruments = _instruments(made, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
@@ -189,18 +192,19 @@ class Writer:
         return span
 
     def _log(self, item: LogItem) -> None:
-        self._logger.emit(
-            LogRecord(
-                timestamp=item.ns,
-                observed_timestamp=item.ns,
-                context=self._below(item.trace_id, item.span_id),
-                severity_number=SeverityNumber[item.severity],
-                severity_text=item.severity,
-                body=item.body,
-                attributes=item.attributes,
-                event_name=item.name,
-            )
+        record: Any = LogRecord(
+            timestamp=item.ns,
+            observed_timestamp=item.ns,
+            context=self._below(item.trace_id, item.span_id),
+            severity_number=SeverityNumber[item.severity],
+            severity_text=item.severity,
+            body=item.body,
+            attributes=item.attributes,
+            event_name=item.name,
         )
+        if not HAS_RESOURCE_APART:
+            record.resource, record.dropped_attributes = self._resource, 0
+        self._logger.emit(record)
 
     def _below(self, trace_id: int, parent_id: int) -> Context:
         flags = self._flags.get(trace_id, _SAMPLED)
