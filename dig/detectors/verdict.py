@@ -141,42 +141,49 @@ def _kind(row: HealRow) -> str:
     return row.action if row.action in (*_TIMES, "refused") else "other"
 
 
-class _Raised:
-    """The findings of a run that count: of each severity the first, and how many.
+class _Times:
+    """How often a pattern was raised: since when, and what its first finding means."""
 
-    Attributes:
-        first: What the first finding of a severity means.
-    """
+    __slots__ = ("number", "plain", "us")
+
+    def __init__(self, us: int, plain: str) -> None:
+        self.number, self.us, self.plain = 0, us, plain
+
+    def text(self, pattern: str) -> str:
+        """The pattern, when, how often, and what that means."""
+        when = f" at {moment(self.us)}"
+        if self.number > 1:
+            when = f", {self.number:,} times from {moment(self.us)} on"
+        return f"{title_of(pattern)}{when}: {self.plain}."
+
+
+class _Raised:
+    """The findings of a run that count, by severity and pattern."""
 
     def __init__(self) -> None:
-        self.first: dict[str, str] = {}
-        self._times: dict[str, dict[str, list[int]]] = {}
+        self.by_value: dict[str, dict[str, _Times]] = {}
 
-    def count(self, value: str, finding: Finding | FindingRow) -> None:
-        """Count a finding that is worth so much."""
-        times = self._times.setdefault(value, {}).setdefault(str(finding.pattern), [0, finding.us])
-        times[0] += 1
+    def text(self, has_errors: bool) -> str:
+        """The worst findings in the order of their first: the first three patterns in full.
 
-    def text(self) -> str:
-        """The first of the worst findings in full, and how often which followed."""
-        value = next((one for one in SEVERITIES if one in self.first), None)
+        Args:
+            has_errors: Whether turns ended with an error, which is told after this.
+        """
+        value = next((one for one in SEVERITIES if one in self.by_value), None)
         if value is None:
             return ""
-        (first, (times, us)), *others = self._times[value].items()
-        more = []
-        if times > 1:
-            often = "once" if times == 2 else f"{times - 1:,} times"
-            more.append(f"{title_of(first)} {often} more")
-        for one, (number, at) in others:
-            often = (
-                f" at {moment(at)}" if number == 1 else f", {number:,} times from {moment(at)} on"
-            )
-            more.append(title_of(one) + often)
-        told = f"{title_of(first)} at {moment(us)}: {self.first[value]}."
-        told = (
-            f"{told[0].upper()}{told[1:]}" if value == "error" else f"No error. A {value}: {told}"
-        )
-        return told + (f" Later {cut(more, '; ')}." if more else "")
+        times = self.by_value[value]
+        first, *later = (times[one].text(one) for one in [*times][:MOST_NAMED])
+        told = first
+        if value == "error":
+            told = f"{first[0].upper()}{first[1:]}"
+        elif has_errors:
+            told = f"A {value}: {first}"
+        else:
+            told = f"No error. A {value}: {first}"
+        told += "".join(f" Later {one}" for one in later)
+        more = [title_of(one) for one in [*times][MOST_NAMED:]]
+        return told + (f" Later also {cut(more)}." if more else "")
 
 
 class RunSoFar:
@@ -259,10 +266,11 @@ class RunSoFar:
         value, pattern = worth(finding), str(finding.pattern)
         if self.run is None or is_rivals(pattern) or value == SILENCED:
             return
-        raised = into or self._recorded
-        if value not in raised.first:
-            raised.first[value] = plain_text(finding, self.run.limits, self.agents)
-        raised.count(value, finding)
+        times = (into or self._recorded).by_value.setdefault(value, {})
+        if pattern not in times:
+            plain = plain_text(finding, self.run.limits, self.agents)
+            times[pattern] = _Times(finding.us, plain)
+        times[pattern].number += 1
         if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
 
@@ -354,18 +362,19 @@ class RunSoFar:
     @property
     def _raised(self) -> _Raised:
         """The findings that the trace has or, if it has none, those that were found in it."""
-        return self._recorded if self._recorded.first else self._found
+        return self._recorded if self._recorded.by_value else self._found
 
     def _failure_text(self, private: bool) -> str:
-        failed, told = self._counts["failed turns"], self._raised.text()
+        failed = self._counts["failed turns"]
+        told = self._raised.text(failed > 0)
         if failed:
-            first = "" if private else f": {self._error.rstrip('.')}"
+            first = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
             told += f" {counted(failed, 'turn')} ended with an error{first}."
         return told.lstrip() or "None was found."
 
     def _healing_text(self) -> str:
         if not self._heals:
-            if not self._raised.first:
+            if not self._raised.by_value:
                 return "Nothing had to be done." if self._finish else "Nothing was done so far."
             return f"Nothing was done{f': {self._refused}' if self._refused else ''}."
         did = [self._did(kind, number) for kind, number in self._healed.items()]

@@ -3,6 +3,7 @@
 
 import { firstBy } from "./axis.js";
 import { drawBands } from "./draw_bands.js";
+import { drawCandidates, drawChain } from "./draw_diagnosis.js";
 import { drawEdges } from "./draw_edges.js";
 import {
   drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
@@ -68,10 +69,12 @@ export class Painter {
     drawFolds(this);
     drawWaits(this);
     const edges = drawEdges(this);
+    drawChain(this);
     this._bars();
     if (this.isDense) this._profile();
     if (this.view.top > 0) this._pinned();
     else this._events(this.seated);
+    drawCandidates(this);
     drawMoment(this);
     drawMeasured(this);
     Object.assign(this.drawn, {
