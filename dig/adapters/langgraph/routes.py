@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from operator import is_
 from typing import Any
 from uuid import uuid4
 
@@ -129,6 +130,21 @@ def is_handoff(written: Mapping[str, Any]) -> bool:
 
 def _listed(messages: Any) -> list[Any]:
     return list(messages) if isinstance(messages, list | tuple) else [messages]
+
+
+def new_in(written: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """What a node wrote; of a list that it was given and has added to, what is new in it."""
+    before = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    return {channel: _new(value, before.get(channel)) for channel, value in written.items()}
+
+
+def _new(value: Any, before: Any) -> Any:
+    if not (type(value) is type(before) is list) or value is before or not before:
+        return value
+    count = len(before)
+    if count >= len(value) or not all(map(is_, before, value)):
+        return value
+    return {"$given": count, "$new": value[count:]}
 
 
 def shown(value: Any) -> Any:

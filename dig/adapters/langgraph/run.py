@@ -26,7 +26,7 @@ from dig.adapters.base import RELIEVING, AdapterState, Turn, is_whole
 from dig.detectors.interventions import Reroute
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
-from .routes import NodeRoute, shown, update
+from .routes import NodeRoute, new_in, shown, update
 
 
 class Breakpoints:
@@ -317,8 +317,9 @@ class GraphRequest(AdapterState):
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
         """The events of a node: one for each route, or one for equal sends if that is declared."""
         updates: list[OutgoingUpdate] = []
+        wrote = shown(new_in(written, work.given))
         for route in work.routes:
-            payload = shown(route.packet if route.is_send else written)
+            payload = shown(route.packet) if route.is_send else wrote
             leg = (route, self.pending.address(route))
             may_be_same = self.session.same_work and route.is_send and is_whole(payload)
             sends = (one for one in updates if may_be_same and one.routes[0][0].is_send)
@@ -329,7 +330,7 @@ class GraphRequest(AdapterState):
                 outgoing.routes.append(leg)
         end = [(NodeRoute(END, END, None), self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
-            updates.append(OutgoingUpdate(end, shown(written)))
+            updates.append(OutgoingUpdate(end, wrote))
         elif work.node == START and self.team.has_joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
             updates.append(OutgoingUpdate(end, None, "notice"))
