@@ -25,6 +25,9 @@ BRANCH = "branch:to:"
 JOIN = "join:"
 """The channel that starts a node after several is called `join:ONE+OTHER:NODE`."""
 
+HANDS_OVER = "transfer_to_"
+"""Tools that hand over to another node are called so, as langgraph-swarm and others make them."""
+
 Write = tuple[str, Any]
 
 
@@ -124,7 +127,7 @@ def is_handoff(written: Mapping[str, Any]) -> bool:
         return not _listed(messages)
     last, calls = spoken[-1], getattr(spoken[-1], "tool_calls", None) or []
     return not last.content and bool(calls) and all(
-        str(call.get("name", "")).startswith("transfer_to_") for call in calls
+        str(call.get("name", "")).startswith(HANDS_OVER) for call in calls
     )  # fmt: skip
 
 
