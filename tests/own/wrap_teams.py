@@ -107,10 +107,15 @@ def pytest_configure() -> None:
             setattr(owner, name, way(getattr(owner, name)))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Write down the id of each test: a report has only its class and its name."""
+    for item in items:
+        item.user_properties.append(("nodeid", item.nodeid))
+
+
 @pytest.fixture(autouse=True)
 def dig_unwraps(request: pytest.FixtureRequest) -> Iterator[None]:
     """Unwrap the teams of a test, and write down what was seen of each."""
-    request.node.user_properties.append(("nodeid", request.node.nodeid))
     yield
     seen = [_seen(team) for team in _wrapped]
     for team in _wrapped:
