@@ -256,7 +256,7 @@ def whowhen(
     asked: ConversationModelOptions = ConversationModelOptions(),
     as_json: AsJson = False,
 ) -> None:
-    """Name the agent and step at fault in the conversations of Who&When, and score that."""
+    """Score blamed agents and steps of Who&When conversations."""
     from dig.diagnosis.attribution import whowhen as benchmark
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)

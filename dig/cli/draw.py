@@ -32,9 +32,10 @@ def draw(
     ] = None,
     hops: Annotated[int, typer.Option(min=1, help="How many edges away is near.")] = 4,
 ) -> None:
-    """Draw a run for a paper: its graph in agent lanes, and a timeline of the agents below it.
+    """Draw a run for a paper: SVG, PNG or PDF.
 
-    SVG needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
+    It shows the graph in agent lanes, and a timeline of the agents below it. SVG
+    needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
     """
     from dig.show.figure.drawing import Drawing, check_format
     from dig.show.figure.selection import Wanted

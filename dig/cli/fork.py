@@ -53,7 +53,7 @@ def fork(
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Let a recorded run go on from a record, changed or not, in a directory of its own.
+    """Let a recorded run go on from a record, with a change.
 
     What can be changed: `fates` and `outputs` (or `error`) of an `end`, `payload`, `to` and `type`
     of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.

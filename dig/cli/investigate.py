@@ -99,7 +99,9 @@ def investigate(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find where an incident began: local judgements, messages between neighbours, a frontier.
+    """Find where an incident in another system began.
+
+    Local judgements, messages between neighbours, and a frontier of origins.
 
     Exit status 0 if an origin was found, 1 if the answer is a guess, 2 if it was asked wrongly, 130
     if it was interrupted.

@@ -60,7 +60,7 @@ def report(
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run as a picture to walk through: one HTML file, for any browser, offline.
+    """Write the page of a run: one HTML file, works offline.
 
     It can be mailed; it needs nothing beside it and asks nothing of any network.
     """

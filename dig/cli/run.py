@@ -279,7 +279,7 @@ def exporting(
 
 @app.command()
 def faults(as_json: AsJson = False) -> None:
-    """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
+    """Show the faults that a run can be given (`run --fault`)."""
     from dig.faults.inject.catalogue import KINDS
 
     kinds = KINDS.values()

@@ -239,9 +239,10 @@ def why(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a run or conversation failed: which agent, since when, what would have helped.
+    """Explain why a run or a conversation failed.
 
-    With --try it continues the run with one change several times, beside continuations without it.
+    It names the agent and the step, and how the failure went on from there. With --try it
+    continues the run with one change several times, beside continuations without it.
     Exit status 0 if every run is good, 1 if one is not or is a conversation, 2 if one cannot be
     read, 130 interrupted.
     """
@@ -361,10 +362,11 @@ def try_run(
     helping: HelpOptions = HelpOptions(),
     as_json: AsJson = False,
 ) -> None:
-    """Try a change of a run: several replays with it, beside replays without it.
+    """Try a change of a run: would it have helped?
 
-    Several changes in one call are made together. Exit status 0 if the change is validated, 1 if
-    it is not, 2 if it was asked wrongly, 130 if it was interrupted.
+    Several replays with the change stand beside replays without it. Several changes in one call
+    are made together. Exit status 0 if the change is validated, 1 if it is not, 2 if it was asked
+    wrongly, 130 if it was interrupted.
     """
     from dig.diagnosis.diagnosing import try_changes
     from dig.diagnosis.goal import Goal
