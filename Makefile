@@ -17,7 +17,7 @@ COUNT ?= 100000
 # The frameworks whose wrappers are tested, each in an environment of its own, since they clash:
 # the extra NAME, the tests tests/adapters/test_NAME*.py, and what else these need.
 WRAPS := ag2 ag2-classic agent-framework autogen langgraph openai-agents
-ALSO_agent-framework := 'agent-framework-orchestrations>=1.3,<1.5'
+ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_langgraph := 'langchain>=1.2,<1.5'
 
 # The oldest versions of a framework that its extra names: each lower bound, as a pin.

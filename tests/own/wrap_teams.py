@@ -54,13 +54,14 @@ def returned(method: Method) -> Method:
 
 
 def asked(method: Method) -> Any:
-    """A class method whose first argument is a team, unless a wrapped team has called it."""
+    """A class method that is given a `starting_agent`, unless a wrapped team has called it."""
 
     @wraps(method)
-    def replacement(team: Any, *args: Any, **kwargs: Any) -> Any:
-        if current.get() is None:
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        team = args[0] if args else kwargs.get("starting_agent")
+        if current.get() is None and team is not None:
             _wrap(team)
-        return method(team, *args, **kwargs)
+        return method(*args, **kwargs)
 
     return staticmethod(replacement)
 
