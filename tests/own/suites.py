@@ -57,6 +57,7 @@ SUITES = {
             "tests/test_routed_agent.py",
             "tests/test_subscription.py",
         ),
+        environment={"OPENAI_API_KEY": "none"},
         alarms={
             "test_round_robin_group_chat_cancellation": "agents say the same up to 1,000 times",
             "test_register_receives_publish_cascade": "agents publish the same again and again",
