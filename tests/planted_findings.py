@@ -320,12 +320,12 @@ FINDINGS = [
     ),
     Mutant(
         "repeats-open", REPEATS,
-        "event in live or event in latest", "event in latest",
+        "for name, one in self._old.items() if name in graph.live}", "for name, one in ()}",
         "what is open is forgotten with what is closed",
     ),
     Mutant(
         "repeats-flat", REPEATS,
-        "if len(values) > self._most:", "if len(values) > self._most**2:",
+        "if len(self._new) > self._most:", "if len(self._new) > self._most**2:",
         "closed events are never forgotten",
     ),
     # -- severity ---

@@ -43,11 +43,14 @@ def check_moment(state: GraphState, record: Record) -> None:
     if kind in ASIDE:
         return
     if state.awaited:
-        expected = state.awaited[-1]
-        if not (isinstance(record, records.Emit) and record.event == expected):
-            _refuse(f"the `emit` of output {expected!r} must come first")
+        _check_awaited(state, record.event if isinstance(record, records.Emit) else None)
     if state.is_over and kind is not records.Finish:
         _refuse(f"no `{record.kind}` may follow an accepted final event (this is no session)")
+
+
+def _check_awaited(state: GraphState, event: str | None) -> None:
+    if event != state.awaited[-1]:
+        _refuse(f"the `emit` of output {state.awaited[-1]!r} must come first")
 
 
 def _new_id(state: GraphState, name: str) -> None:
@@ -82,6 +85,8 @@ def _is_sole_output(state: GraphState) -> bool:
 
 
 def _emit(state: GraphState, record: records.Emit) -> None:
+    if state.awaited:
+        _check_awaited(state, record.event)
     from_activation = record.by is not None and record.by != SYSTEM
     if from_activation and not (state.awaited and record.by == state.emitter):
         _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
