@@ -508,7 +508,8 @@ FINDINGS = [
     ),
     Mutant(
         "watch-untold", WATCH,
-        "            if other is not part:\n", "            if False:\n",
+        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), but=part)",
+        "pass",
         "no detector is told of the findings of others",
     ),
     Mutant(

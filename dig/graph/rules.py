@@ -80,10 +80,6 @@ def _run(state: GraphState, record: records.Run) -> None:
     _new_agents(record.agents)
 
 
-def _is_sole_output(state: GraphState) -> bool:
-    return state.history.output_count[state.emitter_number] == 1
-
-
 def _emit(state: GraphState, record: records.Emit) -> None:
     if state.awaited:
         _check_awaited(state, record.event)
@@ -94,7 +90,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
     if not from_activation:  # else its end has checked it
         _new_id(state, record.event)
-    if record.final and not (from_activation and _is_sole_output(state)):
+    outputs = state.history.output_count[state.emitter_number] if from_activation else 0
+    if record.final and outputs != 1:
         _refuse("only an activation's sole output may be final")
 
 

@@ -7,7 +7,7 @@ takes whatever the session may still write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from dig._util.frozen import frozen
 from dig.graph.graph import InteractionGraph
@@ -82,23 +82,18 @@ class FanOut:
                 sink(record)
 
     def evicted(self, eviction: Eviction) -> None:
-        """Tell every sink that history was evicted; raises as `tell_evicted` does."""
-        tell_evicted(self._sinks, eviction)
+        """Tell those sinks of an eviction that have a method for it.
 
-
-def tell_evicted(sinks: Iterable[Sink], eviction: Eviction) -> None:
-    """Tell those sinks of an eviction that have a method for it.
-
-    Raises:
-        ExceptionGroup: What some of them raised, after all were told.
-    """
-    failures = []
-    for sink in sinks:
-        try:
-            told = getattr(sink, "evicted", None)
-            if told is not None:
-                told(eviction)
-        except Exception as error:
-            failures.append(error)
-    if failures:
-        raise ExceptionGroup("sinks could not forget evicted history", failures)
+        Raises:
+            ExceptionGroup: What some of them raised, after all were told.
+        """
+        failures = []
+        for sink in self._sinks:
+            try:
+                told = getattr(sink, "evicted", None)
+                if told is not None:
+                    told(eviction)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("sinks could not forget evicted history", failures)
