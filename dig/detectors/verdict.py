@@ -122,12 +122,12 @@ def action_text(row: HealRow, present: int = 0) -> str:
     texts = {
         "create": f"sent a note to {who or 'no agent'}",
         "answer": f"sent the answer back to {who or 'its author'}",
-        "reroute": f"sent a message to {who or 'no agent'} instead",
+        "reroute": f"redirected a message to {who or 'no agent'}",
         "redeliver": f"sent a message to {who or 'no agent'} once more",
         "reassign": f"gave work to {who or 'no agent'} as well",
         "restart": f"gave the whole problem to {who or 'no agent'} again",
         "replace": f"took {who or 'an agent'} out of the team",
-        "inject": "put a note beside a message" + (f" for {who}" if who else ""),
+        "inject": "added a note to a message" + (f" for {who}" if who else ""),
         "refused": f"did nothing: {one_line(row.reason, MOST_ERROR)}",
     }
     return texts.get(_kind(row)) or f"did something else: {name(row.action)}"
@@ -310,7 +310,8 @@ class RunSoFar:
         team = counted(len(self.agents), "agent")
         if self.run and self.run.session:
             requests = counted(self._counts["requests"], "request")
-            return f"{requests} to a team of {team}" + (f"; the first: {what}" if what else "")
+            first = ": " if self._counts["requests"] == 1 else "; the first: "
+            return f"{requests} to a team of {team}" + (f"{first}{what}" if what else "")
         return f"{what} ({team})" if what else f"a run of {team}"
 
     def _end_text(self, state: str) -> str:
@@ -420,12 +421,12 @@ _ENDS = {
 _TIMES = {
     "create": "sent {number} notes",
     "answer": "sent {number} answers back",
-    "reroute": "sent {number} messages to other agents",
+    "reroute": "redirected {number} messages to other agents",
     "redeliver": "sent {number} messages once more",
     "reassign": "gave work to further agents {number} times",
     "restart": "gave the whole problem to an agent again {number} times",
     "replace": "took {number} agents out of the team",
-    "inject": "put {number} notes beside messages",
+    "inject": "added {number} notes to messages",
     "other": "acted {number} times in another way",
 }
 _LOOKS: Mapping[type, Any] = {
