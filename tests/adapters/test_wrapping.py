@@ -368,6 +368,25 @@ def test_a_newer_version_than_the_tested_ones_is_told_or_refused(
         need_version("anyio", "1", "2", "x")
 
 
+def test_an_exception_that_cannot_be_told_as_text_is_no_failure_of_the_wrapper() -> None:
+    """It reaches the caller; its class is told."""
+
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    async def ann(question: str) -> str:
+        raise MuteError
+
+    recorded = Recorder()
+    team = dig.wrap({"ann": ann}, sink=recorded)
+    with pytest.raises(MuteError):
+        run(team["ann"], "?")
+    assert dig.session_of(team).statistics().faults == 0
+    dig.unwrap(team)
+    assert {"error": "MuteError"} in [one.payload for one in recorded if isinstance(one, Emit)]
+
+
 @pytest.mark.skipif(not PYPROJECT.exists(), reason="an installed package has no pyproject.toml")
 @pytest.mark.parametrize("module", sorted({module for _, module in KINDS}))
 def test_the_extra_of_an_adapter_installs_what_it_was_tested_with(module: str) -> None:

@@ -151,7 +151,7 @@ class MonitoredRun(AdapterState):
 
     async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
-        left = turns_left(result, options)
+        left = self.step(turns_left, result, options, default=0)
         self._may_bounce = self._may_bounce and (left is None or left > 0)
         self.step(self._hand, result, default=None)
         await self.session.released(self._answer)
