@@ -83,7 +83,7 @@ SCHEDULED = [
     ),
     Mutant(
         "sweeping-other-spans", "traces/otel/mapping.py",
-        "        self._tree.evicted([history.activation(name) is not None for name in before])\n",
+        "        self._tree.evicted(activations, events)\n",
         "",
         "what is exported refers to spans of others once numbers have changed", SIMULATOR,
     ),
@@ -166,7 +166,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-lanes-stuck", MONITOR,
-        "            holds.deliver_waiting(gates.deciding)\n", "            pass\n",
+        "                holds.deliver_waiting(self._gates.deciding)\n", "                pass\n",
         "what waits behind a gate waits for ever", SIMULATOR,
     ),
     Mutant(

@@ -17,7 +17,7 @@ from .options import AsJson, FaultKinds, Further, Runs, further
 from .run import report
 
 if TYPE_CHECKING:
-    from dig.tasks.run.execute import Disturbance
+    from dig.tasks.run.arrange import Disturbance
     from dig.tasks.run.methods import Arrangement
 
 
