@@ -725,7 +725,7 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-hanging-helper", "detectors/ladder.py",
-        "return hangs(name), name in without", "return False, name in without",
+        "one not in without and not hangs(one)]", "one not in without]",
         "work is given to an agent that hangs",
     ),
     Mutant(

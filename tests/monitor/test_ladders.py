@@ -193,10 +193,13 @@ def test_a_problem_that_began_anew_has_steps_of_its_own() -> None:
 
 def test_work_is_not_given_to_an_agent_that_hangs() -> None:
     """Even if all others have not acted: one of these may, and it cannot."""
-    team: Team = {"ann": hands_to("deaf"), "deaf": waits, "bob": Acts(submits, HANGS_S)}
-    _, sink = run(team, script=[(1.0, lambda monitor: monitor.tell("look", ["bob"]))])
-    assert ("reassign", ("bob",)) not in steps(sink, "DL")
-    assert ("restart", ("bob",)) not in steps(sink, "DL")
+    stage = Stage("abc")
+    for agent in "abc":
+        stage.give(agent)
+    stage.start("c")
+    step = LadderStep(patience=10_000_000, now=9_000_000)
+    assert step.helper(stage.graph, ("a", "b")) == "c"
+    assert replace(step, now=11_000_000).helper(stage.graph, ("a", "b")) == "a"
 
 
 def question_to(agent: str) -> Happening:
