@@ -35,6 +35,7 @@ EVENT_WINDOW = "detectors/patterns/event_window.py"
 RSP = "detectors/patterns/repeated_solving.py"
 HEALING = "monitor/healing.py"
 LADDERS = "monitor/ladders.py"
+REHEARSAL = "tasks/run/rehearsal.py"
 
 MUTANTS = [
     # -- CLA ---
@@ -706,6 +707,21 @@ MUTANTS = [
         "ladder-et-not-handed-out", "detectors/patterns/early_termination.py",
         'is_over |= finding.severity != "error"', "is_over = True",
         "an answer is accepted before what it lacks was handed out again",
+    ),
+    Mutant(
+        "rehearsal-takes-the-first", REHEARSAL,
+        "best = max(tried, key=lambda name: tried[name].rank)", "best = next(iter(tried))",
+        "what was tried makes no difference",
+    ),
+    Mutant(
+        "rehearsal-of-another-run", REHEARSAL,
+        "if records[: len(self.records)] != self.records:", "if False:",
+        "a team that does something else each time is tried all the same",
+    ),
+    Mutant(
+        "rehearsal-forgotten-in-forks", "traces/replay/drive.py",
+        "replace(setup, choose=tape.chosen)", "setup",
+        "a run is not driven again with its choices",
     ),
     # -- forks ---
     Mutant(

@@ -397,8 +397,8 @@ FINDINGS = [
     ),
     Mutant(
         "unanswered-alike", "graph/state.py",
-        "union([problem.sources.common(sources) for problem in self._touching(sources)])",
-        "union([problem.sources for problem in self._touching(sources)])",
+        "union([problem.sources.common(sources) for problem in self.touching(sources)])",
+        "union([problem.sources for problem in self.touching(sources)])",
         "what concerns one of several problems that are alike concerns all of them",
     ),
     Mutant(

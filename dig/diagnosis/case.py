@@ -34,7 +34,8 @@ from .attempts import attempts
 from .concepts import Attempt, Failure
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
-from .signs.seen import Seen, UsualTeam
+from .signs.seen import Seen, Sign, UsualTeam
+from .signs.table import signs
 
 SourceKind = Literal["run", "trace"]
 
@@ -71,6 +72,11 @@ class Case:
     def seen(self) -> Seen:
         """The run as signs see it."""
         return Seen(self.run, self.accounting, self.usual)
+
+    @cached_property
+    def signs(self) -> Sequence[Sign]:
+        """What its records show about its agents."""
+        return signs(self.seen)
 
     def attempt_of(self, activation: str | None) -> str | None:
         """The attempt that an activation belongs to."""
@@ -151,9 +157,7 @@ class RunSource:
     @property
     def forks(self) -> Path:
         """Where its forks lie, unless a user says otherwise."""
-        if self.side:
-            return self.trace.parent / "why"
-        return self.trace.with_name(f"{self.trace.name}.why")
+        return forks_beside(self.trace)
 
     @cached_property
     def task(self) -> Task | None:
@@ -219,6 +223,14 @@ class RunSource:
             self.name, self.kind, self.run, failures(self.finished(), goal), found, reads,
             usual or UsualTeam(),
         )  # fmt: skip
+
+
+def forks_beside(run: Path) -> Path:
+    """Where the forks of a run directory or trace lie, unless a user says otherwise."""
+    trace = trace_path(run)
+    if (trace.parent / SIDE).exists():
+        return trace.parent / "why"
+    return trace.with_name(f"{trace.name}.why")
 
 
 def read_case(path: Path, goal: Goal | None = None) -> Case:

@@ -166,9 +166,10 @@ class StageRow(_Part):
 
 
 class CostRow(_Part):
-    """What this call alone has cost."""
+    """What this call alone has cost; the replays until a hypothesis was validated, too."""
 
     replays: int = 0
+    until_validated: int | None = None
     seconds: float = 0.0
     model_calls: int = 0
     input_tokens: int = 0

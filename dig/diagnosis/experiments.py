@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from .case import Case
 from .concepts import MOST_INTERVENTIONS, Candidate, Hypothesis
 from .interventions.kinds import size
-from .interventions.proposing import Proposes
+from .interventions.proposing import DECIDED, Proposal, Proposes, proposals
 from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (
     better_decisions,
@@ -27,9 +29,6 @@ from .trials.seats import (
 
 MOST_SMALLER = 4
 """How many smaller changes are tried at the place of a seat that helps."""
-
-DECIDED = ("discarded", "early", "waiting")
-"""Mechanisms that lie in a decision: the agent might have decided otherwise."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,8 @@ class Findings:
         places: More about seats that help, by the id of their hypothesis.
         others: The candidates that a hypothesis with changes in several stages is about, by its id.
         once: How many hypotheses were tried once only, without success.
+        until_validated: How many replays were made until a hypothesis was validated; ``None``: none
+            was.
         notes: What was left undone.
     """
 
@@ -61,6 +62,7 @@ class Findings:
     places: dict[str, Place] = field(default_factory=dict)
     others: dict[str, tuple[str, ...]] = field(default_factory=dict)
     once: int = 0
+    until_validated: int | None = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -115,38 +117,65 @@ class Experiments:
         first, others = self._seats()
         if not first and not others:
             self.findings.notes.append("no agent can take the seat of another one")
-        screened: list[Tried] = []
-        for seats in (first, others):
-            if not self.findings.validated:
-                screened += self._screened(seats)
-                self._try_seats(screened, _GOOD)
+        screened, _ = self._search(first)
         if not self.findings.validated:
-            self._try_seats(screened, _FURTHER)
+            screened += self._search(others)[0]
+            self._try(screened, _FURTHER)
         if self.findings.validated:
             self._look_closer(self.findings.validated[0])
         else:
             self._try_rules()
         if not self.findings.validated:
-            self._try_seats(screened, _CARRIED_OUT)
+            self._try(screened, _CARRIED_OUT)
             self._try_again()
         self.findings.once += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
         """Try some hypotheses in full, and once more those that remain undecided."""
         for hypothesis in hypotheses:
-            tried = self._verify(hypothesis)
-            again = self._trials.verify_again(tried)
-            self.findings.tried[-1] = again
+            self._keep(-1, self._trials.verify_again(self._verify(hypothesis)))
 
-    def _screened(self, hypotheses: Sequence[Hypothesis]) -> list[Tried]:
-        """Each hypothesis after one replay, the most promising first; until the budget is spent."""
-        made: list[Tried] = []
-        for one in self._trials.once(hypotheses):
-            if one.reason != "budget":
-                made.append(one)
-            elif one.why not in self.findings.notes:
-                self.findings.notes.append(one.why)
-        return sorted(made, key=_promise)
+    def _search(self, hypotheses: Iterable[Hypothesis]) -> tuple[list[Tried], list[Tried]]:
+        """Each hypothesis once, and in full if that is good; until one is validated.
+
+        Returns:
+            Those that were tried once only, and those that were tried in full.
+        """
+        once: list[Tried] = []
+        full: list[Tried] = []
+        for one in hypotheses:
+            tried = self._trials.once(one)
+            if tried.reason == "budget":
+                if tried.why not in self.findings.notes:
+                    self.findings.notes.append(tried.why)
+                break
+            if _promise(tried) > _GOOD:
+                once.append(tried)
+                continue
+            full.append(self._tried_in_full(one))
+            if full[-1].verdict == "validated":
+                break
+        return once, full
+
+    def _try(self, screened: list[Tried], promise: int) -> None:
+        """Those of some hypotheses in full of which one replay promises so much, until one helps.
+
+        Args:
+            screened: The hypotheses after one replay; those that are tried are taken out.
+            promise: What that replay promises.
+        """
+        for one in [one for one in screened if _promise(one) == promise]:
+            screened.remove(one)
+            if self._verify(one.hypothesis).verdict == "validated":
+                return
+
+    def _tried_in_full(self, hypothesis: Hypothesis) -> Tried:
+        """A hypothesis in full; a seat that helps by chance, from the last activation on."""
+        tried = self._verify(hypothesis)
+        if tried.reason == "flaky" and hypothesis.interventions[0]["kind"] == "seat":
+            last = last_help(self._case, self._trials, hypothesis)
+            tried = self._verify(moved(hypothesis, last, "h0") if last is not None else hypothesis)
+        return tried
 
     # --- seats ---
 
@@ -176,26 +205,6 @@ class Experiments:
             best.update((one.id, one) for one in mine[: self._per_attempt])
         return [*best.values()]
 
-    def _try_seats(self, screened: list[Tried], promise: int) -> None:
-        """Those seats in full of which one replay promises so much, until one is validated.
-
-        Args:
-            screened: The seats after one replay; those that are tried are taken out.
-            promise: What that replay promises.
-        """
-        for one in [one for one in screened if _promise(one) == promise]:
-            screened.remove(one)
-            tried = self._verify(one.hypothesis)
-            if tried.reason == "flaky" and promise == _GOOD:
-                tried = self._verify_later(one.hypothesis)
-            if tried.verdict == "validated":
-                return
-
-    def _verify_later(self, hypothesis: Hypothesis) -> Tried:
-        """A seat from the last activation from which it helps: with less left to chance."""
-        last = last_help(self._case, self._trials, hypothesis)
-        return self._verify(moved(hypothesis, last, "h0") if last is not None else hypothesis)
-
     def _look_closer(self, found: Tried) -> None:
         """Where a seat that helps begins and ceases to, and a smaller change at its place."""
         fork = self._trials.fork_of(found.hypothesis)
@@ -205,28 +214,29 @@ class Experiments:
         last = last_help(self._case, self._trials, found.hypothesis)
         self.findings.places[found.hypothesis.id] = Place(onset, last)
         smaller = [*better_decisions(self._case, self._trials, found)]
-        candidate = found.hypothesis.candidate
-        smaller += self._asked(one for one in self._candidates if one.id == candidate)
-        smaller += (hypothesis for hypothesis, _ in self._proposed(candidate))
+        mine = [one for one in self._candidates if one.id == found.hypothesis.candidate]
+        smaller += self._asked(mine)
+        smaller += (self._hypothesis(*pair) for pair in self._proposed(mine))
         smaller = sorted(_each_once(smaller), key=lambda one: size(one.interventions))
-        for one in self._screened(smaller[:MOST_SMALLER]):
-            if one.verdict != "validated":
-                self.findings.once += 1
-            elif self._verify(one.hypothesis).verdict == "validated":
-                break
+        known = len(self.findings.validated)
+        for one in smaller[:MOST_SMALLER]:
+            if len(self.findings.validated) == known:
+                self.findings.once += len(self._search([one])[0])
 
     # --- changes that rules propose ---
 
     def _try_rules(self) -> None:
-        """What rules propose about all agents, each once; then the most promising in full.
+        """What a model and rules propose about all agents, until one is validated.
 
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
         """
-        screened = self._screened(self._chosen())
-        hopeful = [one for one in screened if _promise(one) < _CARRIED_OUT][: self._tries]
+        screened, tried = self._search(self._chosen())
+        if self.findings.validated:
+            self.findings.once += len(screened)
+            return
+        hopeful = [one for one in screened if _promise(one) == _FURTHER][: self._tries]
         self.findings.once += len(screened) - len(hopeful)
-        tried = list[Tried]()
         for one in hopeful:
             tried.append(self._verify(one.hypothesis))
             if tried[-1].verdict == "validated":
@@ -262,53 +272,58 @@ class Experiments:
             causes=(*self._causes, tried.hypothesis.candidate), findings=self.findings,
         )  # fmt: skip
 
-    def _chosen(self) -> list[Hypothesis]:
-        """What a model and rules propose about all agents: so many of each attempt."""
-        counts: dict[str | None, int] = {}
-        chosen = [*self._asked(self._best_of_attempts(self._candidates)[: self._tries])]
-        is_single = len(self._case.attempts) == 1
-        for proposed, place in self._proposed(None):
-            number = counts[proposed.attempt] = counts.get(proposed.attempt, 0) + 1
-            if number > (self._tries if is_single else self._per_attempt):
+    def _chosen(self) -> Iterator[Hypothesis]:
+        """What a model and rules propose about all agents, each change once."""
+        best = self._best_of_attempts(self._candidates)[: self._tries]
+        room = MOST_INTERVENTIONS - (len(self._before.interventions) if self._before else 0)
+        known: set[str] = set()
+        for one in chain(self._asked(best), self._by_rules()):
+            if len(one.interventions) <= room and str(one.interventions) not in known:
+                known.add(str(one.interventions))
+                yield one
+
+    def _by_rules(self) -> Iterator[Hypothesis]:
+        """What rules propose: so many changes of each attempt, and other decisions beside them."""
+        counts = Counter[str | None]()
+        most = self._tries if len(self._case.attempts) == 1 else self._per_attempt
+        for candidate, said in self._proposed(self._candidates):
+            hypothesis = self._hypothesis(candidate, said)
+            counts[hypothesis.attempt] += 1
+            if counts[hypothesis.attempt] > most:
                 continue
-            other = place and redrawn_decision(self._case, self._trials, proposed.candidate, place)
-            chosen += [other, proposed] if other else [proposed]
-        before = self._before.interventions if self._before else ()
-        room = MOST_INTERVENTIONS - len(before)
-        return _each_once(one for one in chosen if len(one.interventions) <= room)
+            if said.mechanism in DECIDED and said.activation is not None:
+                other = redrawn_decision(self._case, self._trials, candidate.id, said.activation)
+                yield from [other] if other else []
+            yield hypothesis
+
+    def _proposed(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Proposal]]:
+        """What rules propose about some candidates, as far as it can be made in replays."""
+        lab, run = self._trials.lab, self._case.run
+        for one, said in proposals(self._case, candidates):
+            if all(lab.is_possible(run, row) for row in (said.change, *said.beside)):
+                yield one, said
+        for one in candidates:
+            yield from ((one, Proposal(row)) for row in lab.asked_again(run, one.agent))
 
     def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
         """What is proposed besides rules."""
-        if self._proposes is None:
-            return
-        for one in candidates:
-            for said in self._proposes.interventions(self._case, one):
-                yield Hypothesis(
-                    id="h0", candidate=one.id, interventions=(said.change,),
-                    attempt=self._case.attempt_of(one.activation), expects=said.expects,
-                )  # fmt: skip
+        if self._proposes is not None:
+            for one in candidates:
+                for said in self._proposes.interventions(self._case, one):
+                    yield self._hypothesis(one, said)
+
+    def _hypothesis(self, candidate: Candidate, said: Proposal) -> Hypothesis:
+        return Hypothesis(
+            id="h0", candidate=candidate.id, interventions=(said.change, *said.beside),
+            attempt=self._case.attempt_of(said.activation or candidate.activation),
+            expects=said.expects,
+        )  # fmt: skip
 
     def _try_again(self) -> None:
         """What is mixed or flaky, with more repeats."""
         for number, one in enumerate(self.findings.tried):
             if one.hypothesis.id not in self.findings.others:  # that is about a fork
-                self.findings.tried[number] = self._trials.verify_again(one)
-
-    def _proposed(self, candidate: str | None) -> Iterator[tuple[Hypothesis, str | None]]:
-        """What rules propose about a candidate, and the activation that may decide otherwise.
-
-        Args:
-            candidate: The candidate; ``None``: all are meant.
-        """
-        by_agent = {one.agent: one.id for one in self._candidates}
-        for odd in self._trials.lab.oddities(self._case.run):
-            name = by_agent.get(odd.agent)
-            if name is not None and candidate in (None, name):
-                hypothesis = Hypothesis(
-                    id="h0", candidate=name, interventions=(odd.change, *odd.beside),
-                    attempt=self._case.attempt_of(odd.activation),
-                )  # fmt: skip
-                yield hypothesis, odd.activation if odd.mechanism in DECIDED else None
+                self._keep(number, self._trials.verify_again(one))
 
     def _verify(self, hypothesis: Hypothesis) -> Tried:
         """Try a hypothesis in full, and keep it with all that was changed before."""
@@ -318,8 +333,15 @@ class Experiments:
             self.findings.others[hypothesis.id] = (*self._causes, hypothesis.candidate)
         self.findings.tried.append(interrupted(whole))
         tried = self._trials.verify(hypothesis)
-        self.findings.tried[-1] = replace(tried, hypothesis=whole)
+        self._keep(-1, replace(tried, hypothesis=whole))
         return tried
+
+    def _keep(self, number: int, tried: Tried) -> None:
+        """Take note of what came of the hypothesis with a number."""
+        findings = self.findings
+        findings.tried[number] = tried
+        if tried.verdict == "validated" and findings.until_validated is None:
+            findings.until_validated = self._trials.costs.replays
 
     def _whole(self, hypothesis: Hypothesis) -> Hypothesis:
         """A hypothesis with all that was changed before; it is about the first place."""

@@ -154,7 +154,7 @@ class EveryAgent:
 
 def _explained(case: Case) -> Sequence[Sequence[SignGroup]]:
     """What ways from signs to the failure and to one another leave."""
-    return StructuralAnswer(case.seen).by_agent
+    return StructuralAnswer(case).by_agent
 
 
 def _explained_blind(case: Case) -> Sequence[Sequence[SignGroup]]:
@@ -164,7 +164,7 @@ def _explained_blind(case: Case) -> Sequence[Sequence[SignGroup]]:
 
 def _strongest(case: Case) -> Sequence[Sequence[SignGroup]]:
     """The strongest sign first, whatever it led to."""
-    return StructuralAnswer(case.seen, explains=False).by_agent
+    return StructuralAnswer(case, explains=False).by_agent
 
 
 SUSPECTS: Mapping[str, Suspects] = MappingProxyType(

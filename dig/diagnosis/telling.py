@@ -11,6 +11,7 @@ from dig._util.text import counted, name, names, one_line
 from dig.detectors.patterns import BY_NAME
 from dig.graph.codec import to_row
 from dig.graph.records import End, Record
+from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
 from dig.show.compare.continued import decision
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
@@ -20,8 +21,8 @@ from dig.traces.run import RecordedRun
 from .case import RunSource
 from .causes import OUTCOME
 from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
-from .interventions.kinds import KINDS, in_words
-from .interventions.proposing import oddities
+from .interventions.kinds import in_words
+from .reporting import TO_TRY
 from .trials.verdict import interval
 
 MOST_LINES = 15
@@ -73,7 +74,7 @@ def _lines(
         yield from _experiment(found, best, source, forks)
     yield from _further(found)
     if not found.hypotheses and not found.cost.replays:
-        yield from _to_try(source)
+        yield from _to_try(found, source)
     yield from _costs(found, best)
 
 
@@ -99,15 +100,45 @@ def _best(found: Diagnosis) -> HypothesisRow | None:
     return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
 
 
-def cause(found: Diagnosis) -> dict[str, Any] | None:
-    """The answer of a diagnosis for the page of a run: the record `t`, and what it `says`."""
+def cause(found: Diagnosis) -> KnownCause | None:
+    """The answer of a diagnosis for pages and figures of its run."""
     if found.answer is None:
         return None
-    shown = f": {found.candidates[0].evidence[0].says}" if found.candidates else ""
-    return {
-        "t": found.answer.t,
-        "says": f"{name(found.answer.agent)}{shown} ({_how(found, _best(found))})",
-    }
+    places = tuple(
+        SuspectedPlace(one.activation or one.event, one.t, _suspicion(one))
+        for one in found.candidates
+    )
+    shown = places[0].says if places else name(found.answer.agent)
+    return KnownCause(
+        found.answer.t,
+        f"{shown} ({_how(found, _best(found))})",
+        places,
+        found.chain,
+        tuple(map(_tried_change, found.hypotheses)),
+    )
+
+
+def _suspicion(one: CandidateRow) -> str:
+    """The agent of a candidate, and the first thing that speaks against it."""
+    agent, says = name(one.agent), one.evidence[0].says
+    return says if says.startswith(f"{agent} ") else f"{agent}: {says}"
+
+
+def _tried_change(one: HypothesisRow) -> TriedChange:
+    changed, unchanged = one.arms.changed, one.arms.unchanged
+    says = " and ".join(map(in_words, one.interventions))
+    return TriedChange(says, one.verdict, changed.good, changed.n, unchanged.good, unchanged.n)
+
+
+def best_fork(found: Diagnosis, forks: Path) -> Path | None:
+    """The first fork with the change that helps most, if it is there.
+
+    Args:
+        found: The diagnosis.
+        forks: The directory of its forks.
+    """
+    best = _best(found)
+    return None if best is None else _fork(best, forks)
 
 
 def _how(found: Diagnosis, best: HypothesisRow | None) -> str:
@@ -360,7 +391,7 @@ def _tried(found: Diagnosis, candidate: str) -> str:
     return f" ({', '.join(dict.fromkeys(verdicts))})" if verdicts else ""
 
 
-def _to_try(source: RunSource) -> Iterator[str]:
+def _to_try(found: Diagnosis, source: RunSource) -> Iterator[str]:
     """What `--try` could try, without trying it."""
     if source.is_plain_team:
         yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
@@ -368,12 +399,7 @@ def _to_try(source: RunSource) -> Iterator[str]:
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
-    changes = sorted(
-        (one.change for one in oddities(source.run)), key=lambda row: KINDS.index(row["kind"])
-    )
-    if changes:
-        words = "; ".join(in_words(row) for row in changes[:2])
-        yield f"What could be tried: {words}"
+    yield from (note[:1].upper() + note[1:] for note in found.notes if note.startswith(TO_TRY))
     team = "" if source.side else " --team MODULE:TEAM"
     yield f"Try it: digmon why {source.path} --try{team}"
 

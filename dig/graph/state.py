@@ -272,7 +272,7 @@ class Problems:
         """The problems, not yet answered, that something with these sources concerns."""
         if self._whole is not None:
             return self._whole
-        found = self._touching(sources)
+        found = self.touching(sources)
         for problem in found:
             if problem.sources.ranges == sources.ranges:
                 continue
@@ -302,7 +302,7 @@ class Problems:
         """The open events that have some of these sources; to ask parts no problem."""
         return {
             name: event
-            for problem in self._whole or self._touching(sources)
+            for problem in self.touching(sources)
             for name, event in problem.open.items()
             if not event.sources.isdisjoint(sources)
         }
@@ -314,7 +314,7 @@ class Problems:
         bounds = sources.ranges
         if len(bounds) == 2 and bounds[0] + 1 == bounds[1] <= len(self._answered):  # the usual case
             return NOTHING if self._answered[bounds[0]] else sources
-        return union([problem.sources.common(sources) for problem in self._touching(sources)])
+        return union([problem.sources.common(sources) for problem in self.touching(sources)])
 
     def move(self, event: EventState, now: int) -> None:
         """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
@@ -447,9 +447,9 @@ class Problems:
                 one.problems = tuple(p for p in one.problems if p is not problem)
         activation.problems = tuple(kept)
 
-    def _touching(self, sources: RangeSet) -> dict[Problem, None]:
-        """The problems of a session, not yet answered, that have some of these sources."""
-        found: dict[Problem, None] = {}
+    def touching(self, sources: RangeSet) -> dict[Problem, None]:
+        """The problems, not yet answered, that have some of these sources; or the whole run."""
+        found: dict[Problem, None] = dict.fromkeys(self._whole or ())
         ranges = self._ranges
         for start, end in sources.pairs():
             i = max(0, bisect_left(ranges, (start + 1,)) - 1)

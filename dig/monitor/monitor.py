@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dig.detectors.interventions import Budget, Fit, Intervention
+from dig.detectors.interventions import Budget, Choose, Fit, Intervention
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import RequestError, SettingsError
@@ -80,6 +80,7 @@ class Monitor:
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
         ladder: Healing goes on step by step where a first step does not help.
+        choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
         fit: What the host can do of an intervention; ``None``: all that there are.
         policy: What is done about which findings; ``None``: errors are healed with all means,
             warnings and RSP by notes alone.
@@ -118,6 +119,7 @@ class Monitor:
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
         ladder: bool = False,
+        choose: Choose | None = None,
         fit: Fit | None = None,
         policy: Policy | None = None,
         can_hold: bool = True,
@@ -141,8 +143,9 @@ class Monitor:
         holds = Holds(recorder, self._new_id, policy)
         schedule = DeliverySchedule(recorder, holds)
         healing = Healing(
-            recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy, ladder=ladder
-        )
+            recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy,
+            ladder=ladder, choose=choose,
+        )  # fmt: skip
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -231,7 +234,7 @@ class Monitor:
         names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(records.End, activation, fates, names, usage, error)
         if self._healing.ladders is not None:
-            self._healing.ladders.learn(current, self._recorder.now, error)
+            self._healing.ladders.learn(current, self._recorder.now, error, len(names))
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
         if rerouted:
             self._holds.hold(*rerouted)

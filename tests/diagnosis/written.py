@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dig.diagnosis.case import Case
 from dig.diagnosis.signs.seen import Seen, Sign, UsualTeam
 from dig.diagnosis.signs.table import learned, signs
 from dig.graph.records import (
@@ -110,6 +111,9 @@ class Written:
 
     def seen(self, usual: UsualTeam | None = None, accounting: Any = PAYLOADS) -> Seen:
         return Seen(self.run, accounting, usual)
+
+    def case(self, usual: UsualTeam) -> Case:
+        return Case("written", "trace", self.run, (), (), usual=usual)
 
     def signs(self, usual: UsualTeam | None = None) -> list[Sign]:
         return signs(self.seen(usual))

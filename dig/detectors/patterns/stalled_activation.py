@@ -233,7 +233,8 @@ class HealStalledActivation(Healer):
         stalled = finding.evidence["agent"]
         if finding.subject["activation"] not in graph.running:
             return
-        helper = step.helper(graph, (stalled,))
+        held = open_work(graph, graph.agents[stalled].buffer)
+        helper = step.helper(graph, (stalled,)) if held else None
         if helper in (None, stalled):
             return
         limit_s = finding.evidence["limit_s"]

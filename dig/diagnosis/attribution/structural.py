@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dig.diagnosis.case import Case
 from dig.diagnosis.concepts import Status
-from dig.diagnosis.signs.seen import Seen, Sign
-from dig.diagnosis.signs.table import signs
-from dig.graph.records import Leave
+from dig.diagnosis.signs.seen import Sign
 from dig.traces.run import RecordedEvent
 
 from .work import WorkDone
@@ -73,10 +72,10 @@ class StructuralAnswer:
             strongest sign wins.
     """
 
-    def __init__(self, seen: Seen, *, explains: bool = True) -> None:
+    def __init__(self, case: Case, *, explains: bool = True) -> None:
         """Find the signs; nothing is explained yet."""
-        self.seen, self.signs, self.explains = seen, signs(seen), explains
-        self._work = WorkDone(seen)
+        self.seen, self.signs, self.explains = case.seen, case.signs, explains
+        self._work = WorkDone(case.seen)
 
     @cached_property
     def groups(self) -> list[SignGroup]:
@@ -128,7 +127,7 @@ class StructuralAnswer:
         """Whether a way leads from a sign to the failure."""
         if not self.explains:
             return True
-        events = self.events_of(sign)
+        events = self.seen.events_of(sign)
         if any(one.final for one in events):
             return True
         used = self._work.used
@@ -149,25 +148,6 @@ class StructuralAnswer:
         first = self.seen.first_said.get(event.id)
         used = [*event.consumed_by, *(first.consumed_by if first is not None else ())]
         return len({*used}) > 1
-
-    def events_of(self, sign: Sign) -> list[RecordedEvent]:
-        """The work that a sign is about."""
-        run = self.seen.run
-        if sign.event is not None:
-            return [run.events[sign.event]]
-        activation = run.activations.get(sign.activation or "")
-        if activation is not None:
-            outputs = [one for one in run.outputs(activation) if one.is_work or one.final]
-            return outputs if sign.spoils else self.seen.work(activation.inputs)
-        record = run.records[sign.t]
-        if isinstance(record, Leave):
-            return [
-                one
-                for one in run.events.values()
-                if one.is_work
-                and (run.left_with(record, one.id) or (one.t > sign.t and sign.agent in one.to))
-            ]
-        return []
 
     def _explained(self, one: SignGroup, others: Iterable[SignGroup]) -> SignGroup:
         """A suspicion, with the agent whose earlier sign explains it, if one does."""

@@ -38,7 +38,20 @@ class WorkDone:
             return False
         if not event.arrivals and _content(event) in self._arrived:
             return False
+        if self.seen.parts is None and self._has_used_copy(event):
+            return False
         return self._undone(event)
+
+    def _has_used_copy(self, event: RecordedEvent) -> bool:
+        """Whether something was made of another event of its type, to the same agents, of which its
+        activation generated more than it consumed: where contents tell nothing, one is a copy."""
+        by = self.seen.run.activations.get(event.by or "")
+        made = self.seen.run.outputs(by) if by is not None else []
+        alike = [one for one in made if (one.type, one.to) == (event.type, event.to)]
+        used = self.seen.used_by(event)
+        is_merged = bool(used) and all(one.type == event.type for one in used)
+        is_more = len(alike) > (1 if is_merged else len(used))
+        return is_more and any(one.id in self.used for one in alike)
 
     def is_undone(self, used: Iterable[RecordedEvent]) -> bool:
         """Whether parts are not done that an activation has used, or nothing was made of them."""

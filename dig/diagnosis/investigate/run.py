@@ -45,7 +45,7 @@ class RunWorld:
         """Find the signs."""
         self.case = case
         self.groups: dict[str, SignGroup] = {}
-        self._structure = StructuralAnswer(case.seen)
+        self._structure = StructuralAnswer(case)
         self._facts: dict[str, list[Fact]] = {agent: [] for agent in case.run.agents}
         for group in sorted(self._structure.groups, key=lambda one: (one.first.t, one.first.name)):
             for fact in self._facts_of(group):
@@ -134,7 +134,7 @@ class RunWorld:
         first = group.first
         affected: dict[str | None, None] = {}
         for sign in group.signs:
-            for event in self._structure.events_of(sign):
+            for event in self.case.seen.events_of(sign):
                 affected |= dict.fromkeys(self._affected(group.agent, event))
         affected.pop(group.agent, None)
         if group.status != "recovered":

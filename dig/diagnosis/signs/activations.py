@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import without
+from dig.tasks.ranges import Ranges, without
 from dig.traces.run import RecordedActivation, RecordedEvent
 
 from .seen import Seen, Shown
@@ -83,7 +83,7 @@ def silent(seen: Seen) -> Iterator[Shown]:
     """An activation consumed work of a type that leads to something, and nothing came of it."""
     for one in seen.ended:
         used = _used(seen, one)
-        if one.outputs or not used or _is_about_whole(seen, used):
+        if one.outputs or not used or _solves_whole(seen, used):
             continue
         measure = seen.unlike(one.agent).words.get(
             ("makes", "+".join(sorted({e.type for e in used})))
@@ -95,19 +95,21 @@ def silent(seen: Seen) -> Iterator[Shown]:
 
 
 def withheld(seen: Seen) -> Iterator[Shown]:
-    """An activation consumed solutions of the whole, and there is no answer."""
-    if any(event.final for event in seen.sent):
-        return
+    """An activation consumed solutions of a whole problem, and there is no answer to it."""
+    answered = seen.about(event for event in seen.sent if event.final)
     for one in seen.ended:
         used = _used(seen, one)
-        if used and not one.outputs and _is_about_whole(seen, used):
+        if not used or one.outputs:
+            continue
+        if any(without(whole, answered) for whole in _solves_whole(seen, used)):
             says = f"{name(one.agent)} used {names([e.id for e in used])}, the whole, and kept it"
             yield _shown(one, says)
 
 
-def _is_about_whole(seen: Seen, used: list[RecordedEvent]) -> bool:
-    solved = [event for event in used if event.type == SOLUTION]
-    return bool(seen.whole and solved and not without(seen.whole, seen.about(solved)))
+def _solves_whole(seen: Seen, used: list[RecordedEvent]) -> list[Ranges]:
+    """The problems from outside that some solutions solve as a whole."""
+    solved = seen.about(event for event in used if event.type == SOLUTION)
+    return [whole for whole in seen.problems if not without(whole, solved)]
 
 
 def waiting(seen: Seen) -> Iterator[Shown]:
@@ -125,8 +127,20 @@ def waiting(seen: Seen) -> Iterator[Shown]:
         ]
         for event in idle:
             yield _shown(one, f"{name(one.agent)} did nothing with {name(event.id)}", event.id)
-        if not idle and _is_about_whole(seen, before):
+        if not idle and _solves_whole(seen, before):
             yield _shown(one, f"{name(one.agent)} waited with the whole before it", part=0.95)
+
+
+def holding(seen: Seen) -> Iterator[Shown]:
+    """An agent holds work at the end, and did nothing with it in its last activation."""
+    last = {one.agent: one for one in seen.run.activations.values()}
+    for agent, one in last.items():
+        held = [event for event in seen.held_by(agent) if event.id in one.inputs]
+        if held and one.end is not None and one.agent not in seen.run.leaves:
+            ids = [event.id for event in held]
+            says = f"{name(agent)} held {names(ids)} at the end and did nothing about it"
+            idle = not one.fates and not one.outputs
+            yield _shown(one, says, part=1.0 if idle else 0.5)
 
 
 def discarded(seen: Seen) -> Iterator[Shown]:

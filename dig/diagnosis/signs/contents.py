@@ -162,12 +162,11 @@ def hasty(seen: Seen) -> Iterator[Shown]:
     for event in seen.sent:
         if not event.final:
             continue
-        gaps = without(seen.whole, seen.about([event]))
-        if gaps:
+        if without(seen.whole, seen.about([event])):
             was = length(seen.whole) - common(seen.whole, seen.about([event]))
             yield _shown(
                 event, f"the answer {name(event.id)} lacks {was} of {length(seen.whole)} elements"
             )
-        elif not seen.whole and seen.open_at(event):
-            ids = names([one.id for one in seen.open_at(event)])
-            yield _shown(event, f"{name(event.id)} was submitted before {ids} was used", 0.8)
+        elif left := seen.open_at(event):
+            says = f"{name(event.id)} was submitted before {names([e.id for e in left])} was used"
+            yield _shown(event, says, 0.4 if seen.whole else 0.8)

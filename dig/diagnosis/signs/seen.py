@@ -214,6 +214,30 @@ class Seen:
         end, gone = self.run.consumption(one), self.run.orphaned_t(one.id)
         return (end is not None and end.t < t) or (gone is not None and gone <= t)
 
+    def events_of(self, sign: Sign) -> list[RecordedEvent]:
+        """The work that a sign is about."""
+        run = self.run
+        if sign.event is not None:
+            return [run.events[sign.event]]
+        activation = run.activations.get(sign.activation or "")
+        if activation is not None:
+            outputs = [one for one in run.outputs(activation) if one.is_work or one.final]
+            return outputs if sign.spoils else self.work(activation.inputs)
+        record = run.records[sign.t]
+        if not isinstance(record, Leave):
+            return []
+        return [
+            one
+            for one in run.events.values()
+            if one.is_work
+            and (run.left_with(record, one.id) or (one.t > sign.t and sign.agent in one.to))
+        ]
+
+    def held_by(self, agent: str) -> list[RecordedEvent]:
+        """The work that an agent holds at the end."""
+        live = self.run.graph.live.values()
+        return self.work(one.id for one in live if agent in one.copies)
+
     def seconds(self, first_us: int, last_us: int | None = None) -> float:
         """The seconds from a moment to another one, or to the end of the run."""
         return ((self.run.last.us if last_us is None else last_us) - first_us) / 1_000_000
@@ -233,6 +257,12 @@ class Seen:
         return merged(part for event in events for part in self.parts.about(event))
 
     @cached_property
+    def problems(self) -> list[Ranges]:
+        """The parts that each problem from outside is about; none, if nothing tells."""
+        posed = (self.about([one]) for one in self.run.events.values() if one.by is None)
+        return [parts for parts in posed if parts]
+
+    @cached_property
     def whole(self) -> Ranges:
         """The whole task, of a session all of its tasks; empty, if nothing tells."""
-        return self.about(one for one in self.run.events.values() if one.by is None)
+        return merged(part for parts in self.problems for part in parts)

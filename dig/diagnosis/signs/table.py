@@ -63,6 +63,7 @@ ROWS: tuple[SignRow, ...] = (
     SignRow("counted twice", "mixed-up", 0.9, contents.counted_twice, spoils=True),
     SignRow("threw away", "discarded", 0.85, activations.discarded),
     SignRow("waits on work", "waiting", 0.8, activations.waiting),
+    SignRow("holds work", "waiting", 0.4, activations.holding),
     SignRow("kept a copy", "kept", 0.7, contents.kept_a_copy, may_follow=False, spoils=True),
     SignRow("hasty", "early", 0.8, contents.hasty, spoils=True),
 )

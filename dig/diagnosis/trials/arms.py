@@ -246,20 +246,17 @@ class Trials:
         again = self.verify(tried.hypothesis, MORE * self.n)
         return tried if again.reason == "budget" else again
 
-    def once(self, hypotheses: Sequence[Hypothesis]) -> Iterator[Tried]:
-        """Each hypothesis after one repeat, which is no verdict yet; until the budget is spent.
+    def once(self, hypothesis: Hypothesis) -> Tried:
+        """A hypothesis after one repeat, which is no verdict yet.
 
-        Yields:
+        Returns:
             What came of it: `inconclusive` with a reason, or the verdict of this one repeat.
         """
-        self._fetch([one for h in hypotheses for one in self._requests(h, 0)])
-        for hypothesis in hypotheses:
-            pair = self._pair(hypothesis, 0)
-            if isinstance(pair, _NotMade):
-                yield self._tried(hypothesis, [], "inconclusive", *pair)
-            else:
-                found = verdict(*_rows([pair]), self._milestones, True, 1)
-                yield self._tried(hypothesis, [pair], *found)
+        pair = self._pair(hypothesis, 0)
+        if isinstance(pair, _NotMade):
+            return self._tried(hypothesis, [], "inconclusive", *pair)
+        found = verdict(*_rows([pair]), self._milestones, True, 1)
+        return self._tried(hypothesis, [pair], *found)
 
     def place_of(self, hypothesis: Hypothesis) -> Path | None:
         """Where the first replay with a change lies that has been made before."""

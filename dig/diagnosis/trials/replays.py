@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -30,11 +30,12 @@ from dig.adapters.wrapping import unwrap
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.kinds import read_interventions
-from dig.diagnosis.interventions.proposing import Oddity, answered_otherwise, oddities
+from dig.diagnosis.interventions.proposing import again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
-from dig.tasks.run.execute import INTERRUPTED, Disturbance
+from dig.tasks.run.arrange import Disturbance
+from dig.tasks.run.execute import INTERRUPTED
 from dig.tasks.run.fork import (
     Crew,
     fork,
@@ -139,16 +140,24 @@ class Lab:
             )
         load(self.entry, "entry")
 
-    def oddities(self, run: RecordedRun) -> list[Oddity]:
-        """What is odd in the run, with changes that can be made in its replays."""
-        found = oddities(run)
+    def is_possible(self, run: RecordedRun, row: Row) -> bool:
+        """Whether a change can be made in replays of a run; in runs of our own agents, any can."""
         if self.entry is None:
-            return found
+            return True
+        (change,) = read_interventions([row])
+        try:
+            check_change(run, change, change.at)
+        except ReplayError:
+            return False
+        return True
+
+    def asked_again(self, run: RecordedRun, agent: str) -> Iterator[Row]:
+        """The changes that have a stateless agent of a wrapped team answer once more."""
         stateless = read_source(self.source, self.detectors).side.get("stateless", ())
-        answered = (one for one in run.activations.values() if one.end and not one.has_failed)
-        mine = (one for one in answered if one.agent.partition("#")[0] in stateless)
-        found += map(answered_otherwise, mine)
-        return [one for one in found if _is_possible(run, one.change)]
+        if self.entry is not None and agent.partition("#")[0] in stateless:
+            for one in run.activations.values():
+                if one.agent == agent and one.end is not None and not one.has_failed:
+                    yield again(one.id, one.t)
 
     def place(self, request: ReplayRequest) -> Path:
         """Where the fork of a request lies."""
@@ -318,16 +327,6 @@ def _served(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
         anyio.run(served.run, load(lab.entry or "", "entry"), unwrap)
     assert served.directory is not None
     return served.directory, json.loads((served.directory / RESULT).read_bytes())
-
-
-def _is_possible(run: RecordedRun, row: Row) -> bool:
-    """Whether a change can be made in a run of plain callables that goes again."""
-    (change,) = read_interventions([row])
-    try:
-        check_change(run, change, change.at)
-    except ReplayError:
-        return False
-    return True
 
 
 def read_changes(request: ReplayRequest) -> Any:

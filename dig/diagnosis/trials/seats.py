@@ -114,7 +114,7 @@ def last_help(case: Case, trials: Trials, hypothesis: Hypothesis) -> int | None:
     helps, fails = 0, len(starts)
     while fails - helps > 1:
         middle = (helps + fails) // 2
-        (tried,) = trials.once([moved(hypothesis, starts[middle], "h0")])
+        tried = trials.once(moved(hypothesis, starts[middle], "h0"))
         if tried.reason == "budget":
             return None
         helps, fails = (middle, fails) if tried.verdict == "validated" else (helps, middle)

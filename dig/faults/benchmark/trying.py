@@ -92,6 +92,7 @@ class TriedInstance:
         onset_off: Records from the first act of the fault to the onset that was found.
         no_return_off: Activations of the culprit after the first act from which it still helps.
         replays: How many the search made.
+        until_validated: How many it had made when the first hypothesis was validated.
         cpu_s: The processor time that these took.
     """
 
@@ -107,6 +108,7 @@ class TriedInstance:
     onset_off: int | None = None
     no_return_off: int | None = None
     replays: int = 0
+    until_validated: int | None = None
     cpu_s: float = 0.0
 
 
@@ -136,7 +138,8 @@ class TrialScores:
                 "changes nothing. Good replays: of those that count at the culprit's seat. "
                 "Named: `why --try` names the agent at fault first. Step: it finds a change of a "
                 "step, not of a seat. Onset: at most "
-                f"{NEAR} records from the first act of the fault, where one was found.",
+                f"{NEAR} records from the first act of the fault, where one was found. Until: the "
+                "replays that were made when the first hypothesis was validated, where one was.",
             ],
         )
 
@@ -179,6 +182,7 @@ def _cells(some: Sequence[TriedInstance]) -> dict[str, Value]:
         "fixed": Value(share([one.fixed is not None for one in some])),
         "step": Value(share([one.is_step for one in some])),
         "onset": Value(share([abs(o) <= NEAR for o in _known(some, "onset_off")])),
+        "until": Value(mean(_known(some, "until_validated"), 0)),
         "replays": Value(mean([one.replays for one in some], 0)),
         "cpu s": Value(mean([one.cpu_s for one in some], 0)),
     }
@@ -389,5 +393,6 @@ def _with_search(
             starts.index(back) - starts.index(acting.t)
             if back in starts and acting is not None else None
         ),
-        replays=found.cost.replays, cpu_s=found.cost.seconds,
+        replays=found.cost.replays, until_validated=found.cost.until_validated,
+        cpu_s=found.cost.seconds,
     )  # fmt: skip

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dig.diagnosis.case import Case, read_case
+from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.interventions.kinds import KINDS, in_words, read_interventions, size
-from dig.diagnosis.interventions.proposing import oddities
+from dig.diagnosis.interventions.proposing import proposals
+from dig.diagnosis.suspects import SUSPECTS, Together
 from dig.errors import SettingsError
-from dig.traces.run import RecordedRun
-from tests.diagnosis.failed_runs import failed
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
+from tests.diagnosis.failed_runs import ANSWERED, failed
+
+
+def candidates(case: Case) -> Sequence[Candidate]:
+    """All agents, the likeliest first."""
+    return Together((SUSPECTS["attribution"],), names_all=True).candidates(case)
+
 
 ROWS: tuple[dict[str, Any], ...] = (
     {"kind": "edit", "at": 5, "edit": {"fates": [], "outputs": []}},
@@ -26,30 +37,48 @@ ROWS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("fault", "mechanism", "kind"),
+    ("fault", "mechanism", "kinds"),
     [
-        ("drop", "lost", "resend"),
-        ("drop", "late", "sooner"),
-        ("address_nobody", "lost", "resend"),
-        ("discard_needed", "discarded", "resend"),
-        ("leave", "left", "omit"),
-        ("submit_early", "early", "edit"),
-        ("silent", "silent", "resend"),
-        ("crash", "failed", "again"),
-        ("hoard", "waiting", "tell"),
+        ("drop", "lost", ["resend", "sooner"]),
+        ("delay", "late", ["sooner", "resend"]),
+        ("address_nobody", "misaddressed", ["resend"]),
+        ("discard_needed", "discarded", ["resend"]),
+        ("leave", "left", ["omit", "resend"]),
+        ("submit_early", "early", ["edit"]),
+        ("silent", "silent", ["resend"]),
+        ("crash", "failed", ["again", "resend"]),
+        ("hoard", "waiting", ["tell", "resend"]),
+        ("corrupt", "damaged", ["again"]),
     ],
 )
-def test_what_a_fault_leaves_in_the_records_is_named(
-    fault: str, mechanism: str, kind: str, tmp_path: Path
+def test_what_a_sign_shows_is_undone(
+    fault: str, mechanism: str, kinds: list[str], tmp_path: Path
 ) -> None:
-    """The agent at fault, how it went wrong, and a change that can be made there."""
-    run = RecordedRun.read(failed(tmp_path, fault), payloads=True)
-    mine = [one for one in oddities(run) if one.agent == "agent-3"]
-    assert (mechanism, kind) in [(one.mechanism, one.change["kind"]) for one in mine]
-    for one in mine:
-        read_interventions([one.change])
-        assert one.evidence.t is not None and 0 < one.weight < 1
-        assert 0 <= one.change["at"] < len(run.records)
+    """Each mechanism about the agent at fault has its remedies, which can be made."""
+    case = read_case(failed(tmp_path, fault), ANSWERED)
+    found = [one for agent, one in proposals(case, candidates(case)) if agent.agent == "agent-3"]
+    alone = [one.change["kind"] for one in found if one.mechanism == mechanism and not one.beside]
+    assert alone == kinds
+    for one in found:
+        assert read_interventions([one.change, *one.beside])
+        assert 0 <= one.change["at"] < len(case.run.records)
+
+
+def test_agents_that_wait_are_told_together(tmp_path: Path) -> None:
+    """One alone may be of no use: the two that stopped first are told in one hypothesis, too."""
+    case = read_case(execute(TeamRun(seed=604, method="mas"), tmp_path).directory)
+    several = [one for _, one in proposals(case, candidates(case)) if one.beside]
+    assert [[row["agent"] for row in (one.change, *one.beside)] for one in several] == [
+        ["agent-3", "agent-4"]
+    ]
+
+
+def test_an_agent_without_a_sign_has_nothing_to_undo(tmp_path: Path) -> None:
+    """Rules propose by signs alone, in the order of the candidates."""
+    case = read_case(failed(tmp_path, "leave"), ANSWERED)
+    named = {sign.agent for sign in case.signs}
+    found = [one.agent for one, _ in proposals(case, candidates(case))]
+    assert found[0] == "agent-3" and {*found} <= named
 
 
 def test_each_kind_has_json_and_words() -> None:

@@ -206,6 +206,7 @@ SHOWING: dict[str, tuple[Callable[[], Written], str]] = {
     "counted twice": (counted_twice, "a"),
     "threw away": (discarded, "b"),
     "waits on work": (waiting, "b"),
+    "holds work": (waiting, "b"),
     "kept a copy": (kept, "a"),
     "hasty": (hasty, "b"),
 }
@@ -265,3 +266,16 @@ def test_idle_records_at_the_end_change_no_sign(peers: UsualTeam) -> None:
     trace.say("n", None, "notice", "all is well", "c")
     assert {(one.name, one.agent) for one in trace.signs(peers) if one.mechanism} == before
     assert isinstance(trace.run, RecordedRun)
+
+
+def test_an_answer_to_another_problem_is_no_answer(peers: UsualTeam) -> None:
+    """Of a session's two problems one is answered; the solution of the other one is kept."""
+    trace = Written("a", "b", "c", whole=(0, 10))
+    trace.say("p2", None, "problem", part(20, 30), "b")
+    trace.say("s2", None, "solution", counts(20, 30), "b")
+    trace.act("b", s2="consume", p2="delay")
+    trace.act("a", ("f", "solution", counts(0, 10)))
+    found = [
+        one for one in trace.finish().signs(peers) if one.name in ("silent", "kept the answer")
+    ]
+    assert [(one.agent, one.mechanism) for one in found] == [("b", "withheld")]
