@@ -20,15 +20,29 @@ WRAPS := ag2 ag2-classic agent-framework autogen langgraph openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_langgraph := 'langchain~=1.4.0'
 
+# The oldest versions of a framework that its extra names: each lower bound, as a pin.
+OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
+	extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	print(*(re.sub("[>~]=([^,]+).*", r"==\1", one) for one in extras[sys.argv[1]]))' $*)
+
+# The frameworks whose own tests are run, and what these need besides. Sources without tests: the
+# command says so.
+OWN := ag2 ag2-classic agent-framework autogen langgraph openai-agents
+OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' asyncio_atexit pandas 'pydantic[email]'
+OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \
+	langgraph-checkpoint-postgres 'psycopg[binary]'
+OWN_openai-agents := inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
+	websockets numpy sqlalchemy eval-type-backport textual
+
 BIN := .venv/bin
 INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(BIN)/python $(INSTALL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-wrap check campaign mutants bench clean
+.PHONY: help demo test test-wrap test-wrap-oldest test-own check campaign mutants bench clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and see them unwatched
 	@$(BIN)/digmon run count-frequency $(DEMO) --speed $(SPEED) --twin
@@ -40,6 +54,16 @@ test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the 
 
 test-wrap-%: .venv-wrap-%/.stamp
 	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
+
+test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%)  ## The same against the oldest versions
+
+test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
+	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
+
+test-own: $(OWN:%=test-own-%)  ## Run the frameworks' own tests, each team wrapped (an hour)
+
+test-own-%: .venv-own-%/.stamp
+	@.venv-own-$*/bin/python -m tests.own $* $(ARGS)
 
 check: .venv/.dev-stamp  ## Lint, format, types, import order
 	@$(BIN)/ruff check --quiet
@@ -59,7 +83,7 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-own-* .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
@@ -83,6 +107,21 @@ clean:  ## Remove .venv, caches and built files
 	@echo "Installing dig-monitor and $* into .venv-wrap-$* ..."
 	@'$(PYTHON)' -m venv .venv-wrap-$*
 	@.venv-wrap-$*/bin/python $(INSTALL) -e '.[dev,$*]' $(ALSO_$*)
+	@touch $@
+
+.PRECIOUS: .venv-wrap-oldest-%/.stamp
+.venv-wrap-oldest-%/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and the oldest $* into .venv-wrap-oldest-$* ..."
+	@'$(PYTHON)' -m venv .venv-wrap-oldest-$*
+	@.venv-wrap-oldest-$*/bin/python $(INSTALL) -e '.[dev]' $(OLDEST) $(ALSO_$*)
+	@touch $@
+
+.PRECIOUS: .venv-own-%/.stamp
+.venv-own-%/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing $* and what its own tests need into .venv-own-$* ..."
+	@'$(PYTHON)' -m venv .venv-own-$*
+	@.venv-own-$*/bin/python $(INSTALL) -e '.[$*]' $(OWN_$*) \
+		pytest pytest-asyncio pytest-mock pytest-timeout pytest-xdist
 	@touch $@
 
 # pip comes last into a new venv, so that it stands for a whole one.

@@ -84,11 +84,7 @@ def seen(case: Case) -> Seen:
     arranged = arrange(run, task)
     arranged = replace(arranged, setup=replace(arranged.setup, **HEALINGS.get(case.heal, {})))
     disturbed = _disturbed(case, arranged)
-    arranged = replace(arranged, team=disturbed.team)
-    simulation = make_simulation(run, task, disturbed.follow, None, arranged)
-    for at_s, happening in disturbed.happenings():
-        simulation.plan(at_s, happening)
-    result = simulation.run()
+    result = make_simulation(run, task, disturbed.follow, None, arranged, disturbed).run()
     score = task.score(result.answer)
     ended = NO_ANSWER if result.outcome != "submitted" else INCOMPLETE
     if result.outcome == "submitted" and score and score.valid and score.complete:

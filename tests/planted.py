@@ -35,6 +35,7 @@ EVENT_WINDOW = "detectors/patterns/event_window.py"
 RSP = "detectors/patterns/repeated_solving.py"
 HEALING = "monitor/healing.py"
 LADDERS = "monitor/ladders.py"
+REHEARSAL = "tasks/run/rehearsal.py"
 
 MUTANTS = [
     # -- CLA ---
@@ -88,8 +89,8 @@ MUTANTS = [
     ),
     # -- DL and MC ---
     Mutant(
-        "dl-in-flight", DL,
-        "problem.buffered > 0 and problem.flying == 0", "problem.buffered > 0",
+        "dl-in-flight", "graph/state.py",
+        "0 if problem.flying or problem.is_over else STUCK", "0 if problem.is_over else STUCK",
         "work on its way does not prevent a deadlock",
     ),
     Mutant(
@@ -103,18 +104,18 @@ MUTANTS = [
         "agents that hold nothing are listed too",
     ),
     Mutant(
-        "mc-answer-under-way", MC,
-        " and not problem.submitted", "",
+        "mc-answer-under-way", "graph/state.py",
+        "problem.open or problem.submitted or", "problem.open or",
         "an answer that is under way is not waited for",
     ),
     Mutant(
         "mc-no-problem", MC,
-        "problem.is_posed and ", "",
+        " and problem.is_posed", "",
         "a run without a problem misses its end",
     ),
     Mutant(
-        "mc-open-work", MC,
-        "not problem.open and ", "",
+        "mc-open-work", "graph/state.py",
+        "problem.open or problem.submitted or", "problem.submitted or",
         "open work does not prevent it",
     ),
     # -- idle windows ---
@@ -151,8 +152,8 @@ MUTANTS = [
         "what an end raises is raised again in the same interval",
     ),
     Mutant(
-        "idle-answered", IDLE,
-        "if problem.is_over or not self._holds(problem):", "if not self._holds(problem):",
+        "idle-answered", "graph/state.py",
+        "problem.submitted or problem.is_over", "problem.submitted",
         "a problem that was answered is still looked at",
     ),
     Mutant(
@@ -439,7 +440,7 @@ MUTANTS = [
     ),
     Mutant(
         "cause-not-kept", "graph/rewrites.py",
-        "elif event.cause is None:\n            event.cause = cause",
+        "elif lost is None:\n            event.cause = cause",
         "else:\n            event.cause = cause or event.cause",
         "an orphan takes the cause of the latest record",
     ),
@@ -706,6 +707,21 @@ MUTANTS = [
         "ladder-et-not-handed-out", "detectors/patterns/early_termination.py",
         'is_over |= finding.severity != "error"', "is_over = True",
         "an answer is accepted before what it lacks was handed out again",
+    ),
+    Mutant(
+        "rehearsal-takes-the-first", REHEARSAL,
+        "best = max(tried, key=lambda name: tried[name].rank)", "best = next(iter(tried))",
+        "what was tried makes no difference",
+    ),
+    Mutant(
+        "rehearsal-of-another-run", REHEARSAL,
+        "if records[: len(self.records)] != self.records:", "if False:",
+        "a team that does something else each time is tried all the same",
+    ),
+    Mutant(
+        "rehearsal-forgotten-in-forks", "traces/replay/drive.py",
+        "replace(setup, choose=tape.chosen)", "setup",
+        "a run is not driven again with its choices",
     ),
     # -- forks ---
     Mutant(

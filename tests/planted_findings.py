@@ -42,7 +42,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-four-are-few", STALL,
-        "own.count >= ENOUGH_OF_AGENT", "own.count > ENOUGH_OF_AGENT",
+        "agent.lengths.count >= ENOUGH_OF_AGENT", "agent.lengths.count > ENOUGH_OF_AGENT",
         "five durations of an agent are too few",
     ),
     Mutant(
@@ -72,7 +72,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-instances", STALL,
-        "agent = base_name(ended.agent)", "agent = ended.agent",
+        "self._agents.setdefault(base_name(name), _Agent())", "_Agent()",
         "an instance learns for itself",
     ),
     Mutant(
@@ -90,7 +90,7 @@ FINDINGS = [
     Mutant(
         "stall-one-instance", STALL,
         "            self._drop(activation)\n            if activation.id",
-        "            self._running.pop(base_name(activation.agent))\n            if activation.id",
+        "            self._agent(activation.agent).running.clear()\n            if activation.id",
         "of the instances of an agent only the first one stalls",
     ),
     Mutant(
@@ -131,23 +131,23 @@ FINDINGS = [
     ),
     Mutant(
         "idle-stalled-one", IDLE,
-        "{one for one in self._stalled if one in graph.running}", "set()",
-        "when an activation ends, others that stalled hold a deadlock back again",
+        "{stalled, *(one for one in self._stalled if one in graph.running)}", "{stalled}",
+        "when an activation stalls, others that stalled before hold a deadlock back again",
     ),
     # -- LATE ---
     Mutant(
         "late-fault", LATE,
-        "not in (None, DISTURBANCE)", "is not None",
+        " and record.policy != DISTURBANCE", "",
         "a disturbance is a purpose",
     ),
     Mutant(
         "late-kept", LATE,
-        " and event.id not in self._kept", "",
+        " and not self._kept.get(event.id)", "",
         "what a policy keeps is late",
     ),
     Mutant(
         "late-waits", LATE,
-        "self._kept.add(event)\n            self._due.pop(event, None)", "self._kept.add(event)",
+        "                self._due.pop(event, None)\n", "",
         "what is on its way is late, although the host says since when it waits on purpose",
     ),
     Mutant(
@@ -246,7 +246,7 @@ FINDINGS = [
     ),
     Mutant(
         "loop-remembers", LOOP,
-        "del messages[next(iter(messages))]", "messages.popitem()",
+        "messages.popitem(last=False)", "messages.popitem()",
         "of too many messages the newest is forgotten",
     ),
     Mutant(
@@ -319,13 +319,13 @@ FINDINGS = [
         "whatever follows a # is the number of an instance",
     ),
     Mutant(
-        "repeats-reopened", REPEATS,
-        "closed.pop(event.id, None)\n            elif", "pass\n            elif",
-        "what came back is forgotten with what is closed",
+        "repeats-open", REPEATS,
+        "event in live or event in latest", "event in latest",
+        "what is open is forgotten with what is closed",
     ),
     Mutant(
         "repeats-flat", REPEATS,
-        "while len(closed) > MOST_CLOSED:", "while len(self._closed) > MOST_CLOSED**2:",
+        "if len(values) > self._most:", "if len(values) > self._most**2:",
         "closed events are never forgotten",
     ),
     # -- severity ---
@@ -397,8 +397,8 @@ FINDINGS = [
     ),
     Mutant(
         "unanswered-alike", "graph/state.py",
-        "union([problem.sources.common(sources) for problem in self._touching(sources)])",
-        "union([problem.sources for problem in self._touching(sources)])",
+        "union([problem.sources.common(sources) for problem in self.touching(sources)])",
+        "union([problem.sources for problem in self.touching(sources)])",
         "what concerns one of several problems that are alike concerns all of them",
     ),
     Mutant(

@@ -83,7 +83,7 @@ SCHEDULED = [
     ),
     Mutant(
         "sweeping-other-spans", "traces/otel/mapping.py",
-        "        self._tree.evicted([history.activation(name) is not None for name in before])\n",
+        "        self._tree.evicted(activations, events)\n",
         "",
         "what is exported refers to spans of others once numbers have changed", SIMULATOR,
     ),
@@ -166,7 +166,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-lanes-stuck", MONITOR,
-        "            holds.deliver_waiting(gates.deciding)\n", "            pass\n",
+        "                holds.deliver_waiting(self._gates.deciding)\n", "                pass\n",
         "what waits behind a gate waits for ever", SIMULATOR,
     ),
     Mutant(
@@ -373,14 +373,14 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-not-held", "adapters/base/calls.py",
-        "            await self._session.released(self.event)\n            turn = self._begin()",
-        "            turn = self._begin()",
+        "released(self.event)\n                turn = self._begin()\n            while",
+        "released('')\n                turn = self._begin()\n            while",
         "a callee runs while its message is held", WRAPPED,
     ),
     Mutant(
         "wrap-answer-not-held", "adapters/base/calls.py",
-        "        await self._session.released(self._answer)\n        caller.receive(self._answer)",
-        "        caller.receive(self._answer)",
+        "await self._session.released(self._answer)\n        return self._has_come_back(turn)",
+        "return self._has_come_back(turn)",
         "a caller goes on while its answer is held", WRAPPED,
     ),
     Mutant(
@@ -391,13 +391,13 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-failure-untold", "adapters/base/calls.py",
-        "            self._session.guard.run(self._fail, error, default=None)\n", "",
+        "        self._session.guard.run(self._fail, error, default=None)\n", "        return\n",
         "a call that raised or was cancelled stays open for ever", WRAPPED,
     ),
     Mutant(
         "wrap-failure-swallowed", "adapters/base/calls.py",
-        "(self._fail, error, default=None)\n            raise\n",
-        "(self._fail, error, default=None)\n            return None\n",
+        "            self._has_failed(error)\n            raise\n\n    def run_now",
+        "            self._has_failed(error)\n            return None\n\n    def run_now",
         "what an agent raises does not reach its caller", WRAPPED,
     ),
     Mutant(

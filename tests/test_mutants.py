@@ -20,7 +20,7 @@ from .mutants import ROOT, Misfit, Trial, main, planted
 from .planted import Mutant
 from .planted_schedules import SCHEDULED
 
-IN_PROCESS = ("cla-different-roots", "dl-in-flight", "er-limit", "et-uncovered", "mc-open-work",
+IN_PROCESS = ("cla-different-roots", "dl-order", "er-limit", "et-uncovered", "mc-no-problem",
               "oe-window", "rsp-order")  # fmt: skip
 
 

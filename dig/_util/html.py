@@ -24,13 +24,36 @@ class Strip(NamedTuple):
     title: str
 
 
+class Hop(NamedTuple):
+    """A node of a path: its id, the agent that acts or has made it, and whether it is an event."""
+
+    id: str
+    lane: str
+    is_event: bool
+
+
+class Way(NamedTuple):
+    """A cell with a picture: a path through the lanes of agents, hop by hop."""
+
+    hops: Sequence[Hop]
+    title: str
+
+
+class Card(NamedTuple):
+    """A card of a strip: its label, its text, and the colour of its edge."""
+
+    label: str
+    text: str
+    colour: str
+
+
 class Faint(str):
     """A cell with greyed text."""
 
     __slots__ = ()
 
 
-Cell = str | Strip
+Cell = str | Strip | Way
 
 
 def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ()) -> str:
@@ -51,13 +74,29 @@ def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ())
     )
 
 
+def strip(cards: Iterable[Card]) -> str:
+    """Cards beside one another, from the first to the last."""
+    shown = "".join(
+        f'<div style="border:1px solid #8884;border-left:4px solid {card.colour};'
+        'border-radius:4px;padding:4px 8px;max-width:260px;text-align:left">'
+        f"<b>{_escaped(card.label)}</b><br/>{_escaped(card.text)}</div>"
+        for card in cards
+    )
+    return (
+        '<div class="tex2jax_ignore mathjax_ignore" '
+        f'style="display:flex;flex-wrap:wrap;gap:8px;margin:6px 0">{shown}</div>'
+    )
+
+
 def _row(cells: Sequence[Cell]) -> str:
     return f"<tr>{''.join(map(_cell, cells))}</tr>"
 
 
 def _cell(cell: Cell) -> str:
     style = _FAINT if isinstance(cell, Faint) else _CELL
-    return f"<td{style}>{_drawn(cell) if isinstance(cell, Strip) else _escaped(cell)}</td>"
+    if isinstance(cell, Strip):
+        return f"<td{style}>{_drawn(cell)}</td>"
+    return f"<td{style}>{_way(cell) if isinstance(cell, Way) else _escaped(cell)}</td>"
 
 
 def _escaped(text: str) -> str:
@@ -72,3 +111,38 @@ def _drawn(strip: Strip) -> str:
         f'h{STRIP_WIDTH}" stroke="currentColor" opacity="0.3"/>'
         f'<path d="{path}" fill="currentColor"/></svg>'
     )
+
+
+_HOP, _LANE, _NAMES = 46, 30, 110
+"""The distance of two hops and of two lanes, and the room for the names of lanes, in pixels."""
+
+MOST_HOPS = 16
+
+
+def _way(way: Way) -> str:
+    hops = list(way.hops)
+    if len(hops) > MOST_HOPS:  # its beginning and its end
+        hops = hops[: MOST_HOPS // 2] + hops[-MOST_HOPS // 2 :]
+    lanes = {lane: n for n, lane in enumerate(dict.fromkeys(hop.lane for hop in hops))}
+    points = [(_NAMES + i * _HOP, 14 + lanes[hop.lane] * _LANE) for i, hop in enumerate(hops)]
+    names = "".join(
+        f'<text x="0" y="{18 + n * _LANE}" opacity="0.7">{_escaped(safe_text(lane, 16))}</text>'
+        for lane, n in lanes.items()
+    )
+    line = "M" + " ".join(f"{x} {y}" for x, y in points)
+    width, height = _NAMES + len(hops) * _HOP, 14 + len(lanes) * _LANE
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
+        f'font-size="10" fill="currentColor"><title>{_escaped(way.title)}</title>{names}'
+        f'<path d="{line}" fill="none" stroke="currentColor" opacity="0.4"/>'
+        f"{''.join(map(_node, hops, points))}</svg>"
+    )
+
+
+def _node(hop: Hop, at: tuple[int, int]) -> str:
+    x, y = at
+    shape = f'<rect x="{x - 9}" y="{y - 6}" width="18" height="12" rx="2"/>'
+    if hop.is_event:
+        shape = f'<circle cx="{x}" cy="{y}" r="5" stroke="currentColor" fill="#8888"/>'
+    label = _escaped(safe_text(hop.id, 7))
+    return f'{shape}<text x="{x}" y="{y + 17}" text-anchor="middle">{label}</text>'

@@ -67,7 +67,7 @@ def wrap(
     Requests are problems, and results answers, until `unwrap`. Whatever fails, the team goes on.
 
     Args:
-        team: A dict, list or object of async callables, or a framework's (docs/wrapping.md).
+        team: A dict, list, tuple or object of callables, or a framework's (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
         journal: Where to make a run directory for the trace; ``None``: none is kept.
         segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.

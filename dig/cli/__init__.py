@@ -30,9 +30,9 @@ from . import (
 from .app import app, main
 
 _ORDER = (
-    "runs", "show", "diff", "draw", "experiment", "faults", "import", "export", "check", "learn",
-    "graph", "report", "view", "run", "verify", "replay", "fork", "why", "try",
-    "investigate", "thresholds",
+    "run", "report", "view", "show", "runs", "check", "why", "try", "fork", "replay", "diff",
+    "draw", "graph", "export", "import", "verify", "learn", "thresholds", "experiment", "faults",
+    "investigate",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 

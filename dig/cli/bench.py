@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from dig.tasks.experiment.table import Table
 
 bench = typer.Typer(
-    help="Runs whose failure has a known cause: make a set of them, and score what explains or "
-    "finds failures. (How fast dig-monitor is, is measured by `make bench`.)",
+    help="Make and score runs whose failure has a known cause. (Its speed: `make bench`.)",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -73,7 +72,7 @@ def make(
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a set: runs with faults, their twins, labels and verified causal graphs.
+    """Make a set of runs with faults, twins and labels.
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
@@ -118,7 +117,7 @@ def attribute(
         typer.Option("--structure-only", help="Give it the held-out traces without contents."),
     ] = False,
 ) -> None:
-    """Have an attributor name, from the trace alone, the root causes of each run of a set.
+    """Let an attributor name the causes of each run of a set.
 
     Your own is a function of a dig.diagnosis.Case that returns a
     dig.faults.benchmark.answers.Answer, or candidates of dig.diagnosis.
@@ -139,7 +138,10 @@ def spread(
     sets: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sets with public parts.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the table goes, as JSON.")],
 ) -> None:
-    """Learn from public parts which way failures take; dig-monitor ships such a table."""
+    """Learn from public parts which way failures take.
+
+    dig-monitor ships such a table.
+    """
     from dig.faults.benchmark.attributing import spread_of
     from dig.faults.benchmark.instances import FaultSet
     from dig.traces.journal.files import write_output
@@ -165,7 +167,7 @@ def score(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score answers: what they say about causes, and about the way from there to the outcome."""
+    """Score answers about causes and the way to the outcome."""
     from dig.faults.benchmark.answers import read_answers
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_answers import score
@@ -178,7 +180,7 @@ def score(
 
 @bench.command()
 def detectors(known: Set, as_json: AsJson = False) -> None:
-    """Hold what was found in each run against its faults: recall, delay, false alarms."""
+    """Score detectors: recall, delay and false alarms."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_detectors import score_detectors
 
@@ -189,7 +191,7 @@ def detectors(known: Set, as_json: AsJson = False) -> None:
 
 @bench.command()
 def healing(known: Set, kinds: Kinds = None, jobs: Jobs = None, as_json: AsJson = False) -> None:
-    """Play each failure again with healing and by its rivals: what is saved, and what is not."""
+    """Score healing and its rivals: which failures they save."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.scores_healing import score_healing
 
@@ -209,7 +211,7 @@ def try_set(
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the verdicts of experiments against known causes: culprit, other agents, no change."""
+    """Score verdicts of experiments against known causes."""
     from dig.faults.benchmark.instances import FaultSet
     from dig.faults.benchmark.trying import score_trials
     from dig.traces.journal.files import write_output

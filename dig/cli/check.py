@@ -109,7 +109,7 @@ def check(
     usual: UsualFile = None,
     config: PolicyFile = None,
 ) -> None:
-    """Look for failures in stored runs, and explain each with the paths that prove it.
+    """Find failures in stored runs, and explain each.
 
     Says what was healed and what was not; changes no file that it reads. Exit status 0 if
     nothing fails the check, 1 if something does (by default an unhealed error, or a run that was
@@ -188,7 +188,7 @@ def _print(options: GateOptions, report: CheckReport) -> None:
 
 @app.command()
 def thresholds(given: Given = None, config: Config = None, as_json: AsJson = False) -> None:
-    """Show what "a reasonable time" and "a reasonable number" are, and why.
+    """Show the thresholds of the detectors, and why.
 
     Each comes from --set, from the environment (DIG_MC_WINDOW_S=20), from --config, or is the
     default, in this order.

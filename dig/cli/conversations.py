@@ -17,7 +17,7 @@ from dig.errors import SettingsError, file_errors
 
 from .app import INTERRUPTED, print_result, progress_shown, warn
 from .bench import bench
-from .options import AsJson, ModelOptions, grouped
+from .options import AsJson, ModelOptions, ReportFile, grouped
 
 if TYPE_CHECKING:
     from dig.diagnosis.attribution.pipeline import ModelMethod
@@ -48,11 +48,11 @@ Part = StrEnum("Part", ["backtrack", "screening"])
 
 @dataclass(frozen=True)
 class ConversationModelOptions(ModelOptions):
-    """The model that is asked about a conversation, and the way; without one, none is."""
+    """The model that is asked which agent and step, and the way; without one, none is."""
 
     model: Annotated[
         str | None,
-        typer.Option(help="A language model to ask; the conversation is sent to its server."),
+        typer.Option(help="A language model to ask; its server is sent what is explained."),
     ] = None
     method: Annotated[
         Method | None, typer.Option(help="How: with --model by default the pipeline, `model`.")
@@ -75,8 +75,11 @@ class ConversationModelOptions(ModelOptions):
         bool, typer.Option("--strict", help="A stage that fails is an error (exit status 2).")
     ] = False
 
-    def chosen(self) -> ModelMethod | None:
+    def chosen(self, *, has_other_use: bool = False) -> ModelMethod | None:
         """The way in which the model is asked; ``None``: none is.
+
+        Args:
+            has_other_use: Whether the model has a use besides, so that it may be left out here.
 
         Raises:
             SettingsError: An option is wrong, or the server's key is missing.
@@ -86,6 +89,8 @@ class ConversationModelOptions(ModelOptions):
         if not given:
             if method not in (None, "structural"):
                 raise SettingsError(f"--method {method} asks a model; name it with --model")
+            return None
+        if method == "structural" and has_other_use:
             return None
         from dig.diagnosis.attribution.pipeline import METHODS, PARTS, ModelMethod
         from dig.diagnosis.attribution.requests import read_exemplars
@@ -118,8 +123,9 @@ class ConversationOptions(ConversationModelOptions):
             "made by `digmon import`).",
         ),
     ] = None
+    report: ReportFile = None
     graph: Annotated[
-        bool, typer.Option("--graph", help="With --json: the graph of a conversation, too.")
+        bool, typer.Option("--graph", help="With --json: the hierarchical graph, too.")
     ] = False
     expected: Annotated[
         str | None,
@@ -147,7 +153,7 @@ class ConversationOptions(ConversationModelOptions):
         """
         from dig.diagnosis.attribution.explaining import explain
         from dig.diagnosis.attribution.ranking import rank
-        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of
+        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of, read_conversation
         from dig.diagnosis.telling import tell
 
         given = self.layout_ and self.layout_.value
@@ -163,13 +169,19 @@ class ConversationOptions(ConversationModelOptions):
         try:
             found = explain(
                 source, layout, task=task, expected=text_of(self.expected),
-                attribute=self.chosen() or rank, has_graph=self.graph, top=top,
+                attribute=self.chosen() or rank, has_graph=self.graph or self.report is not None,
+                top=top,
             )  # fmt: skip
         except KeyboardInterrupt:
             warn("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        for line in [found.to_json()] if as_json else tell(found):
+        shown = found if self.graph else found.model_copy(update={"graph": None})
+        for line in [shown.to_json()] if as_json else tell(shown):
             print(line)
+        if self.report is not None:
+            from dig.diagnosis.pictures import draw_conversation
+
+            draw_conversation(read_conversation(source, layout, task=task), found, self.report)
         return True
 
 
@@ -256,7 +268,7 @@ def whowhen(
     asked: ConversationModelOptions = ConversationModelOptions(),
     as_json: AsJson = False,
 ) -> None:
-    """Name the agent and step at fault in the conversations of Who&When, and score that."""
+    """Score blamed agents and steps of Who&When conversations."""
     from dig.diagnosis.attribution import whowhen as benchmark
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)

@@ -11,6 +11,7 @@ from dig._util.text import safe_text
 
 from .app import app
 from .options import At, Cleaned, Trace
+from .report import diagnosed
 
 
 @app.command()
@@ -31,14 +32,38 @@ def draw(
         str | None, typer.Option(metavar="ID", help="Only what is near an event or activation.")
     ] = None,
     hops: Annotated[int, typer.Option(min=1, help="How many edges away is near.")] = 4,
+    finding: Annotated[
+        int | None,
+        typer.Option(metavar="T", help="Only the paths that prove the finding of this record."),
+    ] = None,
+    fold: Annotated[
+        bool | None,
+        typer.Option(
+            "--fold/--no-fold",
+            help="Draw lanes that behave alike once; by default if there are more than 8 agents.",
+        ),
+    ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(min=2, max=200, help="The width in inches; letters keep their size."),
+    ] = None,
+    diagnosis: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What `digmon why RUN --json` printed: candidates, chain and tried changes.",
+        ),
+    ] = None,
 ) -> None:
-    """Draw a run for a paper: its graph in agent lanes, and a timeline of the agents below it.
+    """Draw a run for a paper: SVG, PNG or PDF.
 
-    SVG needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
+    It shows the graph in agent lanes, and a timeline of the agents below it. SVG
+    needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
     """
     from dig.show.figure.drawing import Drawing, check_format
     from dig.show.figure.selection import Wanted
 
     check_format(out)
-    Drawing.of(run, Wanted(cleaned, at, first, last, focus, hops)).save(out)
+    wanted = Wanted(cleaned, at, first, last, focus, hops, finding, fold)
+    Drawing.of(run, wanted, width, diagnosed(run, diagnosis)[0]).save(out)
     print(f"{safe_text(out)}: {out.stat().st_size:,} bytes")

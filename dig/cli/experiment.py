@@ -50,7 +50,7 @@ def experiment(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a grid of tasks, teams and methods, and compare the methods.
+    """Compare methods over a grid of tasks and teams.
 
     What is there already is not run again, so that one that was interrupted goes on. `paper` is
     the paper's grid; `ablation` says what each part of healing contributes; `traces` makes a set

@@ -32,9 +32,9 @@ def export(
     ] = None,
     service_per_agent: PerAgent = False,
 ) -> None:
-    """Write a run's graph, or its spans, for other programs; or send them (otlp without -o).
+    """Write a run for other programs: its graph or spans.
 
-    Exit status 1 if something could not be delivered.
+    Without -o, the format `otlp` sends them. Exit status 1 if something could not be delivered.
     """
     from dig.traces.interchange.export import Export, writer
     from dig.traces.journal.files import cannot, write_output

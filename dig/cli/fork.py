@@ -17,7 +17,7 @@ from .options import AsJson, FaultKinds, Further, Runs, further
 from .run import report
 
 if TYPE_CHECKING:
-    from dig.tasks.run.execute import Disturbance
+    from dig.tasks.run.arrange import Disturbance
     from dig.tasks.run.methods import Arrangement
 
 
@@ -53,7 +53,7 @@ def fork(
     runs: Runs = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Let a recorded run go on from a record, changed or not, in a directory of its own.
+    """Let a recorded run go on from a record, with a change.
 
     What can be changed: `fates` and `outputs` (or `error`) of an `end`, `payload`, `to` and `type`
     of an `emit`, `note` and `to` of a `heal`, `to` of a `redirect`. Exit status as for `run`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from dig._util.text import safe_text
 from dig.errors import SettingsError, file_errors
 
 from .app import INTERRUPTED, app, print_result, warn
-from .options import AsJson, ModelOptions, grouped
+from .options import AsJson, ModelOptions, ReportFile, grouped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, MutableMapping
@@ -94,12 +94,15 @@ def investigate(
         typer.Option(metavar="ANSWERS", help="Score stored answers by DIR/truth.json instead."),
     ] = None,
     models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    report: ReportFile = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schemas of the answer and the files.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find where an incident began: local judgements, messages between neighbours, a frontier.
+    """Find where an incident in another system began.
+
+    Local judgements, messages between neighbours, and a frontier of origins.
 
     Exit status 0 if an origin was found, 1 if the answer is a guess, 2 if it was asked wrongly, 130
     if it was interrupted.
@@ -123,6 +126,10 @@ def investigate(
         warn(f"interrupted{where}")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, as_json)
+    if report is not None:
+        from dig.diagnosis.pictures import draw_investigation
+
+        draw_investigation(found, snapshot, report)
     raise typer.Exit(0 if found.frontier else 1)
 
 
@@ -180,7 +187,8 @@ class _Work:
         if self.checkpoint is not None and self.checkpoint.exists():
             with file_errors(self.checkpoint, "read"):
                 data = self.checkpoint.read_bytes()
-            controller = resumed(self.snapshot, policy.name, course, data)
+            with _named(self.checkpoint):
+                controller = resumed(self.snapshot, policy.name, course, data)
         await proceed(controller, policy, partial(self._on_step, policy.name, answers))
         found = document(controller, policy.name)
         cost = getattr(policy, "cost", None)
@@ -207,8 +215,20 @@ class _Work:
 
         if self.checkpoint is None or not _beside(self.checkpoint).exists():
             return {}
-        with file_errors(_beside(self.checkpoint), "read"):
-            return read_answers(_beside(self.checkpoint).read_bytes())
+        known = _beside(self.checkpoint)
+        with file_errors(known, "read"):
+            data = known.read_bytes()
+        with _named(known):
+            return read_answers(data)
+
+
+@contextmanager
+def _named(place: Path | str) -> Iterator[None]:
+    """Puts a place before errors about what is there."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
 
 
 def _beside(checkpoint: Path) -> Path:
@@ -266,10 +286,8 @@ def _answers(path: Path) -> Iterator[Investigation]:
         lines = path.read_bytes().splitlines()
     for number, line in enumerate(lines, 1):
         if line.strip():
-            try:
+            with _named(f"{path}:{number}"):
                 yield Investigation.from_json(line)
-            except SettingsError as error:
-                raise SettingsError(f"{path}:{number}: {error}") from None
 
 
 def _print(found: Investigation, as_json: bool) -> None:

@@ -33,7 +33,7 @@ def learn(
     detector: Further = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from good runs of a team which findings are usual for it, and so no alarm.
+    """Learn from good runs which findings are no alarm.
 
     A run is good if its answer was accepted, is valid and complete as far as its score tells, and
     no error and no warning was healed in it. In a session each answered problem counts as a run.

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Trace = Annotated[Path, typer.Argument(help="A trace (NAME.dig.jsonl) or a run directory.")]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a page to walk through, too: HTML."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Set damaged lines aside, and all that follows them.")

@@ -29,7 +29,7 @@ def replay(
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replay a run from its trace, without agents, clock or network.
+    """Replay a run from its trace; no agent is asked.
 
     Rebuilds the graph and the findings; with --rerun the same monitor is driven by the recorded
     decisions, and every record must come out as it was recorded. Exit status 0 if all is the

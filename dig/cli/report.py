@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from dig.errors import DigError
 
 from .app import app, print_result, warn
 from .options import AsJson, Salvage, Trace, recovered
+
+if TYPE_CHECKING:
+    from dig.show.cause import KnownCause
 
 MOST_RECORDS = 20_000
 """Of a longer run a report is written on demand only: it would take seconds."""
@@ -52,7 +55,11 @@ def report(
     ] = None,
     diagnosis: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What `digmon why RUN --json` printed: its cause."),
+        typer.Option(
+            metavar="FILE",
+            help="What `digmon why RUN --json` printed: its cause, and the fork that helps beside "
+            "it.",
+        ),
     ] = None,
     no_payloads: Annotated[
         bool, typer.Option("--no-payloads", help="Leave out what agents said to one another.")
@@ -60,7 +67,7 @@ def report(
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run as a picture to walk through: one HTML file, for any browser, offline.
+    """Write the page of a run: one HTML file, works offline.
 
     It can be mailed; it needs nothing beside it and asks nothing of any network.
     """
@@ -69,8 +76,8 @@ def report(
     from dig.show.page.writing import write_report
 
     recovered(run, salvage)
-    known = None if diagnosis is None else _cause(diagnosis)
-    made = write_report(run, out, payloads=not no_payloads, twin=twin, cause=known)
+    known, fork = diagnosed(run, diagnosis)
+    made = write_report(run, out, payloads=not no_payloads, twin=twin or fork, cause=known)
     cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
     size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
     print_result(
@@ -80,13 +87,22 @@ def report(
     )
 
 
-def _cause(file: Path) -> dict[str, Any] | None:
-    """The cause that a diagnosis names, if it names one."""
+def diagnosed(run: Path, file: Path | None) -> tuple[KnownCause | None, Path | None]:
+    """The cause that a diagnosis names, and the fork with the change that helps, if it has them.
+
+    Args:
+        run: The run that is explained.
+        file: The diagnosis; ``None``: there is none.
+    """
+    if file is None:
+        return None, None
+    from dig.diagnosis.case import forks_beside
     from dig.diagnosis.document import Diagnosis
-    from dig.diagnosis.telling import cause
+    from dig.diagnosis.telling import best_fork, cause
     from dig.traces.journal.files import cannot, read_file
 
     try:
-        return cause(Diagnosis.from_json(read_file(file)))
+        found = Diagnosis.from_json(read_file(file))
     except OSError as error:
         raise cannot("read", file, error) from None
+    return cause(found), best_fork(found, forks_beside(run))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -29,11 +30,13 @@ from .view import View, viewing
 
 if TYPE_CHECKING:
     from dig.faults.inject.catalogue import Kind
+    from dig.graph.records import Record
     from dig.monitor.sinks import Sink
     from dig.runtime.alerts import AlertCounts
     from dig.show.summary_text import Row
     from dig.show.terminal.live import LiveView
-    from dig.tasks.run.execute import Disturbance, Execution
+    from dig.tasks.run.arrange import Disturbance
+    from dig.tasks.run.execute import Execution
     from dig.tasks.run.methods import Arrangement
     from dig.tasks.run.team_run import TeamRun
     from dig.tasks.task import Task
@@ -46,6 +49,15 @@ Faults = Annotated[
         "--fault",
         metavar="'KIND target=AGENT ..'",
         help="Inject a fault, such as 'crash target=agent-3 start=10'; `digmon faults` lists all.",
+    ),
+]
+Rehearse = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Try the N likeliest agents before a step of dig+ turns to one, by playing the run "
+        "again with each; in virtual time.",
     ),
 ]
 Twin = Annotated[
@@ -69,6 +81,7 @@ def run(
     clock: ClockOptions = ClockOptions(),  # noqa: B008
     storage: StorageOptions = StorageOptions(),  # noqa: B008
     fault: Faults = None,
+    rehearse: Rehearse = 0,
     twin: Twin = False,
     alert: Alert = None,
     otlp: Otlp = None,
@@ -90,7 +103,7 @@ def run(
     alerts = Alerts.load(alert or (), find_settings(chosen.config))
     rate, keeping = clock.rate, storage.keeping()
     asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
-    spec = chosen.of_task(task, asked)
+    spec = replace(chosen.of_task(task, asked), rehearse=rehearse)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)
     unwatched = _unwatched(spec, storage.runs, disturb) if twin else None
@@ -99,7 +112,7 @@ def run(
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
-            follow: Sink = live or (lambda record: None)
+            follow: Sink = live or (_tell_choice if rehearse else lambda record: None)
             execution = execute(
                 spec,
                 storage.runs,
@@ -115,6 +128,16 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
+def _tell_choice(record: Record) -> None:
+    """Say which agent a rehearsed step turns to: the run stands still while it is tried."""
+    from dig.detectors.describe import incident_text
+    from dig.graph.records import IncidentRow
+    from dig.monitor.healing import REHEARSED
+
+    if isinstance(record, IncidentRow) and record.what == REHEARSED:
+        warn(f"at {record.ts:.1f} s {incident_text(record)}")
+
+
 def _unwatched(
     spec: TeamRun, runs: Path, disturb: Callable[[Arrangement], Disturbance]
 ) -> Execution:
@@ -123,14 +146,12 @@ def _unwatched(
     Raises:
         SettingsError: Its agents cannot work in virtual time.
     """
-    from dataclasses import replace
-
     from dig.tasks.run.execute import execute
     from dig.tasks.run.team_run import MODEL
 
     if spec.agents_are.partition(" ")[0] == MODEL:
         raise SettingsError("a language model has no twin: it answers anew; leave --twin out")
-    return execute(replace(spec, method="mas"), runs, disturb=disturb)
+    return execute(replace(spec, method="mas", rehearse=0), runs, disturb=disturb)
 
 
 def report(
@@ -217,7 +238,7 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     Raises:
         SettingsError: One of the faults is not written as a fault is.
     """
-    from dig.tasks.run.execute import Disturbance
+    from dig.tasks.run.arrange import Disturbance
 
     if not faults:
         return Disturbance
@@ -279,7 +300,7 @@ def exporting(
 
 @app.command()
 def faults(as_json: AsJson = False) -> None:
-    """Show the kinds of faults that `digmon run --fault` can inject, and what each can be told."""
+    """Show the faults that a run can be given (`run --fault`)."""
     from dig.faults.inject.catalogue import KINDS
 
     kinds = KINDS.values()

@@ -12,7 +12,7 @@ from .options import AsJson, Salvage, Trace, recovered
 
 @app.command()
 def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> None:
-    """Check a journal against its chain, the rules, and the laws of conservation.
+    """Check a journal: its chain, the rules, the laws.
 
     The checker reads nothing but the file, and shares no code with the monitor. Exit status 0 if
     all is well, 1 if something is wrong, 2 if the file cannot be read.

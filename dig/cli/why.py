@@ -21,6 +21,7 @@ from .fork import disturbance, edit_of
 from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 
 if TYPE_CHECKING:
+    from dig.diagnosis.attribution.pipeline import ModelMethod
     from dig.diagnosis.diagnosing import Trying
     from dig.diagnosis.document import Diagnosis
     from dig.diagnosis.suspects import Asking
@@ -34,6 +35,9 @@ Good = Annotated[
         "`none`, or a function of your own, `module:function`.",
     ),
 ]
+ATTRIBUTION = 6
+"""The number of requests by which a model says which agent and step."""
+
 Repeat = Annotated[int, typer.Option(min=1, help="How many replays of each change are to count.")]
 
 
@@ -110,7 +114,7 @@ class TryingOptions:
         calls = most * len(read_source(run, trying.detectors).run.activations) if asked else 0
         if helping.model is not None:
             asked = (*asked, helping.model)
-            calls += trying.tries + most * (2 if helping.expected is not None else 1)
+            calls += ATTRIBUTION + trying.tries + most * (2 if helping.expected is not None else 1)
         if not asked:
             return
         model = ", ".join(dict.fromkeys(asked))
@@ -168,7 +172,10 @@ class HelpOptions(ModelOptions):
 
     model: Annotated[
         str | None,
-        typer.Option(help="A language model that proposes changes and judges what came of notes."),
+        typer.Option(
+            help="A language model: it says which agent and step, and with --try proposes changes "
+            "and judges what came of notes. Its server is sent what is explained."
+        ),
     ] = None
     same_model: Annotated[
         bool,
@@ -203,14 +210,30 @@ class HelpOptions(ModelOptions):
         settings.key()
         return settings
 
-    def of_diagnosis(self) -> dict[str, Any]:
-        """What `diagnose` is told about the model."""
+    def of_diagnosis(
+        self, method: ModelMethod | None = None, *, is_tried: bool = True
+    ) -> dict[str, Any]:
+        """What `diagnose` is told about the model.
+
+        Args:
+            method: The way in which it names candidates; ``None``: it does not.
+            is_tried: Whether there are experiments with which it helps.
+
+        Raises:
+            SettingsError: An option is wrong, or needs a model and none is named.
+        """
         settings = self.settings()
         if settings is None:
             return {}
         from dig.runtime.llm import Model  # slow to import
 
-        return {"model": Model(settings), "expected": text_of(self.expected)}
+        if self.expected == "from-file":
+            raise SettingsError("a run has no right answer in its file; give it as --expected TEXT")
+        model = Model(settings)
+        found: dict[str, Any] = {"expected": text_of(self.expected)}
+        if method is not None:
+            found["method"] = replace(method, spending=model.spending)
+        return {**found, "model": model} if is_tried else found
 
 
 @app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
@@ -239,9 +262,10 @@ def why(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a run or conversation failed: which agent, since when, what would have helped.
+    """Explain why a run or a conversation failed.
 
-    With --try it continues the run with one change several times, beside continuations without it.
+    It names the agent and the step, and how the failure went on from there. With --try it
+    continues the run with one change several times, beside continuations without it.
     Exit status 0 if every run is good, 1 if one is not or is a conversation, 2 if one cannot be
     read, 130 interrupted.
     """
@@ -252,8 +276,7 @@ def why(
     if schema:
         print(json.dumps(Diagnosis.model_json_schema(), indent=2))
         return
-    if not sources:
-        raise SettingsError("name a run or a conversation: digmon why SOURCE")
+    _check_sources(sources, conversation.report)
     goal, asking, status = Goal.parse(good), asked.asking(), 0
     for source in sources:
         try:
@@ -263,13 +286,13 @@ def why(
             ):
                 status = max(status, 1)
                 continue
-            if helping.model is not None and not try_:
-                raise SettingsError("--model proposes changes of a run: add --try")
-            helper = helping.of_diagnosis()
+            method = conversation.chosen(has_other_use=try_)
+            helper = helping.of_diagnosis(method, is_tried=try_)
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, helping, **more) if try_ else None
-            explain = partial(diagnose, source, goal, trying=trying, asking=asking, **helper)
-            found = _explained(explain, source, as_json, options)
+            told = partial(diagnose, trying=trying, asking=asking, has_graph=conversation.graph)
+            explain = partial(told, source, goal, **helper)
+            found = _explained(explain, source, as_json, options, conversation.report)
             status = max(status, 0 if found.goal.good else 1)
         except DigError as error:
             warn(error)
@@ -361,10 +384,11 @@ def try_run(
     helping: HelpOptions = HelpOptions(),
     as_json: AsJson = False,
 ) -> None:
-    """Try a change of a run: several replays with it, beside replays without it.
+    """Try a change of a run: would it have helped?
 
-    Several changes in one call are made together. Exit status 0 if the change is validated, 1 if
-    it is not, 2 if it was asked wrongly, 130 if it was interrupted.
+    Several replays with the change stand beside replays without it. Several changes in one call
+    are made together. Exit status 0 if the change is validated, 1 if it is not, 2 if it was asked
+    wrongly, 130 if it was interrupted.
     """
     from dig.diagnosis.diagnosing import try_changes
     from dig.diagnosis.goal import Goal
@@ -376,10 +400,18 @@ def try_run(
     raise typer.Exit(0 if found.fix is not None else 1)
 
 
+def _check_sources(sources: Sequence[Path], report: Path | None) -> None:
+    if not sources:
+        raise SettingsError("name a run or a conversation: digmon why SOURCE")
+    if report is not None and len(sources) > 1:
+        raise SettingsError("--report is a page about one source; leave the others out")
+
+
 def _explained(
-    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions
-) -> Diagnosis:
-    """Explain a run and print that, even what was found before an interruption."""
+    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions,
+    report: Path | None = None,
+) -> Diagnosis:  # fmt: skip
+    """Explain a run and print that, even what was found before an interruption; write its page."""
     from dig.diagnosis.diagnosing import InterruptedDiagnosis
 
     most, done = options.max_replays or 60, 0
@@ -398,6 +430,11 @@ def _explained(
         warn("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, source, as_json, options)
+    if report is not None:
+        from dig.diagnosis.telling import cause
+        from dig.show.page.writing import write_report
+
+        write_report(source, report, cause=cause(found))
     return found
 
 

@@ -6,9 +6,11 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
+from dig._util.html import Cell, Faint, table
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
@@ -54,6 +56,10 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
         finding: The finding. One of a user's detector that has no `why` is explained by the paths
             to the events and activations that it names.
     """
+    return replace(_explanation(graph, finding), title=titled(finding))
+
+
+def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
     if finding.why is not None:
         return finding.why(graph, finding)
     pattern = BY_NAME.get(finding.pattern)
@@ -66,6 +72,26 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
     return Explanation(anything(finding.subject, finding.evidence), paths)
+
+
+def titled(finding: Finding) -> str:
+    """A finding in a title: its severity, its name spelled out, and its moment."""
+    known = BY_NAME.get(finding.pattern)
+    title = f"{known.title} ({tag(finding)})" if known else tag(finding)
+    return f"{worth(finding)}: {title} at {seconds(finding.us)} (record {finding.t})"
+
+
+def finding_html(finding: Finding) -> str:
+    """A finding: its name, what it is worth, what it says, and what proves it."""
+    evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
+    rows: list[Sequence[Cell]] = [("why", finding_text(finding))]
+    rows += [(one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()]
+    if finding.silenced is not None:
+        rows.append(("silenced", Faint(one_line(finding.silenced))))
+    return table(titled(finding), rows)
+
+
+Finding._repr_html_ = finding_html
 
 
 def _head(finding: Finding) -> str:
@@ -105,6 +131,34 @@ def finding_text(finding: Finding | FindingRow) -> str:
     cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
     more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
     return one_line(text or anything(finding.subject, finding.evidence)) + more
+
+
+RESPONDS, SUBMITS, WAITS, REROUTES, DISCARDS, FAILS, IDLES, WORKS = (
+    "responds", "submits", "waits", "reroutes", "discards", "fails", "does nothing", "in progress",
+)  # fmt: skip
+"""The deeds of an activation; `WORKS`: it has not ended."""
+
+
+def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: bool = False) -> str:
+    """The deed of an activation that has ended; of several the most productive one.
+
+    Args:
+        fates: The fates of its inputs.
+        outputs: How many events it generated.
+        final: Whether its output is an answer.
+        failed: Whether it ended with an error.
+    """
+    if failed:
+        return FAILS
+    if final:
+        return SUBMITS
+    if outputs or "consume" in fates:
+        return RESPONDS
+    if "reroute" in fates:
+        return REROUTES
+    if "discard" in fates:
+        return DISCARDS
+    return WAITS if fates else IDLES
 
 
 def silenced_text(finding: Finding | FindingRow) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-from dig._util.html import MOST_ROWS, Cell, Faint, table
-from dig._util.text import anything, counted, name, one_line, value_text
+from dig._util.html import MOST_ROWS, Cell, Faint, Hop, Way, table
+from dig._util.text import anything, counted, name, one_line
 from dig.graph.graph import InteractionGraph
 
 Severity = Literal["error", "warning", "notice"]
 """What a finding is worth to a person. Errors and warnings that no policy silences are alarms."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+MOST_PICTURES = 3
+"""The most paths of an explanation that a notebook shows."""
 
 MOST_EVIDENCE = 100
 """The number of items of a list that evidence keeps."""
@@ -26,10 +29,12 @@ class Path:
     Attributes:
         nodes: The ids of its events and activations, in order of time.
         text: The same for people, cut in the middle if it is long.
+        hops: The nodes with their agents, for a picture.
     """
 
     nodes: tuple[str, ...]
     text: str
+    hops: tuple[Hop, ...] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
@@ -42,10 +47,19 @@ class Explanation:
     Attributes:
         text: One or two plain sentences.
         paths: What proves them.
+        title: The finding: its severity, its name and its time.
     """
 
     text: str
     paths: tuple[Path, ...] = ()
+    title: str = field(default="", compare=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        rows: list[Sequence[Cell]] = [("why", self.text)]
+        for path in self.paths[:MOST_PICTURES]:
+            rows.append(("path", path.text))
+            rows += [("", Way(path.hops, path.text))] if path.hops else []
+        return table(self.title, rows)
 
     def __str__(self) -> str:
         return "\n".join([self.text, *(f"  path: {path}" for path in self.paths)])
@@ -80,8 +94,7 @@ class Finding:
         default=None, compare=False, repr=False
     )
 
-    def _repr_html_(self) -> str:
-        return finding_html(self)
+    _repr_html_: ClassVar[Callable[[Finding], str]]  # set by `describe`, which knows the patterns
 
     @property
     def ts(self) -> float:
@@ -131,8 +144,9 @@ PAST = {("LIVELOCK", "origin"), ("LOOP", "last")}
 def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
     """The events that a finding names; and the agents that it names, or that made what it names.
 
-    Both are in the order in which the finding names them. `PAST` evidence is left out, so that a
-    session that lets go of history, and one that keeps it, say the same.
+    Both are in the order in which the finding names them. `PAST` evidence is left out, and so are
+    names of agents that have left, so that a session that lets go of history, and one that keeps
+    it, say the same.
 
     Args:
         graph: The graph that it was found in; it may have grown since.
@@ -150,7 +164,7 @@ def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], lis
             agents.append(h.sender(n))
         elif v is not None:
             agents.append(h.agent(v))
-        elif one in graph.agents or one in h.agents:
+        elif one in graph.agents:
             agents.append(one)
     return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
 
@@ -165,20 +179,6 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from texts_in(part)
-
-
-def finding_html(finding: Finding) -> str:
-    """A finding: what it is about, and what proves it."""
-    stage = f" {name(finding.stage)}" if finding.stage is not None else ""
-    head = f"{finding.severity} {name(finding.pattern)}{stage}"
-    title = f"{head} at {finding.ts:.1f} s (record {finding.t})"
-    evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
-    rows: list[Sequence[Cell]] = [
-        (one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()
-    ]
-    if finding.silenced is not None:
-        rows.append(("silenced", Faint(one_line(finding.silenced))))
-    return table(title, [("what", anything(finding.subject, None)), *rows])
 
 
 def findings_html(findings: Sequence[Finding]) -> str:

@@ -6,12 +6,13 @@ A healer that has a ladder says in `escalate` what its first, second and third s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dig._util.ranges import NOTHING
 from dig.graph.graph import InteractionGraph
-from dig.graph.state import EventState
+from dig.graph.state import EventState, Problem, by_number
 
 from .finding import Finding
 from .interventions import Intervention, Reroute
@@ -23,6 +24,16 @@ Progress = Literal["made", "untold", "under way", "none"]
 it; `none`: it is time for the next step."""
 
 
+Trouble = Literal["failed", "kept", "swallowed"]
+"""What was wrong with an agent's latest turn with work: it failed, it consumed none of it, or it
+consumed some and generated nothing."""
+
+
+def next_best(agents: Sequence[str]) -> str:
+    """The first of some agents."""
+    return agents[0]
+
+
 @dataclass(frozen=True, slots=True)
 class LadderStep:
     """A step about a subject.
@@ -30,19 +41,21 @@ class LadderStep:
     Attributes:
         number: Its number, counted from 1.
         asked: The agents that earlier steps have turned to, in order.
-        idle: The agents whose latest look at work has moved none of it.
+        troubles: By agent: what was wrong with its latest turn, if anything was.
         stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
             its place. So what belongs together comes together.
         patience: The time that a step has to help, in microseconds.
         now: The moment, in microseconds.
+        choose: Chooses one of several agents that are free to be turned to, the best first.
     """
 
     number: int = 1
     asked: tuple[str, ...] = ()
-    idle: Mapping[str, None] = field(default_factory=dict)
+    troubles: Mapping[str, Trouble] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
     now: int = 0
+    choose: Callable[[Sequence[str]], str] = next_best
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """The agent to turn to: one that was not asked yet, that works, and that has little to do.
@@ -53,15 +66,20 @@ class LadderStep:
         """
         stand_ins = {self.stand_ins.get(agent) for agent in without}
 
-        def rank(name: str) -> tuple[bool, bool, bool, bool, bool, int]:
+        def hangs(name: str) -> bool:
+            activation = graph.agents[name].activation
+            return activation is not None and self.now - activation.us_start > self.patience
+
+        def rank(name: str) -> tuple[int, ...]:
             state = graph.agents[name]
             load = len(state.buffer) + len(state.incoming)
-            since = self.now if state.activation is None else state.activation.us_start
-            is_idle = name in self.idle or self.now - since > self.patience
+            is_bad, was_asked = name in self.troubles, name in self.asked
             is_new, is_busy = name not in stand_ins, state.activation is not None
-            return name in without, is_idle, name in self.asked, is_new, is_busy, load
+            return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
 
-        return min(graph.agents, key=rank, default=None)
+        ranked = sorted(graph.agents, key=rank)
+        free = [one for one in ranked if one not in without and not hangs(one)] or ranked
+        return self.choose(free) if free else None
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:
@@ -78,9 +96,32 @@ def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState
     return [event for event in known if graph.is_open(event.n)]
 
 
-def is_worked_on(graph: InteractionGraph, step: LadderStep) -> bool:
-    """Whether some agent is at work, and has not been for longer than a step has to help."""
-    return any(step.now - one.us_start < step.patience for one in graph.running.values())
+def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
+    """The problem, or the whole run, that a finding is about; ``None`` if it is answered."""
+    sources, event = NOTHING, finding.subject.get("event")
+    if event is not None:
+        if not graph.knows(event):
+            return None
+        sources = graph.sources_of(graph.event(event).n)
+    return next((one for one in graph.problems.touching(sources) if not one.is_over), None)
+
+
+def open_about(graph: InteractionGraph, finding: Finding) -> list[EventState]:
+    """The open work on the problem, or of the run, that a finding is about, in order."""
+    problem = open_problem(graph, finding)
+    return [] if problem is None else sorted(problem.open.values(), key=by_number)
+
+
+def is_worked_on(graph: InteractionGraph, problem: Problem, step: LadderStep) -> bool:
+    """Whether an agent is at work on a problem, or was asked and is at work.
+
+    An agent that has been at work for longer than a step has to help does not count.
+    """
+    return any(
+        step.now - one.us_start < step.patience
+        for one in graph.running.values()
+        if one.id in problem.running or one.agent in step.asked
+    )
 
 
 def restart(
@@ -92,9 +133,11 @@ def restart(
         graph: The graph as it stands.
         finding: The finding about the run, or about a problem.
         step: The step.
-        without: The agents that did not act.
+        without: The agents that did not act; those that swallowed work are left out, too.
     """
-    here = [event.id for event in graph.open_events()]
+    here = [event.id for event in open_about(graph, finding)]
+    swallowed = [agent for agent, what in step.troubles.items() if what == "swallowed"]
+    without = [*dict.fromkeys([*without, *(one for one in swallowed if one in graph.agents)])]
     h = graph.history
     for problem in problems_of(graph, finding.subject):
         if not graph.knows(problem):

@@ -15,7 +15,7 @@ from dig._util.text import one_line, value_text
 from dig.graph.graph import InteractionGraph
 
 from .finding import Finding
-from .interventions import Inject
+from .interventions import Create, Inject, Reroute
 
 MOST_LISTED = 12
 MOST_QUOTED = 3
@@ -62,6 +62,14 @@ def _described(graph: InteractionGraph, name: str) -> str:
     if event.discarded_by:
         known.append(f"discarded by {listed(list(event.discarded_by))}")
     return f"{quoted(name)} ({', '.join(known)})"
+
+
+def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
+    """A reroute as words alone, for a host that cannot send its event: the note names the event."""
+    note = wish.note
+    if note and quoted(wish.event) not in note:
+        note = f"About {described(graph, [wish.event])}: {note}"
+    return Create(note, wish.to, wish.without)
 
 
 def absent(graph: InteractionGraph, event: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+from dig._util.html import Hop
 from dig._util.text import cut, name
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUME
@@ -46,7 +47,14 @@ class PathFinder:
         shown = list(self._shown(kept))
         if len(kept) < len(nodes):
             shown.insert(3, f"({len(nodes) - len(kept)} more)")
-        return Path(tuple(nodes), " -> ".join(shown if is_whole else ["...", *shown]))
+        text = " -> ".join(shown if is_whole else ["...", *shown])
+        return Path(tuple(nodes), text, tuple(map(self._hop, kept)))
+
+    def _hop(self, node: str) -> Hop:
+        h = self._history
+        n, v = h.event(node), h.activation(node)
+        agent = h.agent(v) if v is not None else None if n is None else h.sender(n)
+        return Hop(node, agent or "outside", v is None)
 
     def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
         """A path to each of the first few nodes, as `to_last_seen` makes it."""

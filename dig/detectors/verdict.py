@@ -321,16 +321,27 @@ class RunSoFar:
             why = "The run stopped because nothing could go on any more,"
         return f"{why} after {when}." + ("" if has_answer else " There is no answer.")
 
-    def _requests_text(self) -> str:
+    @property
+    def requests(self) -> dict[str, int]:
+        """What happened to the requests of a session, and to how many; of another run, nothing."""
+        if not (self.run and self.run.session):
+            return {}
         counts = self._counts
-        requests, early, failed = counts["requests"], counts["early"], counts["failed"]
+        early, failed = counts["early"], counts["failed"]
         states = {
             "answered": counts["answered"] - early,
-            f"answered{_LACKING}": early,
+            _EARLY: early,
             "ended by an error": failed,
-            "left without an answer": max(0, requests - counts["answered"] - failed),
+            "left without an answer": max(0, counts["requests"] - counts["answered"] - failed),
         }
-        told = [(number, state) for state, number in states.items() if number]
+        return {state: number for state, number in states.items() if number}
+
+    def _requests_text(self) -> str:
+        requests, states = self._counts["requests"], self.requests
+        told = [
+            (number, f"answered{_LACKING}" if state == _EARLY else state)
+            for state, number in states.items()
+        ]
         if not told:
             return "There was no request."
         if requests == 1:
@@ -390,6 +401,7 @@ def _listed(parts: list[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
 
 
+_EARLY = "answered too early"
 _LACKING = ", although some of its work was missing by the account of the monitor"
 _ENDS = {
     "timeout": "The time limit ended the run",

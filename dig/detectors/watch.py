@@ -6,7 +6,7 @@ trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,8 @@ MOST_FAULTS = 3
 
 _NOTHING = ()  # Python has one empty tuple
 
+_Look = Callable[[InteractionGraph, Any], Iterable[Finding]]
+
 Fault = Callable[[str, str], None]
 """Is called with the name of a detector that has failed, and what happened."""
 
@@ -34,7 +36,8 @@ class _Part:
     def __init__(self, detector: Detector) -> None:
         check(detector, Detector)
         self.detector = detector
-        self.detect, self.expire = detector.detect, detector.expire
+        self.detect: _Look = detector.detect
+        self.expire: _Look = detector.expire
         self.name = str(detector.pattern or type(detector).__name__)
         kinds = CHANGING if detector.kinds is None else detector.kinds
         self.shown = 0  # what it is shown, as flags
@@ -78,11 +81,14 @@ class Watch:
         """
         self.graph = InteractionGraph()
         self._parts = [_Part(detector) for detector in detectors]
+        if stopwatch is not None:
+            for part in self._parts:
+                part.detect = self._timed(part, part.detect, stopwatch)
+                part.expire = self._timed(part, part.expire, stopwatch)
         # Those that are shown a record, by what it has changed, and those of them with deadlines.
         self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
         self.not_before: int | None = None
         self._on_fault = on_fault
-        self._stopwatch = stopwatch
         self._limit_s = limit_s
         self._usual = UsualCounts()
         self.seconds: dict[str, float] = {}
@@ -164,27 +170,34 @@ class Watch:
         may have deadlines.
         """
         found: list[Finding] = []
-        graph, stopwatch, enabled = self.graph, self._stopwatch, self._parts
+        graph, enabled = self.graph, self._parts
         for part in parts:
-            start = stopwatch() if stopwatch else 0.0
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
-                if raised is _NOTHING and stopwatch is None:
+                if raised is _NOTHING:
                     continue
                 new = [_checked(finding) for finding in raised]
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
                 continue
-            if stopwatch:
-                took = stopwatch() - start
-                self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
-                if took > self._limit_s:
-                    self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
-            if new:
-                found += [self._raised(part, finding) for finding in new]
+            found += [self._raised(part, finding) for finding in new]
         is_as_before = not found and enabled is self._parts  # a finding may move all deadlines
         self._set_due(waiting if is_as_before else self._parts)
         return found
+
+    def _timed(self, part: _Part, look: _Look, stopwatch: Callable[[], float]) -> _Look:
+        """A detector's look that is timed; one that takes too long is its last."""
+
+        def timed(graph: InteractionGraph, at: Any) -> Iterable[Finding]:
+            start = stopwatch()
+            raised = [*look(graph, at)]
+            took = stopwatch() - start
+            self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
+            if took > self._limit_s:
+                self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+            return raised
+
+        return timed
 
     def _set_due(self, parts: list[_Part]) -> None:
         """Take the deadlines of the detectors that were asked, or of all, which is exact."""

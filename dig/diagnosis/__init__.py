@@ -11,6 +11,7 @@
 - `investigate`: where it began, by local judgements and messages; also in other systems.
 - `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
   and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
+  `pictures`: the pages of conversations and investigations.
 - `attribution`: which agent and step of a conversation is at fault.
 - `causes`: the graph of causes, from a root cause to the failure.
 - `components`: which agents, activations and events a component consists of.

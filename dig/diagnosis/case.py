@@ -157,9 +157,7 @@ class RunSource:
     @property
     def forks(self) -> Path:
         """Where its forks lie, unless a user says otherwise."""
-        if self.side:
-            return self.trace.parent / "why"
-        return self.trace.with_name(f"{self.trace.name}.why")
+        return forks_beside(self.trace)
 
     @cached_property
     def task(self) -> Task | None:
@@ -225,6 +223,14 @@ class RunSource:
             self.name, self.kind, self.run, failures(self.finished(), goal), found, reads,
             usual or UsualTeam(),
         )  # fmt: skip
+
+
+def forks_beside(run: Path) -> Path:
+    """Where the forks of a run directory or trace lie, unless a user says otherwise."""
+    trace = trace_path(run)
+    if (trace.parent / SIDE).exists():
+        return trace.parent / "why"
+    return trace.with_name(f"{trace.name}.why")
 
 
 def read_case(path: Path, goal: Goal | None = None) -> Case:

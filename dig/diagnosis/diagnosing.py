@@ -15,6 +15,7 @@ from dig.graph.records import End, Record
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.fork import Crew
 
+from .attribution.traces import ModelSuspects
 from .case import Case, RunSource
 from .concepts import Candidate, Hypothesis
 from .document import Diagnosis
@@ -30,6 +31,7 @@ from .trials.replays import Disturb, Lab, read_source
 if TYPE_CHECKING:
     from dig.runtime.llm import Model, ModelSettings  # slow to import
 
+    from .attribution.pipeline import ModelMethod
     from .interventions.asking import ModelHelp
 
 
@@ -107,8 +109,10 @@ def diagnose(
     trying: Trying | None = None,
     asking: Asking | None = None,
     suspects: Suspects | None = None,
+    method: ModelMethod | None = None,
     model: Model | None = None,
     expected: str | None = None,
+    has_graph: bool = False,
     tell: Tell = lambda line: None,
 ) -> Diagnosis:
     """Explain why a recorded run failed.
@@ -119,8 +123,10 @@ def diagnose(
         trying: How experiments are made; ``None``: none is.
         asking: Which suspects are asked, and what they know; ``None``: those that are usual.
         suspects: Names the candidates, in place of those that `asking` names.
+        method: The way in which a model is asked as the suspect `attribution`; ``None``: none is.
         model: Proposes changes and judges whether notes were followed; ``None``: rules alone do.
         expected: The right answer, by which the model names milestones; no agent is told.
+        has_graph: Whether the document has the hierarchical graph.
         tell: Takes a line for each replay.
 
     Raises:
@@ -135,9 +141,15 @@ def diagnose(
     report.helper = helper = _helper(report.source, model, expected)
     if helper is not None:
         report.case = replace(report.case, attempts=helper.merged(report.case))
-    asked = (suspects,) if suspects else tuple(map(suspects_of, asking.by))
-    together = Together(asked, names_all=trying is not None)
+    asked = {"": suspects} if suspects else {name: suspects_of(name) for name in asking.by}
+    by_model = None
+    if method is not None and "attribution" in asked:
+        by_model = ModelSuspects(method, asked["attribution"].candidates, expected)
+        asked["attribution"] = by_model
+    together = Together(tuple(asked.values()), names_all=trying is not None)
     report.candidates = [*together.candidates(report.case)]
+    report.attributed = by_model.found if by_model else None
+    report.has_graph = has_graph
     if trying is None:
         return report.document()
     lab = trying.lab(path, goal)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
@@ -11,7 +10,10 @@ from typing import TYPE_CHECKING
 from dig._util.text import counted
 from dig.tasks.milestones import Evidence
 
+from .attribution.hierarchy import HierarchicalGraph, drafted
+from .attribution.ranking import Attribution
 from .attribution.spread import chain
+from .attribution.traces import conversation_of
 from .case import RunSource
 from .concepts import Attempt, Candidate, Failure, Hypothesis
 from .document import (
@@ -57,6 +59,8 @@ class DiagnosisReport:
         asking: Which suspects were asked, and how many candidates are listed.
         is_asked: Whether a person named what is tried.
         helper: The model that helped, if one did.
+        attributed: The answer of a model as the suspect `attribution`, if one was asked.
+        has_graph: Whether the document has the hierarchical graph.
     """
 
     def __init__(self, source: RunSource, goal: Goal, asking: Asking | None = None) -> None:
@@ -68,6 +72,8 @@ class DiagnosisReport:
         self.trials: Trials | None = None
         self.is_asked = False
         self.helper: ModelHelp | None = None
+        self.attributed: Attribution | None = None
+        self.has_graph = False
 
     def document(self) -> Diagnosis:
         """The document."""
@@ -80,8 +86,8 @@ class DiagnosisReport:
             goal=GoalRow(test=self.goal.text, **self.judged._asdict()),
             failures=tuple(map(_failure, self.case.failures)),
             attempts=tuple(map(_attempt, self.case.attempts)),
-            method="structural",
-            model=self.helper.name if self.helper else None,
+            method=self.attributed.method if self.attributed else "structural",
+            model=self._model(),
             answer=answer,
             candidates=tuple(
                 CandidateRow.of(number, one)
@@ -97,7 +103,16 @@ class DiagnosisReport:
             stages=self._stages(),
             cost=self._cost(),
             notes=tuple(self._notes(candidates)),
+            graph=self._graph().to_json() if self.has_graph else None,
         )
+
+    def _model(self) -> str | None:
+        if self.attributed is not None:
+            return self.attributed.model
+        return self.helper.name if self.helper is not None else None
+
+    def _graph(self) -> HierarchicalGraph:
+        return self.attributed.graph if self.attributed else drafted(conversation_of(self.case))
 
     def _source(self) -> SourceRow:
         source = self.source
@@ -171,11 +186,9 @@ class DiagnosisReport:
         )  # fmt: skip
 
     def _is_suspected(self) -> bool:
-        """Whether the records speak against an agent at all."""
+        """Whether anything speaks against an agent at all: not all agents are named alike."""
         shares = [one.share for one in self.candidates]
-        return max(shares) > min(shares) or any(
-            one.mechanism is not None for one in self.candidates
-        )
+        return max(shares) > min(shares) or any(one.by != ("agents",) for one in self.candidates)
 
     def _chain(self, answer: AnswerRow | None) -> tuple[int, ...]:
         """A path of steps from the answer's to the last one that goes back to it."""
@@ -185,7 +198,12 @@ class DiagnosisReport:
 
     def _stages(self) -> tuple[StageRow, ...]:
         by = ("person",) if self.is_asked else self.asking.by
-        rows = [StageRow(name=one, by="structural", status="done", why=None) for one in by]
+        rows: list[StageRow] = []
+        for one in by:
+            if one == "attribution" and self.attributed is not None:
+                rows += self.attributed.stages
+            else:
+                rows.append(StageRow(name=one, by="structural", status="done", why=None))
         if self.helper is not None:
             failed = next(
                 (note for note in self.helper.notes if note.startswith("the model")), None
@@ -200,17 +218,19 @@ class DiagnosisReport:
 
     def _cost(self) -> CostRow:
         costs = self.trials.costs if self.trials else TrialCosts()
-        models = costs.models + Counter(
-            {key: value for key, value in self.helper.usage.items() if key in _COSTS}
-            if self.helper
-            else {}
-        )
+        asked = self.attributed.cost if self.attributed else CostRow()
+        used = {**costs.models}
+        for key, value in self.helper.usage.items() if self.helper else ():
+            if key in _COSTS:
+                used[key] = used.get(key, 0) + value
+        usd = [one for one in (used.get("cost_usd"), asked.usd) if one is not None]
         return CostRow(
             replays=costs.replays, seconds=round(costs.cpu_s, 3),
             until_validated=self.findings.until_validated if self.findings else None,
-            model_calls=int(models["model_calls"]), input_tokens=int(models["input_tokens"]),
-            output_tokens=int(models["output_tokens"]),
-            usd=float(models["cost_usd"]) if "cost_usd" in models else None,
+            model_calls=int(used.get("model_calls", 0)) + asked.model_calls,
+            input_tokens=int(used.get("input_tokens", 0)) + asked.input_tokens,
+            output_tokens=int(used.get("output_tokens", 0)) + asked.output_tokens,
+            usd=float(sum(usd)) if usd else None,
         )  # fmt: skip
 
     def _to_try(self) -> Iterator[str]:
@@ -222,6 +242,7 @@ class DiagnosisReport:
 
     def _notes(self, candidates: Sequence[Candidate]) -> list[str]:
         found = [*self.source.finished().notes]
+        found += self.attributed.notes if self.attributed else ()
         if len(candidates) > self.asking.top:
             more = counted(len(candidates) - self.asking.top, "further candidate")
             found.append(f"{more} not listed")

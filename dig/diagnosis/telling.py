@@ -11,6 +11,7 @@ from dig._util.text import counted, name, names, one_line
 from dig.detectors.patterns import BY_NAME
 from dig.graph.codec import to_row
 from dig.graph.records import End, Record
+from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
 from dig.show.compare.continued import decision
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
@@ -99,15 +100,45 @@ def _best(found: Diagnosis) -> HypothesisRow | None:
     return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
 
 
-def cause(found: Diagnosis) -> dict[str, Any] | None:
-    """The answer of a diagnosis for the page of a run: the record `t`, and what it `says`."""
+def cause(found: Diagnosis) -> KnownCause | None:
+    """The answer of a diagnosis for pages and figures of its run."""
     if found.answer is None:
         return None
-    shown = f": {found.candidates[0].evidence[0].says}" if found.candidates else ""
-    return {
-        "t": found.answer.t,
-        "says": f"{name(found.answer.agent)}{shown} ({_how(found, _best(found))})",
-    }
+    places = tuple(
+        SuspectedPlace(one.activation or one.event, one.t, _suspicion(one))
+        for one in found.candidates
+    )
+    shown = places[0].says if places else name(found.answer.agent)
+    return KnownCause(
+        found.answer.t,
+        f"{shown} ({_how(found, _best(found))})",
+        places,
+        found.chain,
+        tuple(map(_tried_change, found.hypotheses)),
+    )
+
+
+def _suspicion(one: CandidateRow) -> str:
+    """The agent of a candidate, and the first thing that speaks against it."""
+    agent, says = name(one.agent), one.evidence[0].says
+    return says if says.startswith(f"{agent} ") else f"{agent}: {says}"
+
+
+def _tried_change(one: HypothesisRow) -> TriedChange:
+    changed, unchanged = one.arms.changed, one.arms.unchanged
+    says = " and ".join(map(in_words, one.interventions))
+    return TriedChange(says, one.verdict, changed.good, changed.n, unchanged.good, unchanged.n)
+
+
+def best_fork(found: Diagnosis, forks: Path) -> Path | None:
+    """The first fork with the change that helps most, if it is there.
+
+    Args:
+        found: The diagnosis.
+        forks: The directory of its forks.
+    """
+    best = _best(found)
+    return None if best is None else _fork(best, forks)
 
 
 def _how(found: Diagnosis, best: HypothesisRow | None) -> str:

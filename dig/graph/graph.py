@@ -9,16 +9,22 @@ queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, get_args
 
 from dig._util.ranges import RangeSet, union
 
 from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
-from .records import Record
+from .records import KINDS, Record
 from .state import GraphState
 from .views import GraphView, graph_html
+
+_STEPS = {
+    kind: (rules.RULES.get(kind), rewrites.REWRITES.get(kind), KINDS.get(kind, 0))
+    for kind in get_args(Record)
+}
+"""Of each kind of record its rule, its rewrite, and its flag in `changed`."""
 
 
 class InteractionGraph(GraphState):
@@ -45,8 +51,21 @@ class InteractionGraph(GraphState):
         Raises:
             RuleError: The record contradicts those before it; the graph is as it was.
         """
-        rules.check(self, record)
-        rewrites.apply(self, record)
+        check, rewrite, flag = _STEPS[type(record)]
+        is_next = record.t == self.t + 1 and record.us >= self.now
+        if not is_next or self.t < 0 or self.awaited or self.is_over or self.finished is not None:
+            rules.check_moment(self, record)
+        if check is not None:
+            check(self, record)
+        self.touched = []
+        self.changed = flag
+        self.ended = None
+        self.problems.touched = {}
+        self.now = record.us
+        if rewrite is not None:
+            rewrite(self, record)
+            self.changed |= self.problems.look()
+        self.t = record.t
 
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None

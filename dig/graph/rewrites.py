@@ -19,7 +19,6 @@ from .records import (
     CLOSED,
     FATES,
     IN_FLIGHT,
-    KINDS,
     LOST_OR_FOUND,
     MERGED,
     MET,
@@ -45,21 +44,6 @@ CODES: dict[FateName, int] = {fate: code for code, fate in enumerate(FATES)}
 """The number that stands for a fate in the history."""
 
 
-def apply(state: GraphState, record: Record) -> None:
-    """Rewrite the graph by a record that `rules.check` has accepted."""
-    state.touched = []
-    kind = type(record)
-    state.changed = KINDS.get(kind, 0)
-    state.ended = None
-    if state.t >= 0:
-        state.problems.touched = {}
-    state.now = record.us
-    rewrite = _REWRITES.get(kind)
-    if rewrite is not None:
-        rewrite(state, record)
-    state.t = record.t
-
-
 # --- one function a kind ---
 
 
@@ -81,7 +65,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         state.awaited.pop()
         lineage = state.lineage
         n = h.add_event(record, state.emitter_number)
-    event = EventState(h, record.event, n, record.by, lineage)
+    event = EventState(h, record.event, n, record.by)
+    event.roots, event.sources = lineage
     if record.by is None:
         state.problems.pose(event.work)
     state.live[event.id] = event
@@ -249,31 +234,29 @@ def _land(state: GraphState, event: EventState) -> None:
 def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
     state.touched.append(event)
-    place, lost = 0, event.cause
+    place, before, lost = 0, event.place, event.cause
     if event.work and not event.consumed:
         place = (BUFFERED if event.copies else 0) + (FLYING if event.flight else 0)
         if place:
             event.cause = None
-            state.open[event.id] = event
-        elif event.cause is None:
+        elif lost is None:
             event.cause = cause
             event.us_lost = state.now
         if event.cause is not lost:
             state.changed |= LOST_OR_FOUND
-    if place != event.place:
-        if FLYING in (place, event.place):
+    if place != before:
+        if place == FLYING or before == FLYING:
             state.changed |= IN_FLIGHT
         state.problems.move(event, place)
-    if not place:
-        state.open.pop(event.id, None)
-        if _is_closed(state, event):
-            state.live.pop(event.id, None)
-            state.changed |= CLOSED
-
-
-def _is_closed(state: GraphState, event: EventState) -> bool:
-    is_undecided = event.final and not state.history.flags[event.n] & (ACCEPTED | BOUNCED)
-    return not (event.copies or event.flight or event.cause or is_undecided)
+        if not before:
+            state.open[event.id] = event
+        elif not place:
+            del state.open[event.id]
+    if not (place or event.copies or event.flight or event.cause):
+        if event.final and not state.history.flags[event.n] & (ACCEPTED | BOUNCED):
+            return  # it is still to be decided about
+        state.live.pop(event.id, None)
+        state.changed |= CLOSED
 
 
 def _revive(state: GraphState, name: str) -> EventState:
@@ -290,7 +273,7 @@ def implied_fate(event: EventState) -> Fate:
     return Fate(event.id, "consume" if event.by == SYSTEM else "delay")
 
 
-_REWRITES = cast(
+REWRITES = cast(
     "dict[type, Callable[[GraphState, Record], None]]",
     {
         records.Run: _begin,

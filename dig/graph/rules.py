@@ -1,6 +1,6 @@
 """The rules of the graph: which record may follow a state.
 
-`check` raises a `RuleError` that names the rule, and changes nothing.
+A rule raises a `RuleError` that names it, and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,28 +16,7 @@ from .records import ASIDE, SYSTEM, Record
 from .state import ActivationState, EventState, GraphState
 
 MOST_CHARACTERS = 300
-
-
-def check(state: GraphState, record: Record) -> None:
-    """Check that a record may come next.
-
-    Raises:
-        RuleError: The record breaks a rule; the message names the rule.
-    """
-    if record.t != state.t + 1:
-        _refuse(f"`t` is {record.t}, but record {state.t + 1} comes next")
-    if record.us < state.now:
-        _refuse(f"`ts` falls from {state.now / 1e6} to {record.ts}")
-    kind = type(record)
-    if (state.t < 0) != (kind is records.Run):
-        _refuse("the first record must be of kind `run`, and no other")
-    if state.finished is not None:
-        _refuse("no record may follow `finish`")
-    if (state.awaited or state.is_over) and kind not in ASIDE:
-        _check_moment(state, record)
-    rule = _RULES.get(kind)
-    if rule is not None:
-        rule(state, record)
+FIRST = "the first record must be of kind `run`, and no other"
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -46,12 +25,28 @@ def _refuse(reason: str) -> NoReturn:
     raise RuleError(reason)
 
 
-def _check_moment(state: GraphState, record: Record) -> None:
+def check_moment(state: GraphState, record: Record) -> None:
+    """Check that a record may come next, whatever it says.
+
+    Raises:
+        RuleError: It may not.
+    """
+    kind = type(record)
+    if record.t != state.t + 1:
+        _refuse(f"`t` is {record.t}, but record {state.t + 1} comes next")
+    if record.us < state.now:
+        _refuse(f"`ts` falls from {state.now / 1e6} to {record.ts}")
+    if state.t < 0 and kind is not records.Run:
+        _refuse(FIRST)
+    if state.finished is not None:
+        _refuse("no record may follow `finish`")
+    if kind in ASIDE:
+        return
     if state.awaited:
         expected = state.awaited[-1]
         if not (isinstance(record, records.Emit) and record.event == expected):
             _refuse(f"the `emit` of output {expected!r} must come first")
-    if state.is_over and not isinstance(record, records.Finish):
+    if state.is_over and kind is not records.Finish:
         _refuse(f"no `{record.kind}` may follow an accepted final event (this is no session)")
 
 
@@ -77,7 +72,13 @@ def _event(state: GraphState, name: str) -> EventState:
 
 
 def _run(state: GraphState, record: records.Run) -> None:
+    if state.t >= 0:
+        _refuse(FIRST)
     _new_agents(record.agents)
+
+
+def _is_sole_output(state: GraphState) -> bool:
+    return state.history.output_count[state.emitter_number] == 1
 
 
 def _emit(state: GraphState, record: records.Emit) -> None:
@@ -88,7 +89,7 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
     if not from_activation:  # else its end has checked it
         _new_id(state, record.event)
-    if record.final and not (from_activation and state.sole_output):
+    if record.final and not (from_activation and _is_sole_output(state)):
         _refuse("only an activation's sole output may be final")
 
 
@@ -158,7 +159,7 @@ def _heal(state: GraphState, record: records.HealRow) -> None:
         _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
 
 
-_RULES = cast(
+RULES = cast(
     "dict[type, Callable[[GraphState, Record], None]]",
     {
         records.Run: _run,

@@ -23,7 +23,7 @@ from dig._util.ranges import NOTHING, RangeSet, union
 
 from .history import ACCEPTED, BOUNCED, CONSUMED, EVICTED, FINAL, NOTICE_TYPE, History
 from .lineage import Provenance, roots_of, sources_of
-from .records import SYSTEM, Finish, Run
+from .records import DONE, STUCK, SYSTEM, Finish, Run
 
 BUFFERED, FLYING = 1, 2
 
@@ -35,8 +35,7 @@ class EventState:
         id: Its id.
         n: Its number in order of generation.
         by: Its generator: an activation, ``None`` (from outside) or ``"system"``.
-        type: Its type, as it was emitted.
-        final: Whether it carries a submitted answer.
+        type: Its type, as it was emitted; final: whether it carries a submitted answer.
         work: Whether it is work: no system event, no final event, no notice.
         copies: The agents in whose buffer it lies.
         flight: The agents to which it is on its way, each with a number that changes when the
@@ -51,19 +50,15 @@ class EventState:
     """
 
     __slots__ = (
-        "_history", "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id",
-        "n", "place", "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost",
-        "work",
+        "by", "cause", "consumed", "copies", "discarded_by", "final", "flight", "id", "n", "place",
+        "problems", "reroutes", "roots", "sent_to", "sources", "type", "us_lost", "work",
     )  # fmt: skip
 
     roots: RangeSet
     sources: RangeSet
     us_lost: int
 
-    def __init__(
-        self, history: History, name: str, n: int, by: str | None,
-        lineage: tuple[RangeSet, RangeSet] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, history: History, name: str, n: int, by: str | None) -> None:
         flags = history.flags[n]
         self.id = name
         self.n = n
@@ -79,14 +74,19 @@ class EventState:
         self.discarded_by: dict[str, None] = {}
         self.sent_to: tuple[str, ...] = ()
         self.place = 0
-        if lineage is not None:
-            self.roots, self.sources = lineage
-        else:
-            self._history = history
         self.problems: tuple[Problem, ...] = ()
 
+
+class ClosedEvent(EventState):
+    """A closed event that is named again; a walk finds its lineage when that is asked for."""
+
+    __slots__ = ("_history",)
+
+    def __init__(self, history: History, name: str, n: int, by: str | None) -> None:
+        super().__init__(history, name, n, by)
+        self._history = history
+
     def __getattr__(self, name: str) -> Any:
-        # A closed event is asked for its lineage only seldom, and it takes a walk to find it.
         if name == "roots":
             self.roots = roots_of(self._history, self.n)
             return self.roots
@@ -110,15 +110,13 @@ class ActivationState:
 
     __slots__ = ("agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start")
 
-    def __init__(
-        self, name: str, agent: str, inputs: tuple[EventState, ...], us_start: int
-    ) -> None:
+    def __init__(self, name: str, agent: str, inputs: tuple[EventState, ...], us: int) -> None:
         self.id = name
         self.agent = agent
         self.inputs = inputs
         self.consumed: list[EventState] = []
         self.is_progress = False
-        self.us_start = us_start
+        self.us_start = us
         self.n = -1
         self.problems: tuple[Problem, ...] = ()
 
@@ -182,20 +180,20 @@ class Problem:
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
         open: The open events that concern it.
-        buffered: The number of them that lie in a buffer.
-        flying: The number of them that are on their way.
+        buffered: The number of them that lie in a buffer; flying: of those that are on their way.
         running: The activations in progress that concern it, in order of their start.
         last: The activation concerning it that ended last.
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
+        stands: DONE or STUCK of `dig.graph.records`, or 0, as it stood after the latest record.
         marks: The state of detectors about it, by detector, copied when the problem is parted. It
             has `is_pending`, whether the detector waits: until then a session keeps the problem.
     """
 
     __slots__ = (
-        "buffered", "flying", "is_over", "is_posed", "last", "marks", "open", "running",
-        "sources", "submitted",
+        "buffered", "flying", "is_over", "is_posed", "last", "marks", "open", "running", "sources",
+        "stands", "submitted",
     )  # fmt: skip
 
     def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
@@ -208,6 +206,7 @@ class Problem:
         self.submitted: dict[str, EventState] = {}
         self.is_posed = is_posed
         self.is_over = False
+        self.stands = 0
         self.marks: dict[object, Any] = {}
 
     def is_like(self, other: Problem) -> bool:
@@ -234,7 +233,7 @@ class Problem:
         other = Problem(sources, self.is_posed)
         other.open, other.running = dict(self.open), dict(self.running)
         other.submitted, other.last = dict(self.submitted), self.last
-        other.buffered, other.flying = self.buffered, self.flying
+        other.buffered, other.flying, other.stands = self.buffered, self.flying, self.stands
         other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}
         self.sources = self.sources.minus(sources)
         for one in self.concerning():
@@ -273,7 +272,7 @@ class Problems:
         """The problems, not yet answered, that something with these sources concerns."""
         if self._whole is not None:
             return self._whole
-        found = self._touching(sources)
+        found = self.touching(sources)
         for problem in found:
             if problem.sources.ranges == sources.ranges:
                 continue
@@ -286,11 +285,24 @@ class Problems:
                 self.touched[other] = None
         return tuple(found)
 
+    def look(self) -> int:
+        """How the problems that a record touched stand after it, and stood before, as flags."""
+        flags = 0
+        for problem in self.touched:
+            flags |= problem.stands
+            if problem.buffered:
+                problem.stands = 0 if problem.flying or problem.is_over else STUCK
+            else:
+                is_going_on = problem.open or problem.submitted or problem.is_over
+                problem.stands = 0 if is_going_on else DONE
+            flags |= problem.stands
+        return flags
+
     def open_events(self, sources: RangeSet) -> dict[str, EventState]:
         """The open events that have some of these sources; to ask parts no problem."""
         return {
             name: event
-            for problem in self._whole or self._touching(sources)
+            for problem in self.touching(sources)
             for name, event in problem.open.items()
             if not event.sources.isdisjoint(sources)
         }
@@ -302,7 +314,7 @@ class Problems:
         bounds = sources.ranges
         if len(bounds) == 2 and bounds[0] + 1 == bounds[1] <= len(self._answered):  # the usual case
             return NOTHING if self._answered[bounds[0]] else sources
-        return union([problem.sources.common(sources) for problem in self._touching(sources)])
+        return union([problem.sources.common(sources) for problem in self.touching(sources)])
 
     def move(self, event: EventState, now: int) -> None:
         """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
@@ -311,13 +323,13 @@ class Problems:
         if not before:
             event.problems = self.concerned(event.sources)
         buffered = (now & BUFFERED) - (before & BUFFERED)
-        flying = (now & FLYING) // FLYING - (before & FLYING) // FLYING
+        flying = (now - before - buffered) // FLYING
         for problem in event.problems:
             problem.buffered += buffered
             problem.flying += flying
-            if now and not before:
+            if not before:
                 problem.open[event.id] = event
-            elif before and not now:
+            elif not now:
                 del problem.open[event.id]
             self.touched[problem] = None
 
@@ -412,12 +424,6 @@ class Problems:
             problem.sources = problem.sources.renumbered(rank)
             self._enter(problem)
 
-    @property
-    def answered(self) -> list[int]:
-        """The numbers of the environment events that are answered, in order of generation."""
-        events = self._history.source_events
-        return [event for event, done in zip(events, self._answered, strict=True) if done]
-
     def _merge(self, activation: ActivationState) -> None:
         """Merge the problems of an activation that share all of their state now.
 
@@ -441,9 +447,9 @@ class Problems:
                 one.problems = tuple(p for p in one.problems if p is not problem)
         activation.problems = tuple(kept)
 
-    def _touching(self, sources: RangeSet) -> dict[Problem, None]:
-        """The problems of a session, not yet answered, that have some of these sources."""
-        found: dict[Problem, None] = {}
+    def touching(self, sources: RangeSet) -> dict[Problem, None]:
+        """The problems, not yet answered, that have some of these sources; or the whole run."""
+        found: dict[Problem, None] = dict.fromkeys(self._whole or ())
         ranges = self._ranges
         for start, end in sources.pairs():
             i = max(0, bisect_left(ranges, (start + 1,)) - 1)
@@ -492,12 +498,12 @@ class GraphState:
     """
 
     run: Run
-    problems: Problems
 
     def __init__(self) -> None:
         self.t = -1
         self.now = 0
         self.history = History()
+        self.problems = Problems(self.history, session=False)  # until the run says what it is
         self.touched: list[EventState] = []
         self.changed = 0
         self.ended: ActivationState | None = None
@@ -524,7 +530,7 @@ class GraphState:
         event = self.live.get(name) or self.seen_last.get(name)
         if event is None:
             n = self.history.event_number(name)
-            event = EventState(self.history, name, n, self.history.by(n))
+            event = ClosedEvent(self.history, name, n, self.history.by(n))
         return event
 
     def sources_of(self, n: int) -> RangeSet:
@@ -592,8 +598,3 @@ class GraphState:
     def is_bounced(self, event: str) -> bool:
         """Whether an event is a final one that was delivered to an agent."""
         return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)
-
-    @property
-    def sole_output(self) -> bool:
-        """Whether the activation that ended last generates exactly one event."""
-        return self.history.output_count[self.emitter_number] == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from json import dumps
 from typing import Any
 
@@ -16,6 +17,7 @@ from dig.detectors.finding import Finding, bounded, concerned
 from dig.detectors.interventions import (
     BEYOND_NOTES,
     Budget,
+    Choose,
     Create,
     Fit,
     Inject,
@@ -41,6 +43,9 @@ from .schedule import DeliverySchedule
 REPLACED = "replaced"
 """The incident when healing has taken an agent out of the team."""
 
+REHEARSED = "rehearsed"
+"""The incident when it was tried which agent a step of healing turns to best."""
+
 
 class Healing:
     """The healing of one run.
@@ -52,9 +57,9 @@ class Healing:
     def __init__(
         self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
         healers: Mapping[str, Healer], budget: Budget, fit: Fit | None, policy: Policy,
-        *, ladder: bool = False,
+        *, ladder: bool = False, choose: Choose | None = None,
     ) -> None:  # fmt: skip
-        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last five."""
+        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last six."""
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -70,6 +75,7 @@ class Healing:
         self._budget = budget
         self._fit = fit
         self._policy = policy
+        self._choose = choose
         self._spent: Counter[str] = Counter()
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
@@ -78,7 +84,7 @@ class Healing:
         self._spent.clear()
         self._healed.clear()
         if self.ladders is not None:
-            self.ladders.clear()
+            self.ladders.forget(self._recorder.graph)
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
@@ -106,7 +112,9 @@ class Healing:
             ladder = None
             if self.ladders is not None and type(healer).escalate is not Healer.escalate:
                 subject = dumps(finding.subject, sort_keys=True, default=repr)
-                ladder = self.ladders.opened(f"{finding.pattern} {subject}", row, finding)
+                about = self._about(finding, healer)
+                subject = f"{finding.pattern} {subject}"
+                ladder = self.ladders.opened(subject, about, row, finding)
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
                 self.refuse(row, "the step before still has time to help")
             else:
@@ -284,7 +292,8 @@ class Healing:
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
             ladder.steps += 1
-            step = self.ladders.step(ladder, self._recorder.now)
+            choose = partial(self._chosen, ladder)
+            step = replace(self.ladders.step(ladder, self._recorder.now), choose=choose)
             wishes = list(healer.escalate(graph, finding, step))
             if self._is_in_vain(wishes):
                 return list(healer.heal(graph, finding))
@@ -293,6 +302,17 @@ class Healing:
                 self._spent["problem"] += is_more
                 return wishes
         return list(healer.heal(graph, finding))
+
+    def _chosen(self, ladder: Ladder, agents: Sequence[str]) -> str:
+        """The agent that a step turns to, of those that it can turn to, the best first."""
+        chosen = None
+        if self._choose is not None and len(agents) > 1:
+            chosen = self._choose(self._recorder.graph.t + 1, self._recorder.now, agents)
+        if chosen is None:
+            return agents[0]
+        detail = {"finding": ladder.row, "step": ladder.steps, **chosen}
+        self._recorder.incident(REHEARSED, detail)
+        return str(chosen["agent"])
 
     def _is_in_vain(self, wishes: Sequence[Intervention]) -> bool:
         """Whether a step waits for work that may not, or cannot, be given to another agent."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from dig._util.ranges import NOTHING, RangeSet
 from dig.detectors.finding import Finding
-from dig.detectors.interventions import Create, Intervention, Reroute
-from dig.detectors.ladder import LadderStep, Progress
+from dig.detectors.interventions import Create, Intervention, Reroute, action_of
+from dig.detectors.ladder import LadderStep, Progress, Trouble
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits, micros
@@ -28,18 +29,22 @@ class Ladder:
     Attributes:
         row: The logical time of its latest finding's record.
         finding: Its latest finding.
+        about: What tells that one apart from others with the same subject.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
         is_ripe: At that moment there was no progress: the next step is to be taken.
         steps: How many were taken.
         asked: The agents that its steps have turned to, in order.
+        began_anew: Whether its latest step had the problem begin anew.
     """
 
     row: int
     finding: Finding
+    about: object = None
     due: int | None = None
     is_ripe: bool = False
     steps: int = 0
     asked: dict[str, None] = field(default_factory=dict)
+    began_anew: bool = False
 
 
 class Ladders:
@@ -55,23 +60,28 @@ class Ladders:
         self._timed: list[Ladder] = []  # those of them with a moment
         self._limits = limits
         self._lengths = TurnLengths()
-        self._idle: dict[str, None] = {}
+        self._troubles: dict[str, Trouble] = {}  # by agent
         self._stand_ins: dict[str, str] = {}
 
-    def learn(self, ended: ActivationState, us: int, error: str | None) -> None:
-        """Learn from a turn: how long it took, and whether it has moved any of its work.
+    def learn(self, ended: ActivationState, us: int, error: str | None, made: int) -> None:
+        """Learn from a turn: how long it took, and what became of the work in front of it.
 
         Args:
             ended: The activation that has just ended.
             us: The moment, in microseconds.
             error: What went wrong, if it failed.
+            made: How many events it generates.
         """
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)
-        if ended.consumed or not any(event.work for event in ended.inputs):
-            self._idle.pop(ended.agent, None)
-        else:
-            self._idle[ended.agent] = None
+        if error is not None:
+            self._troubles[ended.agent] = "failed"
+        elif any(event.work for event in ended.inputs):
+            self._troubles.pop(ended.agent, None)
+            if not ended.consumed:
+                self._troubles[ended.agent] = "kept"
+            elif not made:
+                self._troubles[ended.agent] = "swallowed"
 
     @property
     def patience(self) -> int:
@@ -81,19 +91,31 @@ class Ladders:
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
-    def opened(self, subject: str, row: int, finding: Finding) -> Ladder:
-        """The ladder of a finding that is raised, maybe once more."""
-        ladder = self._open.setdefault(subject, Ladder(row, finding))
-        ladder.row, ladder.finding = row, finding
+    def opened(self, subject: str, about: object, row: int, finding: Finding) -> Ladder:
+        """The ladder of a finding that is raised, maybe once more.
+
+        Args:
+            subject: The pattern and the subject.
+            about: What tells findings with equal subjects apart. Where the problem began anew,
+                so does the ladder with what is about something else.
+            row: The logical time of its record.
+            finding: The finding.
+        """
+        ladder = self._open.get(subject)
+        if ladder is None or (ladder.began_anew and ladder.about != about):
+            self._timed = [one for one in self._timed if one is not ladder]
+            ladder = self._open[subject] = Ladder(row, finding)
+        ladder.row, ladder.finding, ladder.about = row, finding, about
         return ladder
 
     def step(self, ladder: Ladder, now: int) -> LadderStep:
         """The latest step of a ladder, as it is to be seen at a moment."""
         asked = tuple(ladder.asked)
-        return LadderStep(ladder.steps, asked, self._idle, self._stand_ins, self.patience, now)
+        return LadderStep(ladder.steps, asked, self._troubles, self._stand_ins, self.patience, now)
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
         """Remember whom a step has turned to, alone, and in whose place."""
+        ladder.began_anew = any(action_of(one) == "restart" for one in interventions)
         for one in interventions:
             if isinstance(one, Create | Reroute) and len(one.to) == 1:
                 ladder.asked[one.to[0]] = None
@@ -138,23 +160,21 @@ class Ladders:
         """When a subject is to be looked at next, in microseconds."""
         return min([one.due for one in self._timed if one.due is not None], default=None)
 
-    def clear(self) -> None:
-        """Begin anew, with the next problem of a session."""
-        self._open, self._timed = {}, []
-
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the subjects that the graph knows no more, and findings that were evicted."""
+        """Forget what is about answered problems alone, and what the graph knows no more."""
         findings = {*graph.findings}
 
-        def is_known(one: Ladder) -> bool:
-            if one.row not in findings:
-                return False
-            named = [one.finding.subject.get(key) for key in ("event", "activation")]
-            known = graph.history.event, graph.history.activation
-            return all(
-                name is None or look(name) is not None
-                for name, look in zip(named, known, strict=True)
-            )
+        def is_open(one: Ladder) -> bool:
+            return one.row in findings and bool(graph.unanswered(_sources(graph, one.finding), 1))
 
-        self._open = {name: one for name, one in self._open.items() if is_known(one)}
-        self._timed = [one for one in self._timed if is_known(one)]
+        self._open = {name: one for name, one in self._open.items() if is_open(one)}
+        self._timed = [one for one in self._timed if is_open(one)]
+
+
+def _sources(graph: InteractionGraph, finding: Finding) -> RangeSet:
+    """The events from outside that a finding has to do with; of what is not known, none."""
+    event, activation = (finding.subject.get(key) for key in ("event", "activation"))
+    if activation is not None and graph.history.activation(activation) is not None:
+        return graph.activation_sources(activation)
+    n = None if event is None else graph.history.event(event)
+    return NOTHING if n is None else graph.sources_of(n)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dig.detectors.interventions import Budget, Fit, Intervention
+from dig.detectors.interventions import Budget, Choose, Fit, Intervention
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.errors import RequestError, SettingsError
@@ -80,6 +80,7 @@ class Monitor:
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
         ladder: Healing goes on step by step where a first step does not help.
+        choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
         fit: What the host can do of an intervention; ``None``: all that there are.
         policy: What is done about which findings; ``None``: errors are healed with all means,
             warnings and RSP by notes alone.
@@ -118,6 +119,7 @@ class Monitor:
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
         ladder: bool = False,
+        choose: Choose | None = None,
         fit: Fit | None = None,
         policy: Policy | None = None,
         can_hold: bool = True,
@@ -141,8 +143,9 @@ class Monitor:
         holds = Holds(recorder, self._new_id, policy)
         schedule = DeliverySchedule(recorder, holds)
         healing = Healing(
-            recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy, ladder=ladder
-        )
+            recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy,
+            ladder=ladder, choose=choose,
+        )  # fmt: skip
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -231,7 +234,7 @@ class Monitor:
         names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(records.End, activation, fates, names, usage, error)
         if self._healing.ladders is not None:
-            self._healing.ladders.learn(current, self._recorder.now, error)
+            self._healing.ladders.learn(current, self._recorder.now, error, len(names))
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
         if rerouted:
             self._holds.hold(*rerouted)
@@ -456,23 +459,26 @@ class Monitor:
 
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
-        recorder, holds = self._recorder, self._holds
+        recorder, holds, healing = self._recorder, self._holds, self._healing
         while not recorder.is_over:
-            proposed = self._healing.apply_healers() if recorder.found else []
-            if self._healing.ladders is not None:
-                proposed += self._healing.take_steps()
+            proposed = healing.apply_healers() if recorder.found else []
+            if healing.ladders is not None:
+                proposed += healing.take_steps()
             for one in proposed:
                 self._approvals.ask(one)
-            self._release()
+            if holds.waiting:
+                holds.deliver_waiting(self._gates.deciding)
+            if holds.held:
+                self._release()
+            if not recorder.is_over:
+                self._overrule_late()
             if not (recorder.found or holds.held):
                 break
 
     def _release(self) -> None:
-        """Release what is held, in order; then do what gates and policies have made due."""
-        holds, gates, schedule = self._holds, self._gates, self._schedule
-        if holds.waiting:
-            holds.deliver_waiting(gates.deciding)
-        for event in holds.take() if holds.held else ():
+        """Release what is held, in order."""
+        holds, gates = self._holds, self._gates
+        for event in holds.take():
             if self._recorder.is_over:
                 return
             if event not in holds.payloads:
@@ -481,6 +487,10 @@ class Monitor:
                 holds.wait_behind(event)
             else:
                 self._deliver(event)
+
+    def _overrule_late(self) -> None:
+        """Do what gates, persons and policies have made due."""
+        gates, schedule = self._gates, self._schedule
         if gates.deciding:
             gates.overrule_late()
         if self._approvals.open:

@@ -93,11 +93,11 @@ class Recorder:
         """
         graph, watch, now = self.graph, self.watch, self.now
         record = kind(graph.t + 1, now, *fields, **named)
-        is_due = watch.not_before is not None and watch.not_before <= now
-        found = watch.advance(now) if is_due else []
+        due = watch.not_before
+        found = watch.advance(now) if due is not None and due <= now else []
         graph.apply(record)
         self._unwritten.append(record)
-        if graph.is_over or graph.finished:
+        if graph.is_over or graph.finished is not None:
             self.is_over, self.can_write = True, graph.finished is None
         found += watch.look(record)
         if graph.changed & CLOSED:

@@ -19,7 +19,7 @@ from dig._util.redaction import mask_secrets
 from dig._util.text import one_line, value_text
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
-from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
+from dig.detectors.interventions import MEANS, Budget, Choose, Fit, Means, only
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
@@ -82,6 +82,7 @@ class Setup:
         gates: Asked about every agent-made event before its release.
         budget: How much healing there may be.
         ladder: Healing goes on step by step where a first step does not help.
+        choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
         means: Which means healing may use.
         policy: What is done about which findings.
         approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
@@ -117,6 +118,7 @@ class Setup:
     gates: Sequence[Gate] = ()
     budget: Budget = field(default_factory=Budget)
     ladder: bool = False
+    choose: Choose | None = None
     means: Collection[Means] = MEANS
     policy: Policy = field(default_factory=Policy)
     approve: Approve | None = None
@@ -197,6 +199,7 @@ class Setup:
             gates=self.gates,
             budget=self.budget,
             ladder=self.ladder,
+            choose=self.choose,
             fit=only(self.means, fit),
             policy=self.policy,
             can_hold=self.can_hold,
@@ -311,6 +314,7 @@ class Tally:
             component_failures=tuple(self.component_failures.values()),
             worth=dict(self.worth),
             verdict=self.so_far.verdict(state="it goes on"),
+            graph=graph,
         )
 
 

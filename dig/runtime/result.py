@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dig._util.html import table
+from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
-from dig.detectors.describe import counts_text
-from dig.detectors.finding import Finding, findings_html
-from dig.detectors.verdict import FiveLines
+from dig.detectors.describe import counts_text, explain, finding_text
+from dig.detectors.finding import Explanation, Finding, findings_html
+from dig.detectors.verdict import FiveLines, moment, plain_text, title_of
 from dig.graph.graph import InteractionGraph
 
 STALLED = "nothing could happen any more"
 """Why a run is stopped in which no agent is at work, and nothing is due."""
+
+MOST_EXPLAINED = 3
+"""The most findings that a notebook explains, each with its paths."""
+
+_RED, _MAUVE, _GREEN = "#b3261e", "#a2447f", "#00785a"
 
 GAVE_UP = "gave up"
 """The incident when an agent finds out that no agent of the team can go on."""
@@ -80,6 +86,7 @@ class RunResult:
         worth: How many findings of the detectors there were of each severity; those that a policy
             silences are counted as `silenced` only.
         verdict: All of it in five lines.
+        graph: The graph of the run, which explains the findings (`dig.explain`).
     """
 
     outcome: str
@@ -99,6 +106,7 @@ class RunResult:
     component_failures: tuple[ComponentFailure, ...] = ()
     worth: dict[str, int] = field(default_factory=dict)
     verdict: FiveLines = field(default_factory=FiveLines)
+    graph: InteractionGraph | None = field(default=None, compare=False, repr=False)
 
     def raised(self) -> dict[str, int]:
         """How many findings there were, by pattern."""
@@ -123,11 +131,36 @@ class RunResult:
             *((what, text) for what, text in left.items() if text not in ("", "nothing")),
         ]
         summary = table(f"{self.outcome}: {one_line(self.reason)}", rows)
-        return f"<div>{summary}{findings_html(self.findings) if self.findings else ''}</div>"
+        worst = sorted(self.findings, key=lambda one: (not one.is_alarm, one.t))[:MOST_EXPLAINED]
+        whys = "".join(one._repr_html_() for one in map(self._explained, worst))
+        listed = findings_html(self.findings) if self.findings else ""
+        return f"<div>{strip(self._cards())}{summary}{whys}{listed}</div>"
+
+    def _explained(self, finding: Finding) -> Finding | Explanation:
+        return finding if self.graph is None else explain(self.graph, finding)
+
+    def _cards(self) -> Iterator[Card]:
+        """The run from left to right: the first alarm of each pattern, healing, and the end."""
+        told = self.verdict
+        alarms: dict[str, Finding] = {}
+        for one in self.findings:
+            if one.is_alarm:
+                alarms.setdefault(one.pattern, one)
+        for pattern, one in [*alarms.items()][:MOST_EXPLAINED]:
+            label = f"{title_of(pattern)} at {moment(one.us)}"
+            run = self.graph.run if self.graph else None
+            text = plain_text(one, run.limits, dict.fromkeys(run.agents)) if run else ""
+            yield Card(f"{label[0].upper()}{label[1:]}", text or finding_text(one), _RED)
+        if self.heals:
+            yield Card("Healed", told.healing, _MAUVE)
+        is_bad = self.answer is None
+        text = f"{told.end} {told.score}".strip() or one_line(self.reason)
+        yield Card("No answer" if is_bad else "Answer", text, _RED if is_bad else _GREEN)
 
     def to_json(self) -> dict[str, Any]:
         """The result as `result.json` has it."""
-        body = {k: v for k, v in self.__dict__.items() if k not in ("findings", "left", "earlier")}
+        apart = ("findings", "left", "earlier", "graph")
+        body = {k: v for k, v in self.__dict__.items() if k not in apart}
         return {
             **body,
             "raised": self.raised(),

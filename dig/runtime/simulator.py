@@ -159,6 +159,11 @@ class Simulation:
         """End the run, before whatever would come next, with the outcome `stopped`."""
         self._outcome = self._outcome or ("stopped", reason)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it has come to its end, or was told to."""
+        return self._outcome is not None
+
     def run(self) -> RunResult:
         """Run until the answer is accepted, nothing can happen any more, or time is up.
 

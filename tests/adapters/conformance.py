@@ -113,7 +113,7 @@ class Unchanged(Shared):
 
 
 class Recorded(Shared):
-    """The trace of a team has all that has happened; an unknown version is refused.
+    """The trace of a team has all that has happened; an older version is refused.
 
     Attributes:
         package: The distribution whose version is looked at first.
@@ -125,16 +125,19 @@ class Recorded(Shared):
         if "scenario" in metafunc.fixturenames:
             metafunc.parametrize("scenario", self.scenarios, ids=str)
 
-    def test_a_version_that_was_not_tested_is_refused(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_older_version_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The message says which version is there, and which ones were tested."""
+        monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: "0.0.1")
+        with pytest.raises(SettingsError, match=rf"{self.package} 0.0.1 is installed.*tested with"):
+            play(self.scenarios[0], self.wrap(type(self).watched()))
+
+    def test_a_newer_version_is_told_and_watched(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is not refused as long as it has what the adapter relies on."""
         watched = type(self).watched()
         version = f"{watched.adapter.VERSIONS[1]}.0"
         monkeypatch.setattr("dig.adapters.base.plan.version", lambda package: version)
-        said = rf"{self.package} {re.escape(version)} is installed.*tested with"
-        with pytest.raises(SettingsError, match=said):
-            play(self.scenarios[0], self.wrap(watched))
+        with pytest.warns(UserWarning, match=rf"{self.package} {re.escape(version)} is installed"):
+            assert play(self.scenarios[0], self.wrap(watched)) == play(self.scenarios[0])
 
     def test_a_journal_passes_the_independent_checker_and_a_check_finds_the_same(
         self, scenario: Scenario, tmp_path: Path

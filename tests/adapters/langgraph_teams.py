@@ -226,6 +226,14 @@ def cached(script: Script) -> Any:
     return built.compile(cache=InMemoryCache())
 
 
+def cached_fan(script: Script) -> Any:
+    """Two nodes are started by one whose result comes from a cache, and meet again."""
+    built = graph(script, "bcj", [(START, "a"), ("a", "b"), ("a", "c"), (["b", "c"], "j")])
+    by_name = CachePolicy(key_func=lambda state: str(state.get("name")))
+    built.add_node("a", node(script, "a"), cache_policy=by_name)
+    return built.compile(cache=InMemoryCache())
+
+
 class Form(BaseModel):
     """A state that is a pydantic model."""
 

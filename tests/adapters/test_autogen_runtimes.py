@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("autogen_core", reason="AutoGen is not installed")
 
-from autogen_core import TopicId
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import SingleThreadedAgentRuntime, TopicId
 
 import dig
 from dig.detectors import standard, standard_healers
@@ -17,10 +18,10 @@ from dig.graph.records import Emit, Limits
 from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
-from .autogen_teams import Watched
+from .autogen_teams import Watched, agents
 from .conformance import AskingTheSame
 from .framework_watch import Broken
-from .harness import play
+from .harness import Script, play
 
 COLLECTED: dict[str, Any] = {"outside": {"collector"}}
 
@@ -192,3 +193,28 @@ def test_what_is_said_to_the_outside_beside_an_answer_is_told_and_is_no_answer()
     assert [one.type for one in said if not one.to] == ["notice", "solution"]
     assert watched.patterns == []
     watched.must_be_sound()
+
+
+@pytest.mark.parametrize("is_wrapped_late", [False, True])
+def test_the_agents_of_a_group_chat_are_no_agents_of_the_runtime_that_it_runs_on(
+    is_wrapped_late: bool,
+) -> None:
+    """Its manager and its participants are told of by the team, if that is wrapped."""
+
+    async def chat() -> Any:
+        runtime = SingleThreadedAgentRuntime()
+        runtime.start()
+        people = agents(Script(), ann=lambda texts, number: "Hi", bob=lambda texts, number: "Ho")
+        team = RoundRobinGroupChat(people, max_turns=2, runtime=runtime)
+        if is_wrapped_late:
+            await team.run(task="And?")
+        dig.wrap(runtime)
+        try:
+            await team.run(task="And?")
+            await runtime.stop_when_idle()
+            session = dig.session_of(runtime)
+            return session.findings, session.statistics().requests
+        finally:
+            dig.unwrap(runtime)
+
+    assert asyncio.run(chat()) == ((), 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -385,3 +386,16 @@ def test_whatever_a_node_writes_it_arrives_and_is_told_of(name: str) -> None:
     result = asyncio.run(watched(built.compile()).ainvoke({"odd": odd}))
     assert result["odd"] is odd
     assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("channel", ["branch:to:a", "join:a+b:c"])
+def test_a_langgraph_that_is_put_together_in_another_way_is_refused(channel: str) -> None:
+    """The message names the part that is missing."""
+    built = StateGraph(dict)
+    for name in "abc":
+        built.add_node(name, lambda state: state)
+    graph = built.add_edge(START, "a").add_edge(START, "b").add_edge(["a", "b"], "c").compile()
+    dig.unwrap(dig.wrap(graph))
+    del graph.channels[channel]
+    with pytest.raises(SettingsError, match=re.escape(f"in another way: no channel {channel}")):
+        dig.wrap(graph)

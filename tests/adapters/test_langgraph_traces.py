@@ -18,8 +18,8 @@ import dig
 
 from .conformance import example, lines_of
 from .harness import Scenario, play
-from .langgraph_asked import ask
-from .langgraph_teams import State, by_enum, fan
+from .langgraph_asked import ask, ask_twice
+from .langgraph_teams import State, by_enum, cached_fan, fan
 from .langgraph_watch import Watched, seats
 
 
@@ -42,6 +42,15 @@ def test_nodes_that_an_enum_names_are_agents_by_their_values() -> None:
     play(Scenario("by enum", by_enum, ask), watched)
     assert seats(watched.session.monitor.graph) >= {"split", "work", "check", "join", "last"}
     assert watched.patterns == []
+    watched.must_be_sound()
+
+
+def test_all_that_a_result_from_a_cache_starts_has_one_origin() -> None:
+    """What two nodes made of it meets in a third, as if the first had run."""
+    watched = Watched()
+    play(Scenario("cached fan", cached_fan, ask_twice), watched)
+    statistics = watched.session.statistics()
+    assert (statistics.requests, watched.patterns) == (2, [])
     watched.must_be_sound()
 
 

@@ -227,3 +227,12 @@ def test_a_tool_that_a_cancelled_run_leaves_behind_is_given_up() -> None:
         assert mine == bare
         watched.detach()
         assert watched.leaves_nothing_open()
+
+
+def test_an_sdk_that_is_put_together_in_another_way_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message names the part that is missing."""
+    monkeypatch.delattr(AgentRunner, "run_streamed")
+    with pytest.raises(SettingsError, match="in another way: AgentRunner has no run_streamed"):
+        dig.wrap(Agent(name="a"))

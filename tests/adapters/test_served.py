@@ -18,7 +18,7 @@ import pytest
 
 import dig
 from dig import Limits
-from dig.adapters.plain.callables import places_of, shared_state
+from dig.adapters.plain.callables import TeamCallables, shared_state
 from dig.adapters.plain.served import Served
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import DivergenceError, ReplayError, SettingsError
@@ -535,7 +535,7 @@ def test_shared_state_is_what_can_change(tmp_path: Path) -> None:
         return team
 
     team = team_of()
-    assert [*shared_state(places_of(team), team)] == [
+    assert [*shared_state(TeamCallables.of(team).places, team)] == [
         ("first", "second", "counter"), ("third", "fourth", "seen"),
     ]  # fmt: skip
 
@@ -550,8 +550,8 @@ def test_methods_share_what_their_object_has() -> None:
 
     empty, full = Pair(), Pair()
     full.seen = 1  # type: ignore[attr-defined]
-    assert [*shared_state(places_of(empty), empty)] == []
-    assert [*shared_state(places_of(full), full)] == [("ask", "tell", "self")]
+    assert [*shared_state(TeamCallables.of(empty).places, empty)] == []
+    assert [*shared_state(TeamCallables.of(full).places, full)] == [("ask", "tell", "self")]
 
 
 @pytest.mark.parametrize(

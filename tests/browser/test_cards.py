@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
+from dig.show.page.writing import write_report
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
@@ -95,3 +97,19 @@ def test_the_verdict_stands_in_the_overview(page: Page) -> None:
     words = page.locator("#overview section").first
     for label in ("task", "end", "failure", "healing", "cost"):
         expect(words.locator("dt", has_text=label)).to_have_count(1)
+
+
+def test_a_diagnosis_is_told_with_its_candidates_and_what_was_tried(
+    page: Page, witness: Witness, healed: Path, tmp_path: Path
+) -> None:
+    """In the overview: a click on a candidate goes there, and each change has its runs as dots."""
+    places = (SuspectedPlace("a7", 34, "agent-3 lost e7"), SuspectedPlace(None, None, "agent-4"))
+    tried = TriedChange("agent-3 is told", "validated", 2, 3, 0, 1)
+    cause = KnownCause(34, "agent-3 lost e7 (confirmed)", places, (0, 6), (tried,))
+    out = write_report(healed, tmp_path / "why.html", cause=cause).path
+    opened(page, out.as_uri())
+    page.get_by_role("tab", name="Overview").click()
+    expect(page.locator("table.tried td").first).to_have_text("\u25cf\u25cf\u25cb 2 of 3")
+    expect(page.locator("#overview")).to_contain_text("The failure went on by a1 \u2192 a7")
+    page.get_by_role("button", name="agent-3 lost e7", exact=True).click()
+    assert settled(page, "s.selected.id === 'a7'")["selected"]["kind"] == "activation"

@@ -268,6 +268,97 @@ def test_a_link_reopens_the_same_view(page: Page, browser: Browser) -> None:
     context.close()
 
 
+def test_back_goes_to_what_was_selected_before(page: Page) -> None:
+    """And forward again; each with the view of it."""
+    page.locator("#canvas").focus()
+    chosen = []
+    for node in ("a1", "a18"):
+        page.evaluate("id => dig.app.select(dig.app.model.node(id))", node)
+        page.wait_for_function("id => location.hash.includes(`id=${id}`)", arg=node)
+        chosen.append(drawn(page)["window"])
+    page.go_back()
+    back = settled(page, "s.selected.id === 'a1'")
+    assert back["window"] == pytest.approx(chosen[0])
+    page.go_forward()
+    assert settled(page, "s.selected.id === 'a18'")["window"] == pytest.approx(chosen[1])
+
+
+def test_an_id_that_the_run_has_not_is_told(page: Page, address: str) -> None:
+    """A link to it opens the run, and says what is missing."""
+    page.goto("about:blank")
+    opened(page, f"{address}#is=event&id=e999")
+    expect(page.locator("#hint")).to_contain_text("the link names event e999")
+    page.keyboard.press("n")
+    expect(page.locator("#hint")).not_to_contain_text("e999")
+
+
+@pytest.mark.parametrize("how", ["axis", "shift"])
+def test_a_stretch_is_measured_by_dragging(page: Page, how: str) -> None:
+    """Along the time or with Shift; `f` has it fill the picture, Escape takes it away."""
+    at, before = box(page, "#canvas"), state(page)
+    y = at["y"] + (10 if how == "axis" else 200)
+    if how == "shift":
+        page.keyboard.down("Shift")
+    page.mouse.move(at["x"] + 300, y)
+    page.mouse.down()
+    page.mouse.move(at["x"] + 500, y, steps=3)
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    found = drawn(page)
+    assert (found["window"], found["selected"]) == (before["window"], None)
+    measured = found["measured"]
+    assert measured[1] - measured[0] == pytest.approx(200 / found["scale"])
+    page.keyboard.press("f")
+    filled = drawn(page)["window"]
+    assert filled[0] < measured[0] and filled[1] > measured[1]
+    assert measured[1] - measured[0] == pytest.approx(0.8 * (filled[1] - filled[0]), rel=0.02)
+    page.keyboard.press("Escape")
+    assert state(page)["measured"] is None
+
+
+def test_lanes_without_a_part_in_a_finding_are_folded(page: Page) -> None:
+    """The others have their place; a click below the lanes, or a key, shows all again."""
+    everyone = state(page)["lanes"]
+    choose(page, "ET")
+    found = drawn(page)
+    lanes = page.evaluate(
+        "[...dig.app.view.focus].map((node) => dig.app.model.lanes[node.lane].id)"
+    )
+    assert set(found["lanes"]) == {everyone[0], *lanes} < set(everyone)
+    at = box(page, "#canvas")
+    page.mouse.click(at["x"] + 20, at["y"] + at["height"] - 10)
+    assert drawn(page)["lanes"] == everyone
+    page.keyboard.press("v")
+    assert drawn(page)["lanes"] == found["lanes"]
+    page.keyboard.press("Escape")
+    assert drawn(page)["lanes"] == everyone
+
+
+def test_what_events_say_stands_beside_them(page: Page) -> None:
+    """On the way of a finding, at the pointer, and with what went in and out of an activation."""
+    page.evaluate(
+        "() => { dig.said = []; const { ctx } = dig.app.painter, write = ctx.fillText;"
+        " ctx.fillText = function (text, ...at) { dig.said.push(text);"
+        " return write.call(this, text, ...at); }; }"
+    )
+    choose(page, "ET")
+    drawn(page)
+    assert any("part: " in text for text in page.evaluate("dig.said"))
+    expect(page.locator("#findings .way .said").first).to_contain_text("Count how often")
+    x, y, made = page.evaluate(
+        "(() => { dig.app.select(null); dig.app.view.fit(); const one = dig.app.model.node('a1');"
+        " return [dig.app.view.x(dig.app.layout.startAt[one.i]) + 3,"
+        " dig.app.view.y(one.lane) + 8, one.outputs[0].id]; })()"
+    )
+    at = box(page, "#canvas")
+    page.mouse.move(at["x"] + x, at["y"] + y)
+    tip = page.locator("#tip")
+    expect(tip).to_contain_text("in: e1 problem: ")
+    expect(tip).to_contain_text(f"out: {made} problem: part: ")
+    page.mouse.click(at["x"] + x, at["y"] + y)
+    expect(page.locator("#details .said").first).to_contain_text("Count how often")
+
+
 def test_everything_can_be_done_from_the_keyboard(page: Page) -> None:
     """Walk through findings and nodes, choose, ask for help, and get out again."""
     page.keyboard.press("n")
@@ -319,10 +410,14 @@ def test_every_control_is_reached_by_tab_and_has_a_name(page: Page) -> None:
 
 @pytest.mark.parametrize("t", [0, 40, 128])
 def test_the_scrubber_shows_the_graph_as_it_stood(page: Page, run: Path, t: int) -> None:
-    """As many nodes and edges as the graph had after that record."""
-    page.locator("#scrubber").fill(str(t))
-    found, oracle = drawn(page), Oracle(run, at=t)
-    assert found["at"] == t
+    """As many nodes and edges as the graph had at that moment, on the scale of the picture."""
+    moment = "dig.app.model.times[t]"
+    place = page.evaluate(f"t => dig.app.layout.axis.place({{ t, us: {moment} }})", t)
+    page.locator("#scrubber").fill(str(place))
+    found = drawn(page)
+    oracle = Oracle(run, at=found["at"])
+    times = [page.evaluate(f"t => {moment}", one) for one in (t, found["at"], found["at"] + 1)]
+    assert times[0] == times[1] < times[2]
     assert found["drawn"]["events"] == len(oracle.nodes("event"))
     assert found["drawn"]["activations"] == len(oracle.nodes("activation"))
     assert found["drawn"]["edges"] == oracle.deliveries()

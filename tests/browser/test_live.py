@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from dig.graph.records import Record
+from dig.graph.records import FindingRow, Record
 from dig.show.server.server import Server
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
@@ -162,6 +164,26 @@ def test_it_survives_that_the_server_goes_and_comes_back(
         assert numbers(page) == list(range(last + 1))
         assert (found["counts"]["findings"], found["counts"]["heals"]) == (5, 4)
         settled(page, "s.live !== 'waiting'")
+
+
+def test_the_clock_goes_on_while_a_team_is_stuck(
+    page: Page, witness: Witness, growing: Growing, server: Server
+) -> None:
+    """It says since when no agent works, and counts down to the moment of the deadlock."""
+    (growing.path / "side.json").write_text(json.dumps({"clock": "real time x 1"}))
+    raised = next(r for r in growing.records if isinstance(r, FindingRow) and r.pattern == "DL")
+    growing.write(growing.records.index(raised))
+    trace = growing.path / TRACE
+    os.utime(trace, (trace.stat().st_mtime - 5,) * 2)
+    opened(page, server.address)
+    line = page.locator("#headline")
+    expect(line).to_contain_text("Stuck since ")
+    expect(line).to_contain_text("Deadlock (DL) in ")
+    first = page.evaluate("[dig.app.model.now.us, document.querySelector('#headline').textContent]")
+    page.wait_for_function("us => dig.app.model.now.us > us", arg=first[0])
+    expect(line).not_to_have_text(first[1])
+    growing.write(1)
+    expect(line).not_to_contain_text("Stuck")
 
 
 def test_findings_of_a_plain_trace_are_told_live_too(

@@ -119,7 +119,7 @@ def test_the_strip_of_the_run_is_dragged(page: Page, witness: Witness, address: 
 def test_a_fold_is_opened_by_a_click(page: Page, witness: Witness, tmp_path: Path) -> None:
     """What is folded says that one can."""
     opened(page, report(repeating(tmp_path), tmp_path / "r.html"))
-    page.keyboard.press("f")
+    page.keyboard.press("r")
     drawn(page)
     fold = page.evaluate("(({ x0, x1 }) => (x0 + x1) / 2)(dig.app.painter.folds[0])")
     picture = box(page, "#canvas")

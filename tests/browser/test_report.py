@@ -170,7 +170,7 @@ def test_what_repeats_is_folded(page: Page, witness: Witness, tmp_path: Path) ->
     folded = drawn(page)
     assert folded["folded"] and folded["folds"] >= 1
     assert folded["end"] < found["end"]
-    page.keyboard.press("f")
+    page.keyboard.press("r")
     assert drawn(page)["end"] == found["end"]
 
 
@@ -180,7 +180,7 @@ def test_it_is_as_dark_as_the_system_until_one_chooses(browser: Browser, address
     page = context.new_page()
     assert opened(page, address)["theme"] == "dark"
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.keyboard.press("d")
+    page.keyboard.press("x")
     assert settled(page, "s.theme === 'light'")["theme"] == "light"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
     assert opened(page, address)["theme"] == "light"

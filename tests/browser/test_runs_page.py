@@ -14,6 +14,7 @@ from dig.show.server.server import Server
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from tests.browser.conftest import Witness
+from tests.histories import arrive, row
 from tests.show.server.client import serving
 from tests.traces.journals import story
 from tests.traces.runs import directory, hasty, solved
@@ -74,6 +75,48 @@ def test_the_list_is_sorted_by_a_heading_and_filtered_by_words(
     page.get_by_label("Filter").fill("mas")
     assert names(page) == ["ten", "two"]
     assert page.locator("#count").inner_text() == "2 of 3 runs"
+
+
+def test_a_run_tells_how_good_its_answer_is_and_two_are_compared(
+    page: Page, witness: Witness, server: Server, folder: Path
+) -> None:
+    """Scores have colours, values of a column are chosen, and two runs open as one page."""
+    (folder / "one" / "result.json").write_text(
+        json.dumps({"score": {"valid": True, "rmse": 0.5, "complete": True}})
+    )
+    page.goto(server.address)
+    score = page.locator("tbody tr", has_text="one").locator("td.inexact", has_text="0.5")
+    expect(score).to_be_visible()
+    page.get_by_label("method").select_option("mas")
+    assert sorted(names(page)) == ["ten", "two"]
+    page.get_by_label("method").select_option("")
+    expect(page.get_by_role("button", name="Compare two")).to_be_disabled()
+    for name in ("ten", "one", "two"):  # the two that were chosen last
+        page.get_by_label(f"Compare {name}").check()
+    page.get_by_role("button", name="Compare two").click()
+    page.wait_for_function("() => window.dig?.state.frames > 0")
+    expect(page.locator("#with")).to_have_text("With the monitor")
+    expect(page.locator("#without")).to_contain_text("Without the monitor: ")
+    page.get_by_role("link", name="Runs").click()
+    expect(page.locator("tbody tr")).to_have_count(3)
+
+
+def test_a_wrapped_team_is_shown_with_its_name_and_its_requests(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """In the list and above its picture: neither `wrapped` nor that its session was closed."""
+    begun = row(0, "run", run="wrapped", agents=["a"], session=True, memory=True, version=1)
+    rows = [begun, *arrive(1, "e1", None, "a"), row(2, "finish", outcome="stopped")]
+    rows = [{**one, "t": t} for t, one in enumerate(rows)]
+    directory(tmp_path, "w", rows, team="a LangGraph graph")
+    with serving(tmp_path) as server:
+        page.goto(server.address)
+        line = page.locator("tbody tr")
+        expect(line).to_contain_text("a LangGraph graph")
+        expect(line.locator("td.bad").first).to_have_text("1 left without an answer")
+        page.get_by_role("link", name="w").click()
+        expect(page.locator("h1")).to_have_text("a LangGraph graph")
+        expect(page.locator("#chips .bad")).to_have_text("1 left without an answer")
 
 
 def test_a_new_run_comes_into_the_list(

@@ -37,7 +37,7 @@ SEATS = """() => {
 @pytest.mark.parametrize("zoom", [1, 3, 40])
 def test_no_event_is_moved_along_time(page: Page, zoom: float) -> None:
     """Each is drawn at its own moment; one without a free row is counted beside its neighbour."""
-    page.evaluate("zoom => dig.app.zoom(zoom, 200)", zoom)
+    page.evaluate("zoom => dig.app.view.zoom(zoom, 200)", zoom)
     drawn(page)
     seats = page.evaluate(SEATS)
     for seat in seats:
@@ -56,7 +56,7 @@ def test_events_in_one_place_are_chosen_one_after_the_other(page: Page) -> None:
     )
     at, seen = box(page, "#canvas"), []
     for _ in piled["ids"]:
-        page.evaluate("dig.app.fit()")
+        page.evaluate("dig.app.view.fit()")
         drawn(page)
         page.mouse.click(at["x"] + piled["x"], at["y"] + piled["y"])
         seen.append(settled(page, "s.selected")["selected"]["id"])
@@ -73,10 +73,30 @@ def test_edges_are_drawn_no_further_than_a_little_out_of_sight(page: Page) -> No
         "   for (const x of at.filter((_, i) => i % 2 === 0)) dig.far = Math.max(dig.far, x, -x);"
         "   return draw.apply(this, at); }; } }"
     )
-    page.evaluate("dig.app.zoom(1000, 700)")
+    page.evaluate("dig.app.view.zoom(1000, 700)")
     found = drawn(page)
     assert found["scale"] > 0
     assert page.evaluate("dig.far") < box(page, "#canvas")["width"] + 2 * 400 + 200
+
+
+def test_what_went_on_is_drawn_from_where_it_went_on(page: Page) -> None:
+    """After a delay an edge begins at the end of the activation that delayed the event."""
+    edges = page.evaluate(
+        "dig.app.model.edges.map(({ i, event, activation, from }) => ({"
+        " event: event.id, by: from?.activation?.id ?? null, lane: activation.lane,"
+        " at: dig.app.layout.fromAt[i], t: activation.t, fate: dig.app.model.edges[i].fate,"
+        " birth: dig.app.layout.eventAt[event.i],"
+        " end: from?.activation ? dig.app.layout.endAt[from.activation.i] : null }))"
+    )
+    last: dict[tuple[str, int], bool] = {}
+    delayed = 0
+    for edge in edges:
+        key = (edge["event"], edge["lane"])
+        assert edge["at"] == (edge["end"] if edge["by"] else edge["birth"])
+        assert (edge["by"] is not None) == last.get(key, False)
+        delayed += edge["by"] is not None
+        last[key] = edge["fate"] == 1
+    assert delayed > 5
 
 
 def test_before_and_after_healing_differ(page: Page) -> None:

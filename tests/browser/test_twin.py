@@ -47,7 +47,7 @@ def test_the_first_difference_is_the_first_intervention(page: Page, address: str
         )
         assert ours == twin
         assert there[0] == pytest.approx(there[1])
-        page.evaluate("dig.app.zoom(2, 700)")
+        page.evaluate("dig.app.view.zoom(2, 700)")
         drawn(page)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.diagnosis.investigate.test_model import as_rules
 from tests.diagnosis.investigate.worlds import FLASH_SALE
 from tests.llm.server import fails, serving
+from tests.show.page.pages import inlined
 
 PAGE = Path(__file__).parents[2] / "docs" / "investigate.md"
 
@@ -77,7 +78,11 @@ def test_a_checkpoint_goes_on(call: Any, tmp_path: Path) -> None:
     assert status == 0 and out == whole
     assert err.splitlines()[0].startswith("5/40 ")
     status, _, err = call("investigate", FLASH_SALE, "--checkpoint", file, "--no-messages")
-    assert status == 2 and "another course" in err
+    assert status == 2 and f"{file}: the checkpoint was made with another course" in err
+    for name in (file, file.with_name(f"{file.name}.answers.json")):
+        name.write_text("no JSON")
+        status, _, err = call("investigate", FLASH_SALE, "--checkpoint", file)
+        assert status == 2 and f"{name}: it " in err
 
 
 def test_a_model_judges_and_its_answers_lie_beside_the_checkpoint(
@@ -144,3 +149,13 @@ def test_the_window_is_given(call: Any) -> None:
     """Evidence outside of it does not count."""
     status, out, _ = call("investigate", FLASH_SALE, "--window", "582..700")
     assert status == 1 or "S4" not in out.splitlines()[0]
+
+
+def test_a_report_is_a_page_of_the_same_answer(call: Any, tmp_path: Path) -> None:
+    """It is written beside what is printed; a file that cannot be written is status 2."""
+    status, out, _ = call("investigate", FLASH_SALE, "--json", "--report", tmp_path / "page.html")
+    head = inlined((tmp_path / "page.html").read_text("utf-8"))["head"]
+    assert status == 0 and json.loads(out)["frontier"] == ["S1"]
+    assert head["verdict"] == [["end", "It began at S1."]]
+    status, _, err = call("investigate", FLASH_SALE, "--report", tmp_path / "no" / "page.html")
+    assert status == 2 and "page.html" in err

@@ -54,9 +54,29 @@ def test_a_report_shows_the_cause_that_a_diagnosis_names(
     answer = json.loads(told)["answer"]
     assert (code, head["cause"]["t"]) == (0, answer["t"])
     assert head["cause"]["says"].startswith(answer["agent"])
+    assert len(head["cause"]["candidates"]) == len(json.loads(told)["candidates"])
     (tmp_path / "why.json").write_text("{}")
     code, _, err = call("report", silent, "--diagnosis", tmp_path / "why.json")
     assert (code, err.count("\n")) == (2, 1) and "this is no diagnosis" in err
+
+
+def test_a_report_shows_the_fork_with_the_change_that_helps(
+    call: Any, silent: Path, tmp_path: Path
+) -> None:
+    """Below the run, along the same time; a figure has the changes that were tried."""
+    _, told, _ = call("why", silent, "--try", "--json", "--good", ANSWERED)
+    (tmp_path / "why.json").write_text(told)
+    assert call("report", silent, "--diagnosis", tmp_path / "why.json")[0] == 0
+    page = inlined((silent / "report.html").read_text())
+    (fixed,) = (
+        one for one in json.loads(told)["hypotheses"] if one["id"] == json.loads(told)["fix"]
+    )
+    assert page["twin"]["head"]["file"] == fixed["arms"]["changed"]["forks"][0]
+    tried = page["head"]["cause"]["tried"]
+    assert [one["verdict"] for one in tried].count("validated") >= 1
+    picture = tmp_path / "r.svg"
+    assert call("draw", silent, "-o", picture, "--diagnosis", tmp_path / "why.json")[0] == 0
+    assert "what was tried" in picture.read_text()
 
 
 def test_why_without_try_says_what_could_be_tried(call: Any, silent: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.diagnosis.attribution.talks import history, write
 from tests.diagnosis.attribution.test_pipeline import script
 from tests.llm.server import fails, serving
+from tests.show.page.pages import inlined
 
 
 @pytest.fixture
@@ -142,12 +143,6 @@ def test_options_that_contradict_each_other(
     assert status == 2 and why in err
 
 
-def test_a_run_is_not_sent_to_a_model(call: Any, tmp_path: Path) -> None:
-    """Without `--try` there is nothing that a model could propose."""
-    status, _, err = call("why", tmp_path, "--model", "m")
-    assert status == 2 and "--model proposes changes of a run: add --try" in err
-
-
 def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
     """The table names model and method, and tells tokens a case."""
     write(tmp_path / "1.json", history(mistake_agent="Map_Expert", mistake_step="1"))
@@ -155,3 +150,15 @@ def test_bench_whowhen_asks_a_model(call: Any, tmp_path: Path) -> None:
         options = ["--model", "m", "--base-url", server.url, "--max-tokens", 9000]
         _, out, _ = call("bench", "whowhen", tmp_path, *options)
     assert "| m: model | 100.0" in out and "6 requests, 660 tokens a case" in out
+
+
+def test_a_report_is_a_page_of_the_conversation(call: Any, file: Path, tmp_path: Path) -> None:
+    """It has the answer that is printed, which is the same with it; it is about one source."""
+    page = tmp_path / "page.html"
+    status, out, _ = call("why", file, "--json", "--report", page)
+    assert status == 1 and out == call("why", file, "--json")[1]
+    finding = next(r for r in inlined(page.read_text("utf-8"))["rows"] if r["kind"] == "finding")
+    answer = json.loads(out)["answer"]
+    assert finding["title"] == f"Cause: {answer['agent']}, step {answer['step']}"
+    status, _, err = call("why", file, file, "--report", page)
+    assert status == 2 and "one source" in err

@@ -157,6 +157,7 @@ def ask(server: Server, run: Path, folder: Path, *more: Any) -> Any:
     done = invoke(
         server, "why", run, "--try", "--model", "m", "--base-url", server.url, "--max-replays",
         40, "--runs", folder, "--good", "dig.diagnosis.goal:has_answer", "--json", *more,
+        *([] if "--method" in more else ["--method", "structural"]),
     )  # fmt: skip
     assert done.exit_code == 1, f"{done.output}{done.exception}"
     return json.loads(done.stdout)
@@ -230,14 +231,54 @@ def test_an_answer_of_no_use_leaves_the_rules(silent: Path, tmp_path: Path) -> N
     assert found["confidence"] == "verified"
 
 
-def test_a_model_needs_a_budget_and_experiments(silent: Path) -> None:
-    """How often it will be asked is told before; without --try it has nothing to propose."""
+def test_a_model_needs_a_budget(silent: Path) -> None:
+    """How often it will be asked is told before anything is sent."""
     with serving(helper()) as server:
         model = ("--model", "m", "--base-url", server.url)
         first = invoke(server, "why", silent, "--try", *model)
-        second = invoke(server, "why", silent, *model)
         third = invoke(server, "why", silent, "--try", "--expected", "4")
         assert server.requests == []
-    assert "this asks m about 65 times" in f"{first.output}{first.exception}"
-    assert "add --try" in f"{second.output}{second.exception}"
+    assert "this asks m about 71 times" in f"{first.output}{first.exception}"
     assert "name it with --model" in f"{third.output}{third.exception}"
+
+
+def blames(request: dict[str, Any]) -> Answer:
+    """A model that names step 3 if it is asked all at once, and else helps."""
+    if request["response_format"]["json_schema"]["name"] != "StepVerdict":
+        return helper()(request)  # type: ignore[no-any-return]
+    return says({"agent": "agent-3", "step": 3, "why": "it sent nothing"})
+
+
+def test_a_model_says_which_agent_and_step_of_a_run(silent: Path, tmp_path: Path) -> None:
+    """Without --try it is asked nothing else; the cache and the graph are as with conversations."""
+    given = ("--model", "m", "--method", "all-at-once", "--cache", tmp_path, "--graph", "--json")
+    with serving(blames) as server:
+        done = [invoke(server, "why", silent, *given, "--base-url", server.url) for _ in range(2)]
+    first, second = (json.loads(one.stdout) for one in done)
+    assert [one.exit_code for one in done] == [1, 1] and len(server.requests) == 1
+    assert first["answer"]["agent"] == "agent-3" and first["answer"]["activation"] == "a4"
+    assert first["method"] == "all-at-once" and first["graph"]["subtasks"]
+    assert first.pop("cost")["model_calls"] == 1 and second.pop("cost")["model_calls"] == 0
+    assert first == second
+
+
+def test_a_model_names_candidates_of_experiments(silent: Path, tmp_path: Path) -> None:
+    """With --try its candidate is tried, too, and one budget is for all that is asked."""
+    with serving(blames) as server:
+        found = ask(server, silent, tmp_path, "--method", "all-at-once")
+    names = [one["name"] for one in found["stages"]]
+    assert names == ["all-at-once", "propose", "try"]
+    assert found["cost"]["model_calls"] == len(server.requests) > 1
+    assert found["candidates"][0]["agent"] == "agent-3" and found["confidence"] == "verified"
+
+
+def test_strict_and_from_file_are_refused_for_a_run(silent: Path) -> None:
+    """A failed stage with --strict, and a right answer where there is none: exit status 2."""
+    with serving([Answer(b"oops", 500)]) as server:
+        model = ("--model", "m", "--base-url", server.url)
+        strict = invoke(server, "why", silent, *model, "--strict")
+        sent = len(server.requests)
+        other = invoke(server, "why", silent, *model, "--expected", "from-file")
+        assert len(server.requests) == sent
+    assert strict.exit_code == other.exit_code == 2
+    assert "the stage 'plan' failed" in strict.output and "--expected TEXT" in other.output

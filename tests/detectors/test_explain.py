@@ -168,7 +168,7 @@ def test_an_explanation_of_ones_own_is_used() -> None:
     """`why` explains a finding better than its evidence can."""
     why = Explanation("because")
     found = Finding("MINE", 0, 0, {}, {}, why=lambda graph, finding: why)
-    assert explain(InteractionGraph(), found) is why
+    assert explain(InteractionGraph(), found) == why
 
 
 def test_waiting_work_is_explained_by_who_waits_with_it() -> None:

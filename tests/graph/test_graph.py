@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dig._util.ranges import RangeSet
 from dig.errors import RecordError, RuleError
 from dig.graph.codec import decode
 from dig.graph.coverage import provenance
@@ -74,7 +75,11 @@ def seen_by_graph(graph: InteractionGraph) -> dict[str, Any]:
         "busy": {a: s.activation.id for a, s in graph.agents.items() if s.activation is not None},
         "roots": {name: graph.roots(name) for name in [*names, *ended]},
         "sources": {e: graph.sources(e) for e in names},
-        "answered": [names[n] for n in graph.problems.answered],
+        "answered": [
+            names[n]
+            for source, n in enumerate(graph.history.source_events)
+            if not graph.problems.unanswered(RangeSet.single(source))
+        ],
     }
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from typing import Any
 from xml.etree import ElementTree
 
 from hypothesis import given, settings
 
-from dig import Finding, InteractionGraph
+from dig import Finding, InteractionGraph, explain
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
 from dig.graph.codec import decode
 from dig.runtime.host import Tally
-from tests.histories import arrive, trace, turn
+from tests.histories import arrive, emit, trace, turn
 from tests.oracle import Row
 from tests.strategies import traces
 
@@ -24,8 +24,8 @@ def parsed(text: str) -> ElementTree.Element:
     root = ElementTree.fromstring(text)
     assert not {one.tag for one in root.iter()} & {"script", "img", "a"}
     assert not any(key.startswith("on") for one in root.iter() for key in one.attrib)
-    tables = [root] if "class" in root.attrib else list(root)
-    assert {one.attrib["class"] for one in tables} == {"tex2jax_ignore mathjax_ignore"}
+    parts = [root] if "class" in root.attrib else list(root)
+    assert {one.attrib["class"] for one in parts} == {"tex2jax_ignore mathjax_ignore"}
     return root
 
 
@@ -79,9 +79,9 @@ def test_a_graph_of_very_many_agents_is_cut() -> None:
 def test_a_finding_says_what_proves_it() -> None:
     body: dict[str, Any] = {"unresolved": ["q", "r"], "uncovered": []}
     text = Finding("ET", 12, 43_800_000, {"event": "f"}, body)._repr_html_()
-    assert "ET at 43.8 s (record 12)" in text
+    assert "warning: early termination (ET) at 43.8 s (record 12)" in text
     assert cells(text) == [
-        ["what", "about event f"],
+        ["why", "answer f was submitted too early; still open: q, r"],
         ["unresolved", "q, r"],
         ["uncovered", "nothing"],
     ]
@@ -92,6 +92,32 @@ def test_text_from_outside_is_text_in_the_page() -> None:
     rows = trace(arrive(0, EVIL, None, "a"), agents=["a", EVIL])
     parsed(graph([{**rows[0], "run": EVIL}, *rows[1:]])._repr_html_())
     parsed(Finding(EVIL, 1, 1, {EVIL: EVIL}, {EVIL: [EVIL]}, EVIL)._repr_html_())
+
+
+def test_an_explanation_shows_its_paths_as_pictures() -> None:
+    """Hop by hop through the lanes of the agents; text from outside is text there, too."""
+    work = turn(1, "v", "a", "q", p="consume")
+    work[-1]["outputs"] = [EVIL]
+    rows = trace(arrive(0, "p", None, "a"), work, emit(1, EVIL, "v"))
+    whole = graph(rows)
+    why = explain(whole, Finding("ET", 6, 6, {"event": EVIL}, {"unresolved": [EVIL]}))
+    root = parsed(why._repr_html_())
+    (picture, *_) = root.iter("{http://www.w3.org/2000/svg}svg")
+    lanes = ["".join(one.itertext()) for one in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert lanes[:2] == ["outside", "a"]
+    assert "warning: early termination (ET)" in why._repr_html_()
+    assert [row[0] for row in cells(why._repr_html_())][:2] == ["why", "path"]
+
+
+def test_a_result_tells_its_run_from_left_to_right() -> None:
+    """The alarms, healing and the end as cards, and the first alarms with what proves them."""
+    run = graph(trace(arrive(0, "p", None, "a"), turn(1, "v", "a", p="delay")))
+    found = Finding("DL", 5, 40_000_000, {}, {"waiting": {"a": ["p"]}}, severity="error")
+    told = Tally(findings=deque([found]), heals=Counter(create=1)).result(run, "")._repr_html_()
+    first, *_ = parsed(told)
+    cards = ["".join(one.itertext()) for one in first]
+    assert [card[:13] for card in cards] == ["Deadlock (DL)", "HealedNothing", "No answerThe "]
+    assert "path" in [row[0] for row in cells(told)]
 
 
 def test_a_result_says_how_the_run_ended() -> None:

@@ -155,11 +155,10 @@ def test_detectors_and_healers_forget_what_is_gone() -> None:
     graph = InteractionGraph()
     detector, orphans, early = OrphanedEvent(), HealOrphanedEvent(), HealEarlyTermination()
     detector._raised, orphans._returned = {"e1"}, {"e1"}
-    early._said = {"a": {"unresolved": ["e1"], "uncovered": []}}
-    early._wait_s("a", early._said["a"])
+    early._wait_s("a", {"unresolved": ["e1"], "uncovered": []})
     for one in (detector, orphans, early):
         one.forget(graph)
-    assert not (detector._raised or orphans._returned or early._said or early._bounces)
+    assert not (detector._raised or orphans._returned or early._bounces)
 
 
 class Stubborn(Detector, Healer):

@@ -15,7 +15,7 @@ from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("1.2.1", "1.3")
+VERSIONS = ("1.1.2", "1.3")
 """The lowest version of AG2 that this was tested with, and the first that it was not."""
 
 HUB = ("_channels", "_passports", "_dispatch", "_endpoint_for", "_owned_clients")

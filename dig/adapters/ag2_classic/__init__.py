@@ -16,7 +16,7 @@ from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("0.14.0", "0.15")
+VERSIONS = ("0.13.4", "0.15")
 """The lowest version of AG2 classic that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})

@@ -25,6 +25,15 @@ ASKS_MODEL = "_generate_oai_reply_from_client"
 READS = "process_all_messages_before_reply"
 """The method that returns the messages an agent replies to, after all hooks have seen them."""
 
+SPOKEN_TO = ("initiate_chat", "receive", "generate_reply", "get_human_input")
+"""The methods that AG2 has twice, as `PLAYS` says."""
+
+OF_AGENT = (
+    "_reply_func_list", "_is_termination_msg", "_max_consecutive_auto_reply_dict",
+    "_consecutive_auto_reply_counter",
+)  # fmt: skip
+"""What is read of an agent, and is not public."""
+
 
 def of(team: Any) -> list[Any]:
     """The agents and managers of a team that are known before it is asked anything.
@@ -32,7 +41,8 @@ def of(team: Any) -> list[Any]:
     Raises:
         SettingsError: It is no team, or two agents are called the same.
     """
-    need_attributes("AG2", (ConversableAgent,), (ASKS_MODEL,))
+    methods = (prefix + name for name in SPOKEN_TO for prefix, _ in PLAYS)
+    need_attributes("AG2", (ConversableAgent,), (ASKS_MODEL, READS, *methods))
     if is_pattern(team):
         found = [*team.agents, *([team.user_agent] if team.user_agent else [])]
     elif isinstance(team, ConversableAgent):
@@ -44,6 +54,7 @@ def of(team: Any) -> list[Any]:
         )
     found = [member for agent in found for member in with_members(agent)]
     found = list({id(agent): agent for agent in found}.values())
+    need_attributes("AG2", found, OF_AGENT)
     twice = [name for name, count in Counter(agent.name for agent in found).items() if count > 1]
     if twice:
         raise SettingsError(f"two agents are called {twice[0]!r}; give each its own name")

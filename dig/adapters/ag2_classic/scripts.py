@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio  # noqa: TID251  agents run on it alone
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple
 
-import anyio
 from autogen.exception_utils import NoEligibleSpeakerError
 
 from dig.adapters.base import AdapterState, Session, Turn, inside
@@ -41,7 +39,8 @@ def play_now(script: Script, call: Callable[[], Any], session: Session) -> Any:
     part = _Part(script)
     while not part.is_over:
         try:
-            got = _wait(session, part.asked) if part.asked else call()
+            got = None if part.asked else call()
+            session.wait_released(part.asked)
         except BaseException as error:
             part.failed(error)
         else:
@@ -79,16 +78,6 @@ class _Part:
             finally:
                 del error  # which holds this frame
         return self.asked
-
-
-def _wait(session: Session, event: str) -> Any:
-    """Wait on a loop of one's own; on a running one that would stop all others, so not there."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        anyio.run(session.released, event)
-    else:
-        session.guard.run(session.release, event, default=None)
 
 
 class ChatContext(NamedTuple):

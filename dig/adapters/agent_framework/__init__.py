@@ -16,7 +16,7 @@ from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("1.23.0", "1.24")
+VERSIONS = ("1.22.0", "1.24")
 """The lowest version of the core that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})

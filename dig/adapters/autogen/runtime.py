@@ -6,9 +6,12 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from inspect import isclass
 from typing import Any
 from uuid import uuid4
 
+from autogen_agentchat.teams._group_chat._base_group_chat_manager import BaseGroupChatManager
+from autogen_agentchat.teams._group_chat._chat_agent_container import ChatAgentContainer
 from autogen_core import AgentId, RoutedAgent
 
 from dig.adapters.base import (
@@ -32,6 +35,9 @@ from dig.adapters.base import (
 from .messages import AtWork, PublishedDelivery, PublishedMessage, ended, told
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
+
+CHAT = (BaseGroupChatManager, ChatAgentContainer)
+"""The classes of the agents that a group chat puts into its runtime; a wrapped team tells of it."""
 
 CAN = frozenset({"annotate", "tell", "hold"})
 
@@ -62,7 +68,8 @@ def plan(
         )
         return Attached(runtime, patches.restore)
 
-    agents = tuple(name for name in runtime._agent_factories if name not in others)
+    unseen = others | of_chats(runtime)
+    agents = tuple(name for name in runtime._agent_factories if name not in unseen)
     can = CAN | allowed | ({"wake"} if deliver else set())
     return WrapPlan("an AutoGen runtime", agents, attach, can, on_note=delivery.on_note)
 
@@ -87,6 +94,8 @@ class RuntimePatches:
         self._at_work: AtWork = {}
         self._order = RecipientOrder()
         self._known: set[int] = set()
+        self._of_chats = of_chats(runtime)
+        patches.patch(runtime, "register_factory", self._register)
         patches.patch(runtime, "send_message", self._send)
         patches.patch(runtime, "publish_message", self._publish)
         patches.patch(runtime, "_get_agent", self._get_agent)
@@ -98,6 +107,13 @@ class RuntimePatches:
     def restore(self) -> None:
         """Take them away again."""
         self._patches.restore()
+
+    async def _register(
+        self, original: Original, type: Any, agent_factory: Any, *, expected_class: Any = None
+    ) -> Any:
+        if isclass(expected_class) and issubclass(expected_class, CHAT):
+            self._of_chats.add(getattr(type, "type", type))
+        return await original(type, agent_factory, expected_class=expected_class)
 
     # --- what is sent ---
 
@@ -136,6 +152,8 @@ class RuntimePatches:
 
     def _post(self, message: Any, topic_id: Any, sender: Any, message_id: str) -> None:
         """Make the event of a message that is published, and one post for each recipient."""
+        if sender is not None and sender.type in self._of_chats:
+            return
         turn, payload = current_turn(self._session), told(message)
         to = [one for one in self._subscribed(topic_id) if one != sender]
         here = [one for one in to if self._is_seen(message_id, one)]
@@ -172,7 +190,8 @@ class RuntimePatches:
 
     def _is_seen(self, message_id: str, agent: AgentId) -> bool:
         """Whether a message is told of: not what the outside gets, nor two of the same id."""
-        is_here = agent.type in self._runtime._agent_factories and agent.type not in self._outside
+        unseen = self._outside | self._of_chats
+        is_here = agent.type in self._runtime._agent_factories and agent.type not in unseen
         return is_here and (message_id, agent) not in self._deliveries
 
     # --- what is received ---
@@ -183,7 +202,7 @@ class RuntimePatches:
         return agent
 
     def _know(self, agent: Any) -> None:
-        if id(agent) in self._known or agent.id.type in self._outside:
+        if id(agent) in self._known or agent.id.type in self._outside | self._of_chats:
             return
         self._known.add(id(agent))
         self._patches.patch(agent, "on_message", partial(self._receive, agent))
@@ -258,6 +277,12 @@ class RuntimePatches:
         finally:
             for key in tuple(self._deliveries):
                 await self._fail(key, RuntimeError("the runtime was stopped"))
+
+
+def of_chats(runtime: Any) -> set[str]:
+    """The types of the agents that group chats have put into a runtime by now."""
+    found = runtime._instantiated_agents.items()
+    return {agent_id.type for agent_id, agent in found if isinstance(agent, CHAT)}
 
 
 def name_of(agent: AgentId) -> str:

@@ -1,7 +1,7 @@
 """What every adapter is built from; adapters import it from here, and from no module in here.
 
 - `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
-  another and awaits the answer.
+  another and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
 - `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of one
   that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
@@ -13,11 +13,11 @@
 
 from __future__ import annotations
 
-from .calls import Call, RunAgent, ToolCalls, current_turn
+from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
-from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches
+from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
 from .payload import as_call, as_payload, is_whole, unjson
 from .plan import (
     Attached,
@@ -47,7 +47,7 @@ __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RELIEVED",
     "RELIEVING", "AdapterState", "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller",
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
-    "Statistics", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call", "as_payload", "current",
-    "current_turn", "describe", "importing", "inside", "is_whole", "known", "names_in",
-    "need_attributes", "need_version", "notes", "notes_about", "unjson",
+    "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",
+    "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole", "known",
+    "like", "names_in", "need_attributes", "need_version", "notes", "notes_about", "unjson",
 ]  # fmt: skip

@@ -6,13 +6,18 @@ docs/wrapping.md has the rules, and what an exception or a cancellation leaves b
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from functools import partial
+from inspect import iscoroutine
 from typing import Any
 
-from .payload import as_payload
+from .payload import Pieces, as_payload
 from .session import Session
+from .trampoline import flat
 from .turn import Turn, current, inside
+
+StartAgent = Callable[[str, tuple[str, ...]], Any]
+"""Starts an agent, by its name, with the notes that stand beside what it is called with."""
 
 RunAgent = Callable[[str, tuple[str, ...]], Awaitable[Any]]
 """Runs an agent, by its name, with the notes that stand beside what it is called with.
@@ -43,16 +48,21 @@ class Call:
         self._agent = agent
         self._payload = payload
         self._caller = current_turn(session)
+        self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._answer = ""
         self.event, self._instance = session.guard.run(self._place, default=("", agent))
 
     async def run(self, agent: RunAgent) -> Any:
         """Run the agent, and hand over what it returns or raises."""
+        return await flat(self._run(agent), self._depth)
+
+    async def _run(self, agent: RunAgent, turn: Turn | None = None) -> Any:
         relief = self._session.relief
         try:
-            await self._session.released(self.event)
-            turn = self._begin()
+            if turn is None:
+                await self._session.released(self.event)
+                turn = self._begin()
             while True:
                 with inside(turn):
                     if relief.is_used:
@@ -68,19 +78,51 @@ class Call:
                     self._agent = self._instance = other
                     turn = self._begin()
         except BaseException as error:
-            self._session.guard.run(self._fail, error, default=None)
+            self._has_failed(error)
+            raise
+
+    def run_now(self, agent: StartAgent) -> Any:
+        """Run an agent that is not async, in the calling thread, and hand over what it returns.
+
+        If that is a coroutine, the agent goes on until it has ended.
+        """
+        try:
+            self._session.wait_released(self.event)
+            turn = self._begin()
+            while True:
+                with inside(turn):
+                    result = agent(self._agent, turn.notes)
+                if iscoroutine(result):
+                    return self._run(_begun(result, agent), turn)
+                self._answer_with(turn, self._told(result))
+                self._session.wait_released(self._answer)
+                if not self._has_come_back(turn):
+                    return result
+        except BaseException as error:
+            self._has_failed(error)
             raise
 
     async def _was_bounced(self, turn: Turn, result: Any) -> bool:
         """Hand over what an agent returned; says whether it has come back."""
-        payload, caller = self._session.guard.call(self._tell, result, default=None), self._caller
-        if caller is None:
-            self._answer = turn.submit(payload, bounces=self._bounces())
-            await self._session.released(self._answer)
-            return turn.was_bounced(self._answer)
-        self._answer = turn.reply(payload, caller.address)
+        self._answer_with(turn, self._told(result))
         await self._session.released(self._answer)
-        caller.receive(self._answer)
+        return self._has_come_back(turn)
+
+    def _told(self, result: Any) -> Any:
+        return self._session.guard.call(self._tell, result, default=None)
+
+    def _answer_with(self, turn: Turn, payload: Any) -> None:
+        """The agent has said something, which is held for as long as a gate keeps it."""
+        if self._caller is None:
+            self._answer = turn.submit(payload, bounces=self._bounces())
+        else:
+            self._answer = turn.reply(payload, self._caller.address)
+
+    def _has_come_back(self, turn: Turn) -> bool:
+        """Hand over the answer, which is not held any more, unless it has come back."""
+        if self._caller is None:
+            return turn.was_bounced(self._answer)
+        self._caller.receive(self._answer)
         return False
 
     def _place(self) -> tuple[str, str]:
@@ -102,8 +144,12 @@ class Call:
             self._agent = self._instance = elsewhere[0]
         turn = self._turn = self._session.begin(self._instance, (self.event,))
         # What came from outside is not passed on, but sent to others in the agent's own name.
+        turn.depth = self._depth
         turn.received = (self.event if self._caller else "", self._payload)
         return turn
+
+    def _has_failed(self, error: BaseException) -> None:
+        self._session.guard.run(self._fail, error, default=None)
 
     def _fail(self, error: BaseException) -> None:
         """The agent has raised, or its caller was cancelled: nothing may stay open."""
@@ -115,6 +161,84 @@ class Call:
             return
         caller.call_failed(self.event)
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
+
+
+def _begun(work: Awaitable[Any], agent: StartAgent) -> RunAgent:
+    """Run an agent that has begun its first work already."""
+    first = [work]
+    return lambda *who: first.pop() if first else agent(*who)
+
+
+class StreamedCall(Call):
+    """A call of an agent that yields. It is iterated in place of what the agent makes.
+
+    The items pass through as they come; the answer, at the end, is all that was yielded. So it
+    cannot come back.
+    """
+
+    def __init__(self, session: Session, agent: str, payload: Any, start: StartAgent) -> None:
+        """Report the call to the monitor.
+
+        Args:
+            session: The session of the team.
+            agent: The agent that is called.
+            payload: What it is called with, as plain JSON.
+            start: Makes its async generator.
+        """
+        super().__init__(session, agent, payload, bounces=lambda: False)
+        self._start = start
+        self._items: AsyncGenerator[Any, Any] | None = None
+        self._said = Pieces()
+
+    async def asend(self, given: Any) -> Any:
+        """The next item; before the first one, the agent begins."""
+        if self._items is None:
+            try:
+                await self._session.released(self.event)
+                turn = self._begin()
+                with inside(turn):
+                    self._items = self._start(self._agent, turn.notes)
+            except BaseException as error:
+                self._has_failed(error)
+                raise
+        return await self._next(self._items.asend(given))
+
+    async def athrow(self, error: BaseException) -> Any:
+        """The next item, after something is raised where the agent has yielded the last one."""
+        assert self._items is not None
+        return await self._next(self._items.athrow(error))
+
+    async def aclose(self) -> None:
+        """No more items are wanted; twice does no harm."""
+        turn = self._turn
+        if turn is None or self._items is None:
+            return
+        try:
+            with inside(turn):
+                await self._items.aclose()
+        except BaseException as error:
+            self._has_failed(error)
+            raise
+        if turn.is_open:
+            self._answer_with(turn, self._said.payload())
+            self._session.release(self._answer)
+            self._has_come_back(turn)
+
+    async def _next(self, step: Awaitable[Any]) -> Any:
+        assert self._turn is not None
+        try:
+            with inside(self._turn):
+                item = await step
+        except StopAsyncIteration:
+            self._answer_with(self._turn, self._said.payload())
+            await self._session.released(self._answer)
+            self._has_come_back(self._turn)
+            raise
+        except BaseException as error:
+            self._has_failed(error)
+            raise
+        self._said.add(self._told(item))
+        return item
 
 
 TOOL = "tool:"

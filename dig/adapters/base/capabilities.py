@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from dig.detectors.interventions import Act, Create, Inject, Intervention, Replace, Reroute
+from dig.detectors.interventions import Act, Inject, Intervention, Replace, Reroute
+from dig.detectors.notes import as_system_event
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 
@@ -128,7 +129,8 @@ class Fitting:
                 return possible, reason
         if is_held and wish.action == "reroute":
             return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
-        return (Create(wish.note, wish.to) if "tell" in self._can and wish.to else None), reason
+        is_told = "tell" in self._can and wish.to
+        return (as_system_event(graph, wish) if is_told else None), reason
 
     def _why_not(self, wish: Reroute) -> str | None:
         try:

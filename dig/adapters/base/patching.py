@@ -90,8 +90,18 @@ def like(original: Callable[..., Any], call: _CallWith) -> Callable[..., Any]:
         @wraps(original)
         async def iterated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             async with aclosing(call(args, kwargs)) as items:
-                async for item in items:
-                    yield item
+                step, given = items.asend, None
+                while True:
+                    try:
+                        item = await step(given)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        step, given = items.asend, (yield item)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        step, given = items.athrow, error
 
         return iterated
     if iscoroutinefunction(original):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from hashlib import blake2b
 from json import loads
 from math import isfinite
 from typing import Any, NoReturn
@@ -26,6 +27,9 @@ MOST_IN_REPR = 200
 MOST_PARTS = 250_000
 """How many parts of a value are told, for which the team waits half a second; a list of numbers
 is one part."""
+
+MOST_STREAMED = 100_000
+"""How many bytes of what an agent yields are told."""
 
 _BIG = 10**MOST_DIGITS
 _LEAST_BYTES = 2
@@ -71,6 +75,32 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return as_payload(args[0])
     call = {"args": args, "kwargs": dict(kwargs)}
     return {kind: as_payload(given) for kind, given in call.items() if given} or None
+
+
+class Pieces:
+    """What is yielded piece by piece, told as one list, for as long as it is not too much."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._pieces: list[Any] = []
+        self._count = self._size = 0
+        self._digest = blake2b(digest_size=16)
+
+    def add(self, piece: Any) -> None:
+        """A further piece, as plain JSON."""
+        text = dumps(piece).encode()
+        self._count += 1
+        self._size += len(text)
+        self._digest.update(text)
+        if self._size <= MOST_STREAMED:
+            self._pieces.append(piece)
+
+    def payload(self) -> Any:
+        """All pieces; else the first ones, with the number and a digest of all."""
+        if self._count == len(self._pieces):
+            return self._pieces
+        cut = {"$cut": self._digest.hexdigest(), "$pieces": self._count}
+        return {**cut, "$first": self._pieces}
 
 
 def unjson(text: str) -> Any:

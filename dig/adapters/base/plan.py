@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,20 +132,24 @@ def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str])
     Args:
         framework: Its name in an error message: `LangGraph`.
         owners: The objects, or classes.
-        names: The attributes that each of them must have.
+        names: The attributes that each of them must have; of a class, the fields.
 
     Raises:
         SettingsError: One is missing; the message says which.
     """
     for owner in owners:
-        missing = [name for name in names if not hasattr(owner, name)]
+        kind = owner if isinstance(owner, type) else type(owner)
+        fields = getattr(kind, "__dataclass_fields__", {})
+        missing = [name for name in names if name not in fields and not hasattr(owner, name)]
         if missing:
-            kind = owner if isinstance(owner, type) else type(owner)
             raise _another_way(framework, f"{kind.__name__} has no {', '.join(missing)}")
 
 
 def need_version(package: str, at_least: str, below: str, extra: str) -> str:
-    """Check that a framework is one that its adapter was tested with.
+    """Check that a framework is one that its adapter was tested with; warn if it is newer.
+
+    A newer one may do: whether it has what the adapter relies on is tested apart from this. With
+    `DIG_ALLOW_UNTESTED=0` in the environment it is refused.
 
     Args:
         package: Its distribution.
@@ -152,21 +158,28 @@ def need_version(package: str, at_least: str, below: str, extra: str) -> str:
         extra: The extra of this package that installs a fitting one.
 
     Raises:
-        SettingsError: It is not there, or another version; the message says what to install.
+        SettingsError: It is not there, or older, or newer and refused; the message says what to
+            install.
     """
-    wanted = f"{package}>={at_least},<{below}"
+    install = f"pip install 'dig-monitor[{extra}]'"
     try:
         found = version(package)
     except PackageNotFoundError:
-        raise SettingsError(
-            f"{package} is not installed; pip install 'dig-monitor[{extra}]'"
-        ) from None
-    if not _numbers(at_least) <= _numbers(found) < _numbers(below):
-        raise SettingsError(
-            f"{package} {found} is installed, and this wrapper was tested with {wanted}; "
-            f"pip install 'dig-monitor[{extra}]'"
-        )
+        raise SettingsError(f"{package} is not installed; {install}") from None
+    wanted = f"{package}>={at_least},<{below}"
+    said = f"{package} {found} is installed, and this wrapper was tested with {wanted}; {install}"
+    is_newer = _numbers(found) >= _numbers(below)
+    if _numbers(found) < _numbers(at_least) or (
+        is_newer and os.environ.get("DIG_ALLOW_UNTESTED") == "0"
+    ):
+        raise SettingsError(said)
+    if is_newer:
+        warnings.warn(f"{said}, or refuse others: DIG_ALLOW_UNTESTED=0", stacklevel=_OF_USER)
     return found
+
+
+_OF_USER = 7
+"""Where the call of `dig.wrap` is on the stack, from `need_version` in `importing`."""
 
 
 def _another_way(framework: str, what: object) -> SettingsError:

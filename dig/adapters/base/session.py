@@ -239,6 +239,17 @@ class Session:
             except Exception as error:
                 self.guard.run(self._stop_waiting, event, error, default=None)
 
+    def wait_released(self, event: str) -> None:
+        """Have the calling thread wait until an event is not held any more.
+
+        A running event loop cannot stand still meanwhile, so there the event is released at once.
+        """
+        if event and self.is_held(event):
+            try:
+                anyio.run(self.released, event)
+            except RuntimeError:  # a loop runs in this thread
+                self.release(event)
+
     def release(self, *events: str) -> None:
         """Release events now, because the tasks that waited for them were cancelled."""
         for event in events:

@@ -117,6 +117,7 @@ class Turn:
         is_open: Whether it goes on.
         received: The event that it was called with, and its payload, to know this again if it is
             passed on; the id is empty if that never is.
+        depth: In how many calls of its session it is nested.
         outer: The turn in whose code this one was begun, of whatever session.
     """
 
@@ -149,6 +150,7 @@ class Turn:
         self.submitted = ""
         self.bounces = True
         self.is_open = True
+        self.depth = 0
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
         self._awaited = 0  # answers that have not come yet

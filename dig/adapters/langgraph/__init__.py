@@ -12,12 +12,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, allowing, importing
+from dig.adapters.base import (
+    Attached,
+    Session,
+    WrapPlan,
+    allowing,
+    importing,
+    need_attributes,
+)
 from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("1.2.22", "1.3")
+VERSIONS = ("1.1.10", "1.3")
 """The lowest version of LangGraph that this was tested with, and the first that it was not."""
 
 
@@ -54,7 +61,7 @@ def plan(
         bool(team.builder.waiting_edges),
         frozenset(name for name in nodes if team.nodes[name].cache_policy),
         frozenset(name for name in nodes if _may_be_retried(team, name)),
-        {name: found for name in nodes if (found := team.nodes[name].error_handler_node)},
+        {name: found for name in nodes if (found := _error_handler(team.nodes[name]))},
         keys,
         team,
         annotate or routes.as_messages,
@@ -72,21 +79,34 @@ def plan(
     return WrapPlan("a LangGraph graph", agents, attach, can, partial(run.veto, shared))
 
 
+GRAPH = (
+    "nodes", "channels", "builder", "stream", "astream", "copy", "checkpointer", "retry_policy",
+    "interrupt_before_nodes", "interrupt_after_nodes",
+)  # fmt: skip
+NODE = ("node", "bound", "copy", "cache_policy", "retry_policy")
+
+
 def _check(team: Any) -> None:
     """Feature-test what is not public in LangGraph.
 
     Raises:
         SettingsError: It is not as this module expects it.
     """
-    from langgraph.graph.state import _CHANNEL_BRANCH_TO, CompiledStateGraph
+    from langgraph.graph.state import CompiledStateGraph
 
-    from .routes import BRANCH
+    from .routes import BRANCH, JOIN
 
     if not isinstance(team, CompiledStateGraph):
         raise SettingsError(f"{type(team).__name__} is no compiled state graph; compile it first")
-    is_as_known = all(hasattr(node, "node") for node in team.nodes.values())
-    if not is_as_known or _CHANNEL_BRANCH_TO.format("x") != f"{BRANCH}x":
-        raise SettingsError("the nodes of this LangGraph are put together in another way")
+    need_attributes("LangGraph", (team,), GRAPH)
+    need_attributes("LangGraph", (team.builder,), ("edges", "waiting_edges", "nodes"))
+    need_attributes("LangGraph", team.nodes.values(), NODE)
+    wanted = {f"{BRANCH}{key}" for key in team.nodes if not key.startswith("__")}
+    wanted |= {f"{JOIN}{'+'.join(begin)}:{end}" for begin, end in team.builder.waiting_edges}
+    if missing := wanted - team.channels.keys():
+        raise SettingsError(
+            f"this LangGraph is put together in another way: no channel {min(missing)}"
+        )
 
 
 def _static_edges(team: Any, nodes: tuple[str, ...]) -> dict[str, frozenset[str]]:
@@ -98,6 +118,11 @@ def _static_edges(team: Any, nodes: tuple[str, ...]) -> dict[str, frozenset[str]
 
 def _may_be_retried(team: Any, name: str) -> bool:
     return bool(team.nodes[name].retry_policy or team.retry_policy)
+
+
+def _error_handler(node: Any) -> str | None:
+    """The node that is run when a node fails; LangGraph has had these since 1.2."""
+    return getattr(node, "error_handler_node", None)
 
 
 def _can_go_on(team: Any) -> bool:

@@ -94,7 +94,7 @@ class StopConditions:
             self._first = self._last
             self._limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
             self._is_nested = NS_SEP in conf[CONFIG_KEY_CHECKPOINT_NS]
-            self._control = conf[CONFIG_KEY_RUNTIME].control
+            self._control = getattr(conf[CONFIG_KEY_RUNTIME], "control", None)  # since 1.2
 
     @property
     def is_at_breakpoint(self) -> bool:
@@ -153,6 +153,7 @@ class GraphRequest(AdapterState):
         self.stops = stops
         self._asked = asked
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
+        self._cached: list[Turn] = []  # of nodes whose results came from a cache
         self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
         self._next: Sequence[str] = ()  # the nodes that run if the answer is not accepted
 
@@ -206,7 +207,8 @@ class GraphRequest(AdapterState):
         return delivery
 
     def _end_resumed(self) -> None:
-        """No further node goes on where an earlier request has stopped."""
+        """No further node goes on where an earlier request has stopped, or a cache was read."""
+        self._end_cached()
         turn, self._resumed = self._resumed, None
         if turn is not None:
             turn.end()
@@ -221,14 +223,24 @@ class GraphRequest(AdapterState):
         return None
 
     def _from_cache(self, node: str) -> NodeDelivery | None:
-        """A node whose result came from a cache has started this one."""
+        """Nodes whose results came from a cache have started this one, and maybe others yet."""
         cached = [delivery for delivery in self.pending if delivery.node in self.team.cached]
-        if not cached:
+        if cached:
+            self._end_cached()
+            self._cached = [self.turn_instead(delivery) for delivery in cached]
+        if not self._cached:
             return None
         delivery = self.pending.new(node)
-        for turn in map(self.turn_instead, cached):
-            delivery.events.append(turn.end({"$from": "cache"}, (delivery.instance,)))
+        for turn in self._cached:
+            shown = turn.send({"$from": "cache"}, (delivery.instance,), awaits=False)
+            delivery.events.append(shown)
         return delivery
+
+    def _end_cached(self) -> None:
+        """No further node is started by results from a cache, as far as these go."""
+        cached, self._cached = self._cached, []
+        for turn in cached:
+            turn.end()
 
     def turn_instead(self, delivery: NodeDelivery) -> Turn:
         """The turn of a node that LangGraph will not run for what waits there."""

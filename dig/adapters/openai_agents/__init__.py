@@ -15,7 +15,7 @@ from dig.adapters.base import Attached, Session, WrapPlan, importing
 
 __all__ = ["plan"]
 
-VERSIONS = ("0.24.0", "0.25")
+VERSIONS = ("0.23.1", "0.25")
 """The lowest version of the SDK that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce"})

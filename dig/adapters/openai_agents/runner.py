@@ -11,7 +11,17 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 
-from agents import Agent, FunctionTool, Handoff, ModelResponse, RunHooks, RunState
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    ModelResponse,
+    RunConfig,
+    RunHooks,
+    RunResult,
+    RunResultStreaming,
+    RunState,
+)
 from agents.lifecycle import RunHooksBase
 from agents.run import (
     AgentRunner,
@@ -22,19 +32,35 @@ from agents.run import (
 )
 from agents.tool_context import ToolContext
 
-from dig.adapters.base import inside
+from dig.adapters.base import inside, need_attributes
 from dig.errors import SettingsError
 
 from .messages import AgentTeam
 from .run import MonitoredRun, running
+
+NEEDED: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (AgentRunner, ("run", "run_sync", "run_streamed")),
+    (FunctionTool, ("_agent_instance",)),
+    (Handoff, ("_agent_ref", "tool_name", "agent_name")),
+    (RunConfig, ("call_model_input_filter",)),
+    (RunHooks, ("on_agent_start", "on_agent_end", "on_handoff", "on_llm_start", "on_llm_end",
+                "on_tool_start", "on_tool_end")),
+    (RunResult, ("interruptions", "last_agent", "raw_responses", "new_items", "context_wrapper")),
+    (RunResultStreaming, ("_stored_exception", "run_loop_task")),
+    (RunState, ("_current_agent", "_max_turns")),
+)  # fmt: skip
+"""What is relied on in the SDK, by class."""
 
 
 def of(team: Any) -> list[Agent[Any]]:
     """A team's agents, the one that was given first.
 
     Raises:
-        SettingsError: It is no agent, or two are called the same.
+        SettingsError: It is no agent, two are called the same, or the SDK is put together in
+            another way.
     """
+    for kind, names in NEEDED:
+        need_attributes("Agents SDK", (kind,), names)
     if not isinstance(team, Agent):
         raise SettingsError(f"{type(team).__name__} is no agent that Runner.run would take")
     found: list[Agent[Any]] = []

@@ -1,1 +1,1 @@
-"""Plain async callables: dicts, lists and objects."""
+"""Plain callables: dicts, lists, tuples and objects."""

@@ -1,14 +1,17 @@
-"""The adapter for plain async callables, and objects with async methods.
+"""The adapter for plain callables: async ones, generators that are async, and functions.
 
-A team is a dict or list of these, or one object whose async methods are the agents. It is changed
-in place, so that agents that look each other up in it find each other monitored.
+A team is a dict, list or tuple of these, or of objects, or one object whose methods are the agents.
+It is changed in place, so that agents that look each other up in it find each other monitored; a
+tuple cannot be changed, so there the user gets another one.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial, wraps
-from inspect import Parameter, signature
+from functools import partial
+from inspect import Parameter, isasyncgenfunction, ismethod, signature
+from types import MethodType
 from typing import Any
 
 from dig.adapters.base import (
@@ -18,19 +21,24 @@ from dig.adapters.base import (
     Call,
     Deliver,
     NoteDelivery,
+    RunAgent,
     Session,
+    StreamedCall,
     WrapPlan,
     allowing,
     as_call,
     as_payload,
     current,
+    like,
     names_in,
 )
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
-from .callables import CallablePlace, Function, places_of, replace_all, shared_state
+from .callables import CallablePlace, Function, TeamCallables, replace_all, shared_state
 from .served import NOT_PLAIN, Served, serving
+
+logger = logging.getLogger("dig.wrap")
 
 Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 """Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""
@@ -67,13 +75,15 @@ def plan(
             `stateless = True` needs no mention.
 
     Raises:
-        SettingsError: It has no agents, or one that is not async; or an option makes no sense.
+        SettingsError: It has no agents, or an option makes no sense.
     """
     allowed = allowing(allow, ALLOWABLE)
-    places, served = list(places_of(team)), serving.get()
+    found, served = TeamCallables.of(team), serving.get()
+    places = found.places
     declared = _stateless(places, stateless)
     if served is not None:
         _refuse_shared(places, team, declared)
+        _refuse_not_awaited(places)
         if allowed & RELIEVING:
             raise SettingsError(
                 "a team whose agents may be cancelled (reassign, restart) cannot run again from "
@@ -85,13 +95,13 @@ def plan(
     callables = PlainTeam(places, annotate, deliver, declared, served)
     if not callables.agents:
         raise SettingsError(
-            f"{team!r:.60} is no team: a dict or list of async callables or of objects with "
-            "async methods, or one such object; another needs an adapter (docs/wrapping.md)"
+            f"{team!r:.60} is no team: a dict, list or tuple of callables or of objects with "
+            "methods, or one such object; another needs an adapter (docs/wrapping.md)"
         )
     return WrapPlan(
         PLAIN_TEAM,
         callables.agents,
-        partial(callables.attach, team),
+        partial(callables.attach, found),
         SURE | allowed | ({"wake"} if deliver else set()),
         callables.why_not,
         callables.notes.on_note,
@@ -105,8 +115,19 @@ def _stateless(places: Iterable[CallablePlace], named: Iterable[str]) -> frozens
     agents, found = {place.agent for place in places}, names_in(named, "stateless")
     if not found <= agents:
         raise SettingsError(f"stateless names {sorted(found - agents)[0]!r}, which is no agent")
-    marked = (one for one in places if getattr(one.function, "stateless", False) is True)
+    marked = (one for one in places if _is_marked(one.function))
     return found | {place.agent for place in marked}
+
+
+def _is_marked(function: Function) -> bool:
+    owner = getattr(function, "__self__", None)
+    return any(getattr(one, "stateless", False) is True for one in (function, owner))
+
+
+def _refuse_not_awaited(places: list[CallablePlace]) -> None:
+    other = next((place.agent for place in places if not place.is_awaited), None)
+    if other is not None:
+        raise SettingsError(f"{other} is no async function, so its steps cannot wait for a record")
 
 
 def _refuse_shared(places: list[CallablePlace], team: Any, stateless: frozenset[str]) -> None:
@@ -150,45 +171,70 @@ class PlainTeam:
         self.notes = NoteDelivery(deliver)
         self._session: Session | None = None
         self.agents = tuple(dict.fromkeys(place.agent for place in places))
-        # An agent with one callable can stand in for another.
-        self._works = {place.agent: self._work(place) for place in places if not place.method}
+        # An agent with one callable that is awaited can stand in for another.
+        self._works = {
+            place.agent: self._work(place)
+            for place in places
+            if place.is_awaited and not place.method
+        }
 
-    def attach(self, team: Any, session: Session) -> Attached:
-        """Put the session between them."""
+    def attach(self, found: TeamCallables, session: Session) -> Attached:
+        """Put the session between them; say once what is not watched."""
+        if found.unwatched:
+            logger.warning("dig: not watched in this team: %s", "; ".join(found.unwatched))
         self._session = session
         self.notes.state = AdapterState(session)
         if self._served is not None:
-            self._served.attach(team, session)
-        return Attached(team, replace_all(self._places, partial(self.monitored, session)))
+            self._served.attach(found.team, session)
+        restore = replace_all(self._places, partial(self.monitored, session))
+        return Attached(found.for_user(), restore)
 
     def monitored(self, session: Session, place: CallablePlace) -> Function:
-        """An async callable that does what another does, and tells the session of it."""
-        own, works, served = self._work(place), self._works, self._served
+        """A callable that does what another does, and tells the session of it."""
+        function: Any = place.function
+        own = self._work(place)
         tell = partial(_told, session) if place.agent in self._stateless else as_payload
+        is_bound = ismethod(function)
+        bare = function.__func__ if is_bound else function
 
-        @wraps(place.function)
-        async def call(*args: Any, **kwargs: Any) -> Any:
+        def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            if is_bound and args[0] is not function.__self__:  # a copy of the object
+                return bare(*args, **kwargs)
+            args = args[is_bound:]
             payload = as_call(args, kwargs)
             if place.method:
                 payload = {"method": place.method, "with": payload}
             if self.notes.on_note is not None:
                 self.notes.loop.bind_to_current_loop()
 
-            def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
-                return (own if agent == place.agent else works[agent])(args, kwargs, notes)
+            def start(agent: str, notes: tuple[str, ...]) -> Any:
+                work = own if agent == place.agent else self._works[agent]
+                return work(args, kwargs, notes)
 
-            def serve(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
-                assert served is not None
-                run = partial(work, agent, notes)
-                is_pure = agent in self._stateless
-                return served.answer(place.function, run, is_stateless=is_pure)
+            if isasyncgenfunction(bare):
+                return StreamedCall(session, place.agent, payload, start)
+            if not place.is_awaited:
+                return Call(session, place.agent, payload, tell=tell).run_now(start)
+            if self._served is None:
+                return Call(session, place.agent, payload, tell=tell).run(start)
+            return self._serve(self._served, session, place, payload, tell, start)
 
-            if served is None:
-                return await Call(session, place.agent, payload, tell=tell).run(work)
-            await served.before_call(session, place.agent, payload)
-            return await Call(session, place.agent, payload, tell=tell).run(serve)
+        monitored = like(bare, call)
+        return MethodType(monitored, function.__self__) if is_bound else monitored
 
-        return call
+    async def _serve(
+        self, served: Served, session: Session, place: CallablePlace, payload: Any,
+        tell: Callable[[Any], Any], start: RunAgent,
+    ) -> Any:  # fmt: skip
+        """A call in a team that runs again from its record."""
+
+        def answer(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
+            run = partial(start, agent, notes)
+            is_pure = agent in self._stateless
+            return served.answer(place.function, run, is_stateless=is_pure)
+
+        await served.before_call(session, place.agent, payload)
+        return await Call(session, place.agent, payload, tell=tell).run(answer)
 
     def why_not(self, wish: Reroute) -> str | None:
         """Why a call cannot go elsewhere; ``None``: it can."""
@@ -198,14 +244,16 @@ class PlainTeam:
         flight = self._session.monitor.graph.event(wish.event).flight
         if not all(map(instances.is_awaited, flight)):
             return "an answer goes to who has asked"
+        if not all(instances.agent_of(one) in self._works for one in flight):
+            return "the call is not awaited, or is of a method"
         return None if instances.is_free(wish.to[0]) else f"{wish.to[0]} is at work"
 
-    def _work(self, place: CallablePlace) -> Callable[..., Awaitable[Any]]:
+    def _work(self, place: CallablePlace) -> Function:
         function, takes_notes = place.function, _takes_notes(place.function)
 
         def work(
             args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
-        ) -> Awaitable[Any]:  # no coroutine of its own, so no frame on the stack
+        ) -> Any:  # no coroutine of its own, so no frame on the stack
             session = self._session
             if session is None or session.mode == "observe" or not notes:
                 return function(*args, **kwargs)

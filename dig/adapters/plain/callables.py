@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, MutableSequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence
+from dataclasses import dataclass, field, replace
 from dis import get_instructions
 from functools import partial
-from inspect import getattr_static, iscoroutinefunction, isfunction
-from types import ModuleType, NoneType
+from inspect import (
+    getattr_static,
+    isasyncgenfunction,
+    iscoroutinefunction,
+    isfunction,
+    isgeneratorfunction,
+    isroutine,
+)
+from types import MethodType, ModuleType, NoneType
 from typing import Any
 
 from dig.errors import SettingsError
 
-Function = Callable[..., Awaitable[Any]]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class CallablePlace:
-    """Where an async callable of a team is, and of which agent it is.
+    """Where a callable of a team is, and of which agent it is.
 
     Attributes:
         agent: The agent.
         function: The callable.
-        container: A dict or list of the team, or the attributes of one of its objects.
+        container: A dict or list of the team, or the methods or attributes of one of its objects.
         key: Where it is in that.
         method: Which of several of its agent it is; empty, if it is the only one.
         is_inherited: Whether an object has it from its class.
@@ -36,6 +44,11 @@ class CallablePlace:
     method: str = ""
     is_inherited: bool = False
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is an async function."""
+        return iscoroutinefunction(_innermost(self.function))
+
     def restore(self, other: Function) -> None:
         """Put it back wherever another still is: the user may have changed the team meanwhile."""
         is_mapping = isinstance(self.container, MutableMapping)
@@ -45,6 +58,81 @@ class CallablePlace:
                 del self.container[key]
             else:
                 self.container[key] = self.function
+
+
+class ObjectMethods(MutableMapping[str, Function]):
+    """The methods that one object has in place of those of its class.
+
+    They are kept beside the object, which is as it was: its attributes, its copies, its pickle.
+    """
+
+    def __init__(self, item: Any) -> None:
+        """Begin; nothing is changed yet."""
+        self._item = item
+
+    def original(self, name: str) -> Function:
+        """The method that the object has now."""
+        there = vars(type(self._item)).get(name)
+        now: Function
+        if isinstance(there, _SharedMethod):
+            now = self.get(name) or there.bound(self._item)
+        else:
+            now = getattr(self._item, name)
+        return now
+
+    def __getitem__(self, name: str) -> Function:
+        return self._all()[name]
+
+    def __setitem__(self, name: str, function: Function) -> None:
+        owner = type(self._item)
+        shared = vars(owner).get(name)
+        if not isinstance(shared, _SharedMethod):
+            shared = _SharedMethod(getattr_static(owner, name), is_inherited=shared is None)
+            setattr(owner, name, shared)
+        shared.instead[id(self._item)] = function
+
+    def __delitem__(self, name: str) -> None:
+        owner, shared = type(self._item), vars(type(self._item))[name]
+        del shared.instead[id(self._item)]
+        if not shared.instead and shared.is_inherited:
+            delattr(owner, name)
+        elif not shared.instead:
+            setattr(owner, name, shared.bare)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, Function]:
+        shared = {n: one for n, one in vars(type(self._item)).items() if type(one) is _SharedMethod}
+        mine = id(self._item)
+        return {name: one.instead[mine] for name, one in shared.items() if mine in one.instead}
+
+
+class _SharedMethod:
+    """A method of a class, in whose place some of its objects have another one.
+
+    Attributes:
+        bare: The method of all other objects, as the class has it.
+        is_inherited: Whether the class has it from another class.
+        instead: What the objects have in its place, by their ids.
+    """
+
+    def __init__(self, bare: Any, *, is_inherited: bool) -> None:
+        self.bare = bare
+        self.is_inherited = is_inherited
+        self.instead: dict[int, Function] = {}
+
+    def __get__(self, item: Any, owner: type) -> Any:
+        instead = self.instead.get(id(item))
+        return self.bound(item, owner) if instead is None else instead
+
+    def bound(self, item: Any, owner: type | None = None) -> Any:
+        """The bare method as an object or a class has it."""
+        get = getattr(type(self.bare), "__get__", None)
+        return self.bare if get is None else get(self.bare, item, owner or type(item))
 
 
 def replace_all(
@@ -74,60 +162,135 @@ def replace_all(
             other = make(place)
             place.container[place.key] = other
             replaced.append((place, other))
-    except Exception as error:  # a container of the user's own may refuse
+    except Exception as error:  # a container or a class of the user's own may refuse
         restore()
         raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
     return restore
 
 
-def places_of(team: Any) -> Iterable[CallablePlace]:
-    """The async callables of a dict, a list or an object.
+@dataclass
+class TeamCallables:
+    """The callables of a team.
 
-    Raises:
-        SettingsError: An agent is not async, or has the name of another.
+    Attributes:
+        original: The team.
+        team: Where the callables are replaced: the team itself, or a list of a tuple's items.
+        places: Where each callable is.
+        unwatched: What is in the team and is not watched, with the reason.
     """
-    if isinstance(team, MutableMapping):
-        yield from _of_items(team, {key: str(key) for key in team})
-    elif isinstance(team, MutableSequence):
-        yield from _of_items(team, {number: _name(item) for number, item in enumerate(team)})
-    else:
-        for place in _of_object(team, type(team).__name__):
-            yield replace(place, agent=place.method, method="")
+
+    original: Any
+    team: Any
+    places: list[CallablePlace] = field(default_factory=list)
+    unwatched: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, team: Any) -> TeamCallables:
+        """Look at a dict, a list, a tuple or an object.
+
+        Raises:
+            SettingsError: Two agents have the same name, or the team is a class.
+        """
+        found = cls(team, [*team] if isinstance(team, tuple) else team)
+        if isinstance(team, MutableMapping):
+            found._add_items({key: str(key) for key in team})
+        elif isinstance(found.team, MutableSequence):
+            found._add_items({number: _name(item) for number, item in enumerate(team)})
+        elif isinstance(team, type):
+            raise SettingsError(f"{team.__name__} is a class; wrap an object of it")
+        else:
+            found._add_object(team, "")
+        return found
+
+    def for_user(self) -> Any:
+        """What the user goes on with: the team, or for a tuple another one like it."""
+        if self.team is self.original:
+            return self.team
+        make = getattr(type(self.original), "_make", type(self.original))
+        return make(self.team)
+
+    def _add_items(self, names: Mapping[Any, str]) -> None:
+        for key, name in names.items():
+            before, item = len(self.places), self.team[key]
+            why = self._add_item(item, key, name)
+            if len(self.places) == before:
+                self.unwatched.append(f"{name} ({why or 'no methods of its own'})")
+        agents = Counter(names[key] for key in names if self._has(names[key]))
+        twice = [name for name, count in agents.items() if count > 1]
+        if twice:
+            raise SettingsError(f"two agents are called {twice[0]}; wrap a dict of different names")
+
+    def _has(self, agent: str) -> bool:
+        return any(place.agent == agent for place in self.places)
+
+    def _add_item(self, item: Any, key: Any, name: str) -> str:
+        """Add what a dict or a list has in one place; if that is nothing, say why."""
+        if isinstance(item, type):
+            return "a class"
+        if isgeneratorfunction(_innermost(item)):
+            return "a generator that is not async"
+        if isroutine(item) or isinstance(item, partial):
+            self.places.append(CallablePlace(name, item, self.team, key))
+        elif callable(item) and is_async(item):
+            self._add_called(item, key, name)
+        elif not self._add_object(item, name):
+            if not callable(item):
+                return f"a {type(item).__name__}, which has no methods that can be watched"
+            self._add_called(item, key, name)
+        return ""
+
+    def _add_called(self, item: Any, key: Any, name: str) -> None:
+        """Add an object that is called itself: in its class, or else in the place where it is."""
+        if isfunction(_static(type(item), "__call__")):
+            place = _method(item, "__call__", name)
+        else:
+            place = CallablePlace(name, item, self.team, key)
+        self.places.append(replace(place, method=""))
+
+    def _add_object(self, item: Any, agent: str) -> bool:
+        """Add the public methods of an object: the async ones, or if it has none, the others."""
+        if _package(type(item)) in sys.stdlib_module_names and not isinstance(item, ModuleType):
+            return False
+        methods = {name: _static(item, name) for name in dir(item) if not name.startswith("_")}
+        own = [name for name, method in methods.items() if _is_own(item, name, method)]
+        chosen = [name for name, method in methods.items() if is_async(method)]
+        if chosen:
+            self.unwatched += [
+                f"{agent or type(item).__name__}.{name} (not async, beside async methods)"
+                for name in own if name not in chosen
+            ]  # fmt: skip
+        elif not (agent and callable(item)):
+            chosen = own
+        for name in chosen:
+            place = _method(item, name, agent or name)
+            self.places.append(place if agent else replace(place, method=""))
+        return bool(chosen)
 
 
-def _of_items(team: Any, names: Mapping[Any, str]) -> Iterable[CallablePlace]:
-    twice = [name for name, count in Counter(names.values()).items() if count > 1]
-    if twice:
-        raise SettingsError(f"two agents are called {twice[0]}; wrap a dict of different names")
-    for key, name in names.items():
-        yield from _of_item(team, key, name)
+def _method(item: Any, name: str, agent: str) -> CallablePlace:
+    if name in getattr(item, "__dict__", {}):
+        return CallablePlace(agent, getattr(item, name), vars(item), name, name)
+    methods = ObjectMethods(item)
+    return CallablePlace(agent, methods.original(name), methods, name, name, is_inherited=True)
 
 
-def _of_item(team: Any, key: Any, name: str) -> Iterable[CallablePlace]:
-    item = team[key]
-    if is_async(item):
-        yield CallablePlace(name, item, team, key)
-        return
-    places = list(_of_object(item, name))
-    if not places:
-        raise SettingsError(f"agent {name!r} ({item!r:.60}) is not async, nor has it async methods")
-    yield from places
+def _static(item: Any, name: str) -> Any:
+    """What an object or a class has by a name, as it is without a monitor."""
+    found = getattr_static(item, name, None)
+    return found.bare if isinstance(found, _SharedMethod) else found
 
 
-def _of_object(item: Any, agent: str) -> Iterable[CallablePlace]:
-    """The public async methods of an object."""
-    if isinstance(item, type):
-        raise SettingsError(f"{item.__name__} is a class; wrap an object of it")
-    for method in dir(item):
-        if method.startswith("_") or not is_async(getattr_static(item, method)):
-            continue
-        if not hasattr(item, "__dict__"):
-            kind = type(item).__name__
-            raise SettingsError(
-                f"the methods of a {kind} cannot be replaced; wrap a dict of them, by name"
-            )
-        function, own = getattr(item, method), vars(item)
-        yield CallablePlace(agent, function, own, method, method, is_inherited=method not in own)
+def _is_own(item: Any, name: str, method: Any) -> bool:
+    """Whether a method is a function of the package that an object's class is from."""
+    if isinstance(method, staticmethod | classmethod):
+        method = method.__func__
+    owner = next((kind for kind in type(item).__mro__ if name in vars(kind)), object)
+    is_plain = isfunction(method) and not isgeneratorfunction(method)
+    return is_plain and _package(owner) == _package(type(item))
+
+
+def _package(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def shared_state(places: Iterable[CallablePlace], team: Any) -> Iterable[tuple[str, str, str]]:
@@ -179,13 +342,25 @@ _FIXED = (NoneType, bool, int, float, complex, str, bytes, tuple, frozenset, typ
 
 
 def is_async(item: Any) -> bool:
-    """Whether current_turn something makes a coroutine."""
-    if isinstance(item, staticmethod | classmethod):
-        item = item.__func__
-    while isinstance(item, partial):
-        item = item.func
-    called = getattr_static(type(item), "__call__", None)
-    return iscoroutinefunction(item) or iscoroutinefunction(called)
+    """Whether what something makes is awaited, or iterated so."""
+    inner = _innermost(item)
+    return iscoroutinefunction(inner) or isasyncgenfunction(inner)
+
+
+def _innermost(item: Any) -> Any:
+    """What a partial, a method or an object that is called comes to, in the end."""
+    while True:
+        if isinstance(item, partial):
+            item = item.func
+        elif isinstance(item, MethodType | staticmethod | classmethod):
+            item = item.__func__
+        elif isroutine(item) or not callable(item) or isinstance(item, type):
+            return item
+        else:
+            called = getattr_static(type(item), "__call__", None)
+            if called is None or iscoroutinefunction(item):
+                return item
+            item = called
 
 
 def _name(item: Any) -> str:

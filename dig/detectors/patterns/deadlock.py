@@ -5,18 +5,26 @@ Paper, section 5 (4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
-from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_work, restart
+from dig.detectors.ladder import (
+    LadderStep,
+    Progress,
+    is_worked_on,
+    open_about,
+    open_problem,
+    open_work,
+    restart,
+)
 from dig.detectors.notes import listed, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits
+from dig.graph.records import STUCK, Limits
 from dig.graph.state import Problem, by_number
 
 from .idle import IdleDetector
@@ -27,6 +35,7 @@ class Deadlock(IdleDetector):
 
     pattern = "DL"
     recorded_as = "dig.detectors.deadlock.Deadlock"
+    kinds = (STUCK,)
 
     def _window_s(self, limits: Limits) -> float:
         """`dl_window_s`."""
@@ -34,8 +43,8 @@ class Deadlock(IdleDetector):
 
     def _holds(self, problem: Problem) -> bool:
         """Whether open work lies in buffers, and none is on its way."""
-        is_one = problem.is_posed or not problem.sources  # in a session, a notice poses none
-        return problem.buffered > 0 and problem.flying == 0 and is_one
+        # In a session, a notice poses no problem.
+        return problem.stands == STUCK and (problem.is_posed or not problem.sources)
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """For each agent that has some, the open events in its buffer, in order of generation."""
@@ -90,24 +99,46 @@ class HealDeadlock(Healer):
     ) -> Iterator[Intervention]:
         """Wake all; then give what waits to another agent; then begin anew with one more."""
         waiting = finding.evidence["waiting"]
-        helper = step.helper(graph, waiting)
-        if step.number == 1 or helper is None:
+        if step.number == 1:
             yield from self.heal(graph, finding)
+            failed = [agent for agent in waiting if step.troubles.get(agent) == "failed"]
+            yield from _reassigned(graph, finding, step, failed, "had this, and failed")
         elif step.number == 2:
-            holders = tuple(agent for agent in waiting if agent != helper)
-            note = (
-                f"{listed(holders)} did not act on this, although asked to. It is yours now: take "
-                f"over what {listed(holders)} had to do, and do not wait for them."
-            )
-            for event in graph.open_events():
-                if helper not in event.copies and not event.copies.keys().isdisjoint(holders):
-                    yield Reroute(event.id, note, (helper,), action="reassign", without=holders)
+            what = "did not act on this, although asked to"
+            yield from _reassigned(graph, finding, step, [*waiting], what)
         else:
             yield from restart(graph, finding, step, tuple(waiting))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether each agent has moved what it held, or one is looking at it."""
-        held = finding.evidence["waiting"].items()
+        held, problem = finding.evidence["waiting"].items(), open_problem(graph, finding)
+        if problem is None:
+            return "made"
         if not any(agent in e.copies for agent, some in held for e in open_work(graph, some)):
             return "untold"
-        return "under way" if is_worked_on(graph, step) else "none"
+        return "under way" if is_worked_on(graph, problem, step) else "none"
+
+
+def _reassigned(
+    graph: InteractionGraph, finding: Finding, step: LadderStep, waiting: Sequence[str], why: str
+) -> Iterator[Intervention]:
+    """Give what some agents hold to another one, if there is one.
+
+    Args:
+        graph: The graph as it stands.
+        finding: The deadlock.
+        step: The step.
+        waiting: The agents.
+        why: What they did, for the note.
+    """
+    helper = step.helper(graph, waiting) if waiting else None
+    holders = tuple(agent for agent in waiting if agent != helper)
+    if helper is None or not holders:
+        return
+    note = (
+        f"{listed(holders)} {why}. It is yours now: take over what {listed(holders)} had to do, "
+        "and do not wait for them."
+    )
+    for event in open_about(graph, finding):
+        if helper not in event.copies and not event.copies.keys().isdisjoint(holders):
+            yield Reroute(event.id, note, (helper,), action="reassign", without=holders)

@@ -100,7 +100,6 @@ class HealEarlyTermination(Healer):
             cooldown_s: After how many seconds the same is said a second time; doubled from then.
         """
         self._cooldown_s = cooldown_s
-        self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
         self._handed_out: set[frozenset[str]] = set()  # what was missing
 
@@ -110,7 +109,6 @@ class HealEarlyTermination(Healer):
         def holds(lists: dict[str, Any]) -> bool:
             return all(graph.knows(event) for event in _listed(lists))
 
-        self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
         self._handed_out = {some for some in self._handed_out if all(map(graph.knows, some))}
         for said in [said for said in self._bounces if not holds(loads(said[1]))]:
             del self._bounces[said]
@@ -127,7 +125,6 @@ class HealEarlyTermination(Healer):
         if self._insists(graph, submitter, lists):
             yield Inject(event, note + "It is accepted as it is.")
             return
-        self._said[submitter] = lists
         note += "Take care of this work, then submit again."
         yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
 
@@ -139,12 +136,13 @@ class HealEarlyTermination(Healer):
         What is lost without a trace cannot be handed out again: then the answer is accepted.
         """
         lists, submitter = finding.evidence, _submitter(graph, finding)
-        helper, missing = step.helper(graph, (submitter,)), frozenset(_listed(lists))
+        missing = frozenset(_listed(lists))
         events = [graph.event(event) for event in _listed(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
         is_over = missing in self._handed_out or not self._insists(graph, submitter, lists)
         is_over |= finding.severity != "error"  # the answer needs nothing of this
-        if is_over or not again or helper in (None, submitter) or helper is None:
+        helper = None if is_over or not again else step.helper(graph, (submitter,))
+        if helper in (None, submitter) or helper is None:
             yield from self.heal(graph, finding)
             return
         self._handed_out.add(missing)
@@ -166,7 +164,8 @@ class HealEarlyTermination(Healer):
         """Whether a further bounce is of no use: it is the same again, and nothing can move."""
         if submitter not in graph.agents:
             return True
-        return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
+        was_told = (submitter, dumps(lists)) in self._bounces
+        return was_told and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         said = (submitter, dumps(lists))

@@ -97,8 +97,8 @@ class HealExcessiveRerouting(Healer):
         times = Counter(path)
         most = tuple(agent for agent in times if times[agent] == max(times.values()))
         is_closed = all(agent in times for agent in graph.agents)
-        helper = step.helper(graph, most if is_closed else path)
-        if step.number == 1 or helper is None or helper in most:
+        helper = step.helper(graph, most if is_closed else path) if step.number > 1 else None
+        if helper is None or helper in most:
             yield from self.heal(graph, finding)
             return
         note = (

@@ -17,7 +17,7 @@ from typing import Any
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, End, Join, Leave, Limits, Record, micros
+from dig.graph.records import Limits, Record, micros
 from dig.graph.state import Problem
 
 
@@ -46,12 +46,9 @@ class _Interval:
 class IdleDetector(Detector):
     """A pattern that is raised when a condition has held for a whole idle window."""
 
-    kinds = tuple(kind for kind in CHANGING if kind is not Join)
-
     def __init__(self) -> None:
         """Begin with no interval under way."""
-        self._window = 0
-        self._limit = 0
+        self._window = self._limit = 0  # until there is a run
         # When an interval starts over its alarm stays: it goes off too early, and is set anew.
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
@@ -71,18 +68,16 @@ class IdleDetector(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
-        if graph.t == 0:
+        if not self._window:
             limits = graph.run.limits
             self._window = micros(self._window_s(limits))
             self._limit = micros(limits.activation_limit_s)
         ended, us = graph.ended, record.us
-        if self._stalled and isinstance(record, End | Leave):
-            self._stalled = {one for one in self._stalled if one in graph.running}
         starts_over = ended.problems if ended is not None and ended.is_progress else ()
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
             interval: _Interval | None = problem.marks.get(self)
-            if problem.is_over or not self._holds(problem):
+            if not self._holds(problem):
                 if interval is not None:
                     interval.start = None
                 continue
@@ -138,7 +133,7 @@ class IdleDetector(Detector):
         stalled = str(finding.subject.get("activation"))
         if finding.pattern != "STALL" or stalled not in graph.activations:
             return
-        self._stalled.add(stalled)
+        self._stalled = {stalled, *(one for one in self._stalled if one in graph.running)}
         for problem in graph.activations[stalled].problems:
             interval: _Interval | None = problem.marks.get(self)
             if interval is not None and interval.start is not None:

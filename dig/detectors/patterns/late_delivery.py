@@ -16,7 +16,6 @@ from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
-    CLOSED,
     DISTURBANCE,
     IN_FLIGHT,
     WAITS,
@@ -28,6 +27,7 @@ from dig.graph.records import (
 from dig.graph.state import FLYING, EventState
 
 from .event_window import EventWindowDetector
+from .repeats import EventMemory
 
 
 class LateDelivery(EventWindowDetector):
@@ -35,12 +35,12 @@ class LateDelivery(EventWindowDetector):
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
-    kinds = (Emit, IncidentRow, IN_FLIGHT, CLOSED)
+    kinds = (Emit, IncidentRow, IN_FLIGHT)
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
         super().__init__()
-        self._kept: set[str] = set()  # unconsumed work that is kept on purpose
+        self._kept: EventMemory[bool] = EventMemory()  # what is kept on purpose
 
     def _window_s(self, limits: Limits) -> float | None:
         """`late_window_s`."""
@@ -48,7 +48,7 @@ class LateDelivery(EventWindowDetector):
 
     def _holds(self, event: EventState) -> bool:
         """Whether an event is on its way alone, and not on purpose."""
-        return event.place == FLYING and event.id not in self._kept
+        return event.place == FLYING and not self._kept.get(event.id)
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
         """The recipients that the event has not reached."""
@@ -58,28 +58,20 @@ class LateDelivery(EventWindowDetector):
         """Take note of what is kept on purpose; begin and break intervals."""
         if graph.run.limits.late_window_s is None:
             return ()
-        if type(record) in (Emit, IncidentRow):
-            self._note_purpose(graph, record)
-        if self._kept:
-            self._kept.difference_update(event.id for event in graph.touched if event.consumed)
-        return super().detect(graph, record)
-
-    def _note_purpose(self, graph: InteractionGraph, record: Record) -> None:
-        """Take note of an event that a policy, or the host, keeps on purpose."""
-        if isinstance(record, Emit) and record.policy not in (None, DISTURBANCE):
-            event: Any = record.event
-        elif isinstance(record, IncidentRow) and record.what == WAITS:
+        if type(record) is Emit:
+            if record.policy is not None and record.policy != DISTURBANCE:
+                self._kept.put(graph, record.event, True)
+        elif type(record) is IncidentRow and record.what == WAITS:
             event = record.detail.get("event") if isinstance(record.detail, dict) else None
-        else:
-            return
-        if isinstance(event, str) and graph.knows(event) and not graph.event(event).consumed:
-            self._kept.add(event)
-            self._due.pop(event, None)
+            if isinstance(event, str) and graph.knows(event):
+                self._kept.put(graph, event, True)
+                self._due.pop(event, None)
+        return super().detect(graph, record)
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more, and the intervals that were broken."""
         super().forget(graph)
-        self._kept = {event for event in self._kept if graph.knows(event)}
+        self._kept.forget(graph)
 
 
 def describe(subject: Any, evidence: Any) -> str:

@@ -16,7 +16,7 @@ from dig.detectors.notes import into_outputs, listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CLOSED, SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
 
 from .repeats import GRAVE, EventMemory, is_doubling
@@ -58,7 +58,7 @@ class Livelock(Detector):
 
     pattern = "LIVELOCK"
     recorded_as = "dig.detectors.patterns.livelock.Livelock"
-    kinds = (Emit, End, CLOSED)
+    kinds = (Emit, End)
 
     def __init__(self) -> None:
         """Begin with no chain."""
@@ -71,16 +71,12 @@ class Livelock(Detector):
         limit = graph.run.limits.livelock_turns
         if limit is None:
             return ()
-        found: Iterable[Finding] = ()
-        if isinstance(record, Emit):
-            if self._latest is not None and record.by not in (None, SYSTEM):
-                self._chains.put(record.event, self._latest)
-        elif isinstance(record, End):
+        if type(record) is End:
             assert graph.ended is not None
-            found = self._look(graph, graph.ended, record, limit)
-        if graph.changed & CLOSED:
-            self._chains.update(graph)
-        return found
+            return self._look(graph, graph.ended, record, limit)
+        if type(record) is Emit and record.by is not None and record.by != SYSTEM and self._latest:
+            self._chains.put(graph, record.event, self._latest)
+        return ()
 
     def _look(
         self, graph: InteractionGraph, ended: ActivationState, record: End, limit: int

@@ -11,12 +11,12 @@ from typing import Any
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention
-from dig.detectors.ladder import LadderStep, Progress, is_worked_on, restart
-from dig.detectors.notes import listed, quoted
+from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, restart
+from dig.detectors.notes import quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits
+from dig.graph.records import DONE, Limits
 from dig.graph.state import Problem
 
 from .idle import IdleDetector
@@ -27,6 +27,7 @@ class MissingTermination(IdleDetector):
 
     pattern = "MC"
     recorded_as = "dig.detectors.missing_termination.MissingTermination"
+    kinds = (DONE,)
 
     def _window_s(self, limits: Limits) -> float:
         """`mc_window_s`."""
@@ -34,7 +35,7 @@ class MissingTermination(IdleDetector):
 
     def _holds(self, problem: Problem) -> bool:
         """Whether all work is done or lost, and no answer is on its way."""
-        return problem.is_posed and not problem.open and not problem.submitted
+        return problem.stands == DONE and problem.is_posed
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """The activation that ended last."""
@@ -77,13 +78,15 @@ class HealMissingTermination(Healer):
         """Ask the agent that worked last; then another one; then begin anew with one more."""
         last = _last(graph, finding)
         without = () if last is None else (last,)
-        helper = step.helper(graph, without)
-        if step.number == 1 or helper is None:
+        has_failed = last is not None and step.troubles.get(last) == "failed"
+        if step.number == 1 and not has_failed:
             yield from self.heal(graph, finding)
-        elif step.number == 2:
+        elif step.number <= 2 and (helper := step.helper(graph, without)):
+            has = "has failed" if has_failed else "was asked to, and has not"
+            why = f": {quoted(last)} {has}" if last is not None else ""
             note = (
-                "All work is done or lost, and no answer has been submitted, although "
-                f"{listed(without)} was asked to. Submit the answer now, from what you have."
+                f"All work is done or lost, and no answer has been submitted{why}. "
+                "Submit the answer now, from what you have."
             )
             yield Create(note, (helper,), without=without)
         else:
@@ -91,11 +94,10 @@ class HealMissingTermination(Healer):
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether there is work again, or an answer, or an agent is looking."""
-        if finding.subject and not graph.knows(finding.subject["event"]):
+        problem = open_problem(graph, finding)
+        if problem is None or problem.open:
             return "made"
-        if graph.open_events():
-            return "made"
-        return "under way" if is_worked_on(graph, step) else "none"
+        return "under way" if is_worked_on(graph, problem, step) else "none"
 
 
 def _last(graph: InteractionGraph, finding: Finding) -> str | None:

@@ -117,10 +117,12 @@ class HealOrphanedEvent(Healer):
         refused = {*event.discarded_by}
         is_unwanted = event.cause == "discarded" and len(refused) > 1
         can_go_back = generator in graph.agents and generator not in refused
-        helper = step.helper(graph, {generator or "", *refused})
         if step.number == 1 and can_go_back:
             yield from self.heal(graph, finding)
-        elif step.number < 3 and helper not in (None, *refused) and not is_unwanted:
+            return
+        is_given = step.number < 3 and not is_unwanted
+        helper = step.helper(graph, {generator or "", *refused}) if is_given else None
+        if helper not in (None, *refused):
             note = (
                 f"Nobody has consumed event {described(graph, [event.id])}, and nobody could any "
                 f"more: {LOST.get(event.cause, event.cause)}. Do it yourself."

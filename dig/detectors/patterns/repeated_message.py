@@ -17,7 +17,7 @@ from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CLOSED, SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import SYSTEM, Emit, End, Record, base_name
 from dig.graph.state import EventState
 
 from .repeats import GRAVE, EventMemory, is_doubling
@@ -45,7 +45,7 @@ class RepeatedMessage(Detector):
 
     pattern = "LOOP"
     recorded_as = "dig.detectors.patterns.repeated_message.RepeatedMessage"
-    kinds = (Emit, End, CLOSED)
+    kinds = (Emit, End)
 
     def __init__(self) -> None:
         """Begin with nothing said."""
@@ -53,27 +53,24 @@ class RepeatedMessage(Detector):
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
         self._agent = ""  # which it is of
         # By problem (outside of a session all is one), agent and message, the latest last.
-        self._said: OrderedDict[str | None, dict[str, dict[int, _Said]]] = OrderedDict()
+        self._said: OrderedDict[str | None, dict[str, OrderedDict[int, _Said]]] = OrderedDict()
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
         limit = graph.run.limits.loop_limit
         if limit is None:
             return ()
-        found: Iterable[Finding] = ()
-        if isinstance(record, End):
+        if type(record) is End:
             assert graph.ended is not None
             self._inputs = self._contents_of(graph.ended.consumed)
             self._agent = base_name(graph.ended.agent)
-        elif isinstance(record, Emit) and record.by != SYSTEM:
+        elif type(record) is Emit and record.by != SYSTEM:
             content = _content(record.payload)
             if content is not None:
-                self._contents.put(record.event, content)
+                self._contents.put(graph, record.event, content)
                 if record.by is not None and self._inputs is not None:
-                    found = self._look(graph, record, content, limit)
-        if graph.changed & CLOSED:
-            self._contents.update(graph)
-        return found
+                    return self._look(graph, record, content, limit)
+        return ()
 
     def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
         """What some events say, in no order; ``None`` if that of one is not known."""
@@ -84,7 +81,7 @@ class RepeatedMessage(Detector):
     def _look(
         self, graph: InteractionGraph, record: Emit, content: int, limit: int
     ) -> Sequence[Finding]:
-        event = graph.event(record.event)
+        (event,) = graph.touched
         if not event.work:
             return ()
         to = tuple([base_name(name) for name in record.to])
@@ -110,11 +107,11 @@ class RepeatedMessage(Detector):
                 self._said.popitem(last=False)
         messages = about.get(self._agent)
         if messages is None:
-            messages = about[self._agent] = {}
+            messages = about[self._agent] = OrderedDict()
         before = messages.pop(message, _NEVER)
         messages[message] = (before[0] + 1, record.event, record.t)
         if len(messages) > MOST_MESSAGES:
-            del messages[next(iter(messages))]
+            messages.popitem(last=False)
         return before
 
     def forget(self, graph: InteractionGraph) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from dig._util.text import counted
@@ -11,7 +12,7 @@ GRAVE = 4
 """A repetition is an error from so many times its limit on."""
 
 MOST_CLOSED = 1000
-"""How many closed events an `EventMemory` remembers."""
+"""The number of closed events that an `EventMemory` remembers at least."""
 
 _Value = TypeVar("_Value")
 
@@ -33,36 +34,32 @@ class EventMemory(Generic[_Value]):
     """What a detector remembers of events: of all live ones, and of the closed ones that are new.
 
     A closed event (consumed, and with no agent any more) can only come back if a host sends it
-    once more. Of closed events the latest 1,000 are remembered, so that memory stays bounded.
+    once more. Of closed events at least the latest 1,000 are remembered. The others are dropped
+    when the memory has doubled, so that it stays bounded and an event costs the same always.
     """
 
     def __init__(self) -> None:
         """Begin with no event."""
         self._values: dict[str, _Value] = {}
-        self._closed: dict[str, None] = {}  # in the order in which they were closed
+        self._most = MOST_CLOSED
 
-    def put(self, event: str, value: _Value) -> None:
-        """Remember something of an event."""
-        self._values[event] = value
+    def put(self, graph: InteractionGraph, event: str, value: _Value) -> None:
+        """Remember something of an event, which is live."""
+        values = self._values
+        values[event] = value
+        if len(values) > self._most:
+            live = graph.live
+            latest = {*[event for event in values if event not in live][-MOST_CLOSED:]}
+            self._keep(lambda event: event in live or event in latest)
+            self._most = 2 * len(self._values) + MOST_CLOSED
 
     def get(self, event: str) -> _Value | None:
         """What is remembered of an event; ``None`` for one that was forgotten."""
         return self._values.get(event)
 
-    def update(self, graph: InteractionGraph) -> None:
-        """Take note of the events that the latest record closed or brought back."""
-        live, values, closed = graph.live, self._values, self._closed
-        for event in graph.touched:
-            if event.id in live:
-                closed.pop(event.id, None)
-            elif event.id in values:
-                closed[event.id] = None
-        while len(closed) > MOST_CLOSED:
-            oldest = next(iter(closed))
-            del closed[oldest], values[oldest]
-
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more."""
-        for event in [event for event in self._values if not graph.knows(event)]:
-            del self._values[event]
-            self._closed.pop(event, None)
+        self._keep(graph.knows)
+
+    def _keep(self, stays: Callable[[str], bool]) -> None:
+        self._values = {event: value for event, value in self._values.items() if stays(event)}

@@ -30,6 +30,23 @@ ENOUGH_OF_AGENT = 5
 """The number of turns of an agent from which on they tell a limit."""
 
 
+class _Agent:
+    """An agent with its instances.
+
+    Attributes:
+        lengths: The lengths of its turns.
+        running: The activations for which STALL can be raised, in order of their start.
+        alarm: The time of its entry in the heap of alarms, if it has one.
+    """
+
+    __slots__ = ("alarm", "lengths", "running")
+
+    def __init__(self) -> None:
+        self.lengths = TurnLengths()
+        self.running: dict[str, ActivationState] = {}
+        self.alarm: int | None = None
+
+
 class StalledActivation(Detector):
     """Raises STALL for an activation that lasts much longer than nine of ten turns before it."""
 
@@ -40,14 +57,10 @@ class StalledActivation(Detector):
     def __init__(self) -> None:
         """Begin with no turn."""
         self._team = TurnLengths()
-        self._agents: dict[str, TurnLengths] = {}
-        # Those for which STALL can be raised, by agent, in order of their start. Agents in `_new`
-        # have the team's limit.
-        self._running: dict[str, dict[str, ActivationState]] = {}
-        self._new: dict[str, None] = {}
+        self._agents: dict[str, _Agent] = {}  # by name; an instance is its agent
+        self._new: dict[_Agent, None] = {}  # those at work that have the team's limit
         # When an activation ends its agent's alarm stays: it goes off too early, and is set anew.
-        self._alarms: list[tuple[int, int, str]] = []
-        self._alarm: dict[str, int] = {}  # the time of an agent's entry in the heap
+        self._alarms: list[tuple[int, int, _Agent]] = []
         self._order = count()
         self._factor: float | None = None
         self._least = 0
@@ -59,18 +72,18 @@ class StalledActivation(Detector):
             return ()
         if self._factor is None:
             self._factor, self._least = limits.stall_factor, micros(limits.stall_min_s)
-        if isinstance(record, Start):
+        if type(record) is Start:
             self._begin(graph.running[record.activation])
-        elif isinstance(record, End):
+        elif type(record) is End:
             assert graph.ended is not None
-            self._drop(graph.ended)
+            agent = self._drop(graph.ended)
             if graph.ended.is_progress and not record.error:
-                self._learn(graph.ended, record.us)
-        elif isinstance(record, Leave):
-            running = self._running.get(base_name(record.agent), {}).values()
+                self._learn(agent, record.us - graph.ended.us_start)
+        elif type(record) is Leave:
+            running = self._agent(record.agent).running.values()
             for one in [one for one in running if one.agent == record.agent]:
                 self._drop(one)
-        elif isinstance(record, IncidentRow) and record.what == WAITS:
+        elif type(record) is IncidentRow and record.what == WAITS:
             waits = record.detail.get("activation") if isinstance(record.detail, dict) else None
             if isinstance(waits, str) and waits in graph.running:
                 self._drop(graph.running[waits])
@@ -88,75 +101,71 @@ class StalledActivation(Detector):
         while alarms:
             moment, _, agent = alarms[0]
             due = self._due_of(agent)
-            if self._alarm.get(agent) != moment or due is None:
+            if agent.alarm != moment or due is None:
                 heappop(alarms)
-                if self._alarm.get(agent) == moment:
-                    del self._alarm[agent]
+                if agent.alarm == moment:
+                    agent.alarm = None
             elif due != moment:
-                self._alarm[agent] = due
+                agent.alarm = due
                 heapreplace(alarms, (due, next(self._order), agent))
             else:
                 break
         self.due = alarms[0][0] if alarms else None
 
+    def _agent(self, name: str) -> _Agent:
+        agent = self._agents.get(name)
+        if agent is None:
+            agent = self._agents.setdefault(base_name(name), _Agent())
+            self._agents[name] = agent
+        return agent
+
     def _begin(self, activation: ActivationState) -> None:
-        agent = base_name(activation.agent)
-        running = self._running.get(agent)
-        if running is None:
-            running = self._running[agent] = {}
-        running[activation.id] = activation
-        if not self._knows(agent):
+        agent = self._agent(activation.agent)
+        agent.running[activation.id] = activation
+        if agent.lengths.count < ENOUGH_OF_AGENT:
             self._new[agent] = None
         self._set_alarm(agent)
 
-    def _drop(self, activation: ActivationState) -> None:
-        """STALL cannot be raised for an activation any more."""
-        agent = base_name(activation.agent)
-        running = self._running.get(agent)
-        if running is not None:
-            running.pop(activation.id, None)
-            if not running:
-                del self._running[agent]
-                self._new.pop(agent, None)
-
-    def _learn(self, ended: ActivationState, us: int) -> None:
-        """Add the duration of a turn, and set the alarms anew that depend on it."""
-        agent = base_name(ended.agent)
-        own = self._agents.get(agent)
-        if own is None:
-            own = self._agents[agent] = TurnLengths()
-        own.add(us - ended.us_start)
-        self._team.add(us - ended.us_start)
-        if own.count == ENOUGH_OF_AGENT:
+    def _drop(self, activation: ActivationState) -> _Agent:
+        """STALL cannot be raised for an activation any more; return its agent."""
+        agent = self._agent(activation.agent)
+        agent.running.pop(activation.id, None)
+        if not agent.running:
             self._new.pop(agent, None)
-        if agent in self._running:
+        return agent
+
+    def _learn(self, agent: _Agent, us: int) -> None:
+        """Add the duration of a turn, and set the alarms anew that depend on it."""
+        agent.lengths.add(us)
+        self._team.add(us)
+        if agent.lengths.count == ENOUGH_OF_AGENT:
+            self._new.pop(agent, None)
+        if agent.running:
             self._set_alarm(agent)
         for one in self._new:
             self._set_alarm(one)
 
-    def _knows(self, agent: str) -> bool:
-        own = self._agents.get(agent)
-        return own is not None and own.count >= ENOUGH_OF_AGENT
-
-    def _limit(self, agent: str) -> int | None:
+    def _limit(self, agent: _Agent) -> int | None:
         """The longest time, in microseconds, that a turn of an agent may last."""
-        known = self._agents[agent] if self._knows(agent) else self._team
+        known = agent.lengths if agent.lengths.count >= ENOUGH_OF_AGENT else self._team
         if self._factor is None or (known is self._team and known.count < ENOUGH_OF_TEAM):
             return None
         return max(self._least, round(self._factor * known.percentile))
 
-    def _due_of(self, agent: str) -> int | None:
+    def _due_of(self, agent: _Agent) -> int | None:
         """When STALL is raised for the activation of an agent that began first."""
-        running, limit = self._running.get(agent), self._limit(agent)
-        if not running or limit is None:
+        limit = self._limit(agent)
+        if limit is None:
             return None
-        return next(iter(running.values())).us_start + limit
+        for first in agent.running.values():
+            return first.us_start + limit
+        return None
 
-    def _set_alarm(self, agent: str) -> None:
+    def _set_alarm(self, agent: _Agent) -> None:
         """See to it that there is an alarm by the time at which STALL is raised for an agent."""
         due = self._due_of(agent)
-        if due is not None and due < self._alarm.get(agent, due + 1):
-            self._alarm[agent] = due
+        if due is not None and (agent.alarm is None or due < agent.alarm):
+            agent.alarm = due
             heappush(self._alarms, (due, next(self._order), agent))
             self.due = self._alarms[0][0]
 
@@ -165,13 +174,13 @@ class StalledActivation(Detector):
         ready: list[ActivationState] = []
         self.settle_due()
         while self.due is not None and self.due <= us:
-            activation = next(iter(self._running[self._alarms[0][2]].values()))
+            activation = next(iter(self._alarms[0][2].running.values()))
             self._drop(activation)
             if activation.id in graph.running:  # else its end was missed, by a failure
                 ready.append(activation)
             self.settle_due()
         for activation in sorted(ready, key=lambda one: one.n):
-            limit = self._limit(base_name(activation.agent)) or 0
+            limit = self._limit(self._agent(activation.agent)) or 0
             work = sorted((event for event in activation.inputs if event.work), key=by_number)
             evidence = {
                 "agent": activation.agent,
@@ -224,7 +233,8 @@ class HealStalledActivation(Healer):
         stalled = finding.evidence["agent"]
         if finding.subject["activation"] not in graph.running:
             return
-        helper = step.helper(graph, (stalled,))
+        held = open_work(graph, graph.agents[stalled].buffer)
+        helper = step.helper(graph, (stalled,)) if held else None
         if helper in (None, stalled):
             return
         limit_s = finding.evidence["limit_s"]

@@ -6,6 +6,7 @@
   texts. `hierarchy`: the hierarchical graph, and its draft. `wording`: features of a step.
   `ranking`: the answer by shipped weights. `fitting`: how weights are fitted. `whowhen`: the
   benchmark. `explaining`: the diagnosis of a conversation.
-- With a model: `requests` (what it is shown), `stages` (what it is asked), `asking` (its cache),
-  `deciding` (from testimony to an answer), `pipeline` (all of it), `rivals` (plain ways to ask).
+- With a model: `traces` (a trace as a conversation), `requests` (what it is shown), `stages` (what
+  it is asked), `shapes` (of its answers), `asking` (its cache), `deciding` (from testimony to an
+  answer), `pipeline` (all of it), `rivals` (plain ways to ask).
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,9 +23,12 @@ from dig.runtime.llm.model import Model
 from dig.traces.journal.exchanges import EXCHANGES
 from dig.traces.journal.files import MODE, read_file, write_file
 
+from .ranking import Attribution
+from .requests import Requests
+
 S = TypeVar("S", bound=BaseModel)
 
-NOT_ANSWERED = "the model gave no answer, so the ranking's stands"
+NOT_ANSWERED = "the model gave no answer, so the one without a model stands"
 
 
 @dataclass
@@ -34,6 +37,7 @@ class StageAnswers:
 
     Attributes:
         model: The model.
+        requests: Makes the requests about the conversation.
         cache: Where answers are kept, if they are.
         is_strict: Whether a stage that fails is an error.
         stages: What was done.
@@ -42,6 +46,7 @@ class StageAnswers:
     """
 
     model: Model
+    requests: Requests
     cache: Path | None
     is_strict: bool
     stages: list[StageRow] = field(default_factory=list)
@@ -57,18 +62,24 @@ class StageAnswers:
     async def __call__(
         self,
         name: str,
-        messages: Sequence[Mapping[str, Any]],
         schema: type[S],
-        check: Callable[[S], str | None] | None = None,
+        instructions: str,
+        more: Mapping[str, Any] | None = None,
         *,
+        full: Collection[int] = (),
+        only: Collection[int] | None = None,
+        check: Callable[[S], str | None] = lambda answer: None,
         is_repairable: bool = False,
     ) -> S | None:
         """The model's answer of a stage; ``None``: there is none, and a stage says why.
 
         Args:
             name: The stage.
-            messages: The request.
             schema: The shape of the answer.
+            instructions: What the model is asked.
+            more: Further keys of the request.
+            full: The steps that are shown in full, if there is room.
+            only: The steps that are shown; ``None``: all are.
             check: Says what is wrong with an answer; ``None``: nothing.
             is_repairable: Whether an answer is of use that is wrong twice.
 
@@ -78,6 +89,7 @@ class StageAnswers:
         if self._end is not None:
             self.skip(name, self._end)
             return None
+        messages = self.requests.messages(instructions, more, full=full, only=only)
         path = self._path(messages, schema)
         answer = _cached(path, schema)
         if answer is None:
@@ -90,14 +102,13 @@ class StageAnswers:
 
     async def _ask(
         self, name: str, messages: Sequence[Mapping[str, Any]], schema: type[S],
-        check: Callable[[S], str | None] | None, is_repairable: bool,
+        check: Callable[[S], str | None], is_repairable: bool,
     ) -> S | None:  # fmt: skip
         last: list[S] = []
 
         def checked(answer: S) -> None:
             last.append(answer)
-            complaint = check(answer) if check is not None else None
-            if complaint:
+            if complaint := check(answer):
                 raise ValueError(complaint)
 
         try:
@@ -139,6 +150,19 @@ class StageAnswers:
         ]  # fmt: skip
         text = json.dumps(key, sort_keys=True)
         return self.cache / f"{sha256(text.encode()).hexdigest()}.json"
+
+    def without_model(self, ranked: Attribution, notes: Sequence[str] = ()) -> Attribution:
+        """The answer without a model, where the model said nothing that an answer needs.
+
+        Args:
+            ranked: That answer.
+            notes: What is left to say, besides.
+        """
+        return replace(
+            ranked,
+            stages=(*self.stages, *ranked.stages),
+            notes=(NOT_ANSWERED, *notes, *ranked.notes),
+        )
 
     def cost(self) -> CostRow:
         """The cost of this call."""

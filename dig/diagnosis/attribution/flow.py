@@ -20,9 +20,8 @@ from typing import Literal
 
 from dig.errors import SettingsError
 
-from .reading import Conversation, ConversationStep
+from .reading import Conversation, ConversationStep, DataEdge, DataType
 
-DataType = Literal["text", "number", "list", "boolean"]
 Bag = Mapping[str, int]
 
 # A log may be hostile: none of these takes longer than in proportion to a text.
@@ -148,28 +147,13 @@ def facts(text: str) -> dict[str, DataType]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class DataEdge:
-    """A fact that goes from one step to a later one.
-
-    Attributes:
-        source: The latest earlier step that has it.
-        target: The step that uses it.
-        fact: The fact.
-        type: What it is.
-    """
-
-    source: int
-    target: int
-    fact: str
-    type: DataType
-
-
-def flow(steps: Iterable[ConversationStep]) -> list[DataEdge]:
-    """The edges by which facts go through a conversation, in order of their target."""
+def flow(conversation: Conversation) -> list[DataEdge]:
+    """The edges by which data go through a conversation: its lineage, or facts in its texts."""
+    if conversation.lineage is not None:
+        return [*conversation.lineage]
     latest: dict[str, int] = {}
     found: list[DataEdge] = []
-    for one in steps:
+    for one in conversation.steps:
         held = facts(one.text)
         found += [
             DataEdge(latest[fact], one.number, fact, kind)

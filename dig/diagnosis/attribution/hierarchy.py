@@ -15,8 +15,6 @@ from typing import Any, Literal
 from dig._util.text import one_line
 
 from .flow import (
-    DataEdge,
-    DataType,
     LoopGroup,
     Vocabulary,
     bag,
@@ -28,7 +26,7 @@ from .flow import (
     prose_of,
     vocabulary,
 )
-from .reading import Conversation, ConversationStep, folded
+from .reading import Conversation, ConversationStep, DataEdge, DataType, folded
 
 Scenario = Literal["local", "control", "data", "reversal"]
 SubtaskLink = Literal["data_dependency", "logical_prerequisite"]
@@ -136,6 +134,7 @@ class HierarchicalGraph:
         edges: What goes on to what.
         loops: Its loop groups.
         end: The last step that can be at fault.
+        lineage: The steps between which data went, as records show; ``None``: texts alone tell.
         dropped: How many edges and parts broke a rule, and were left out.
     """
 
@@ -144,6 +143,7 @@ class HierarchicalGraph:
     agents: tuple[AgentPart, ...] = ()
     edges: tuple[HierarchyEdge, ...] = ()
     loops: tuple[LoopGroup, ...] = ()
+    lineage: frozenset[tuple[int, int]] | None = None
     dropped: int = field(default=0, compare=False)
 
     def subtask_of(self, step: int) -> Subtask:
@@ -180,14 +180,15 @@ class HierarchicalGraph:
     def _follows_rules(self, edge: HierarchyEdge) -> bool:
         if edge.level == "step":
             steps = range(self.subtasks[0].first, self.subtasks[-1].last + 1)
-            is_inside = edge.source in steps and edge.target in steps
-            return is_inside and int(edge.source) < int(edge.target)
+            ends = (int(edge.source), int(edge.target))
+            is_known = self.lineage is None or ends in self.lineage
+            return is_known and ends[0] in steps and ends[1] in steps and ends[0] < ends[1]
         if edge.level == "subtask":
             neighbours = {(a.id, b.id) for a, b in pairwise(self.subtasks)}
             return edge.type in SUBTASK_LINKS and (edge.source, edge.target) in neighbours
         inside = {folded(one.agent) for one in self.agents if one.subtask == edge.subtask}
-        ends = {folded(str(edge.source)), folded(str(edge.target))}
-        return edge.type not in SUBTASK_LINKS and len(ends) == 2 and ends <= inside
+        agents = {folded(str(edge.source)), folded(str(edge.target))}
+        return edge.type not in SUBTASK_LINKS and len(agents) == 2 and agents <= inside
 
     def to_json(self) -> dict[str, Any]:
         """The graph as plain JSON."""
@@ -263,9 +264,12 @@ def drafted(
         subtasks: Its subtasks; ``None``: those that a change of speaker and words shows.
     """
     subtasks = subtasks or _subtasks(conversation)
-    edges = flow(conversation.steps)
+    edges = flow(conversation)
     found = tuple(loops(conversation, words or vocabulary()))
-    graph = HierarchicalGraph(subtasks, conversation.candidates[-1].number, loops=found)
+    has_lineage = conversation.lineage is not None
+    certain = frozenset((one.source, one.target) for one in edges) if has_lineage else None
+    end = conversation.candidates[-1].number
+    graph = HierarchicalGraph(subtasks, end, loops=found, lineage=certain)
     graph = graph.with_parts(conversation, parts(conversation, subtasks))
     carried = {(graph.subtask_of(one.source).id, graph.subtask_of(one.target).id) for one in edges}
     between = [

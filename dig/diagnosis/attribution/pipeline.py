@@ -24,18 +24,17 @@ from dig.runtime.llm.model import Model, Spending
 from dig.runtime.llm.settings import ModelSettings
 from dig.tasks.milestones import Evidence
 
-from .asking import NOT_ANSWERED, StageAnswers, keep_exchanges
+from .asking import StageAnswers, keep_exchanges
 from .deciding import Decided, ModelTestimony, blame_complaint, decide
-from .flow import vocabulary
 from .ranking import NAME, Attribution, confidence_of, rank
 from .reading import Conversation
 from .requests import MOST_CHARACTERS, Exemplar, Requests, nearest
 from .rivals import RIVALS
-from .stages import STAGES, Known, Stage, StepVerdict
+from .shapes import StepVerdict
+from .stages import STAGES, Known, Part, Stage
 
 Method = Literal["model", "all-at-once", "step-by-step", "binary-search"]
 METHODS: tuple[Method, ...] = ("model", "all-at-once", "step-by-step", "binary-search")
-Part = Literal["backtrack", "screening"]
 PARTS: tuple[Part, ...] = ("backtrack", "screening")
 
 _WEIGHTS: Mapping[Status, float] = {"origin": 4, "open": 2, "propagated": 1, "recovered": 1}
@@ -73,29 +72,30 @@ class ModelMethod:
     is_strict: bool = False
     spending: Spending | None = None
 
-    def __call__(self, conversation: Conversation) -> Attribution:
+    def __call__(
+        self, conversation: Conversation, ranked: Attribution | None = None
+    ) -> Attribution:
         """Ask the model about a conversation.
 
-        Raises:
-            SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
-        """
-        return anyio.run(self.attribute, conversation)
-
-    async def attribute(self, conversation: Conversation) -> Attribution:
-        """Ask the model about a conversation, within a running loop.
+        Args:
+            conversation: The conversation.
+            ranked: The answer without a model; ``None``: that of the ranking.
 
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
         """
+        return anyio.run(self._asked, conversation, ranked or rank(conversation))
+
+    async def _asked(self, conversation: Conversation, ranked: Attribution) -> Attribution:
         requests = Requests(conversation, self.most_characters)
         async with Model(self.settings, spending=self.spending) as model:
             if self.cache is not None:
                 keep_exchanges(model, self.cache)
-            asked = StageAnswers(model, self.cache, self.is_strict)
+            asked = StageAnswers(model, requests, self.cache, self.is_strict)
             if self.method == "model":
-                found = await _Pipeline(self, conversation, requests, asked).run()
+                found = await _Pipeline(self, ranked, asked).run()
             else:
-                found = await RIVALS[self.method](conversation, requests, asked)
+                found = await RIVALS[self.method](ranked, asked)
         notes = [*found.notes, *asked.notes]
         if requests.cut:
             notes.append(f"{counted(requests.cut, 'text')} cut in the middle to fit a request")
@@ -127,32 +127,23 @@ class ModelMethod:
 class _Pipeline:
     """The stages about one conversation, one after the other."""
 
-    def __init__(
-        self,
-        method: ModelMethod,
-        conversation: Conversation,
-        requests: Requests,
-        asked: StageAnswers,
-    ) -> None:
-        self.conversation, self.requests, self.asked = conversation, requests, asked
-        self.without = method.without
-        ranked = rank(conversation)
-        shown = nearest(method.exemplars, conversation.task)
-        self.known = Known(conversation, ranked, vocabulary(), shown)
+    def __init__(self, method: ModelMethod, ranked: Attribution, asked: StageAnswers) -> None:
+        self.asked, self.without = asked, method.without
+        self.conversation = asked.requests.conversation
+        shown = nearest(method.exemplars, self.conversation.task)
+        self.known = Known(self.conversation, ranked, shown)
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
         """Ask all stages that are wanted, and decide."""
-        left_out = {"oracles", "backtrack"} if "backtrack" in self.without else set()
-        left_out |= self.without
         for stage in STAGES:
-            if stage.name in left_out:
-                self.asked.skip(stage.name, f"left out: --without {_option(stage.name)}")
+            if stage.part in self.without:
+                self.asked.skip(stage.name, f"left out: --without {stage.part}")
             elif stage.name == "screening" and not self.known.candidates:
                 self.asked.skip(stage.name, "no step was said to deviate")
             else:
                 await self._stage(stage)
-            if stage.name == "backtrack" and stage.name in left_out:
+            if stage.name == "backtrack" and stage.part in self.without:
                 self.known.deviate([one.number for one in self.conversation.candidates])
         if self.without == {"backtrack", "screening"}:
             await self._verdict()
@@ -160,11 +151,11 @@ class _Pipeline:
 
     async def _stage(self, stage: Stage) -> None:
         known, full = self.known, set[int]()
-        if stage.name in ("backtrack", "screening"):
+        if stage.is_about_candidates:
             full = {near for one in known.candidates for near in (one - 1, one, one + 1)}
         answer = await self.asked(
-            stage.name, self.requests.messages(stage.instructions, stage.needs(known), full=full),
-            stage.schema, lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
+            stage.name, stage.schema, stage.instructions, stage.needs(known), full=full,
+            check=lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
         )  # fmt: skip
         if answer is None:
             stage.stand_in(known)
@@ -176,8 +167,8 @@ class _Pipeline:
         """Ask for a verdict over the graph alone."""
         known = self.known
         said = await self.asked(
-            "verdict", self.requests.messages(VERDICT, {"graph": known.shown_graph()}), StepVerdict,
-            lambda one: blame_complaint(self.conversation, one.step),
+            "verdict", StepVerdict, VERDICT, {"graph": known.shown_graph()},
+            check=lambda one: blame_complaint(self.conversation, one.step),
         )  # fmt: skip
         if said is not None:
             known.verdict = (said.agent, said.step)
@@ -205,21 +196,14 @@ class _Pipeline:
         return _attribution(known, decided, self.asked.stages, [*notes, BY_STATUS])
 
     def _ranked(self, notes: Sequence[str]) -> Attribution:
-        """The ranking's answer, with the graph as far as the model drew it."""
+        """The answer without a model, with the graph as far as the model drew it."""
         found = self.known.ranked
         graph = self.known.graph
         candidates = tuple(
             replace(one, subtask=graph.subtask_of(one.step or 0).id) for one in found.candidates
         )
-        return replace(
-            found, candidates=candidates, graph=graph,
-            stages=(*self.asked.stages, *found.stages),
-            notes=(NOT_ANSWERED, *notes, *found.notes),
-        )  # fmt: skip
-
-
-def _option(stage: str) -> str:
-    return "backtrack" if stage == "oracles" else stage
+        drawn = replace(found, candidates=candidates, graph=graph)
+        return self.asked.without_model(drawn, notes)
 
 
 def _attribution(

@@ -27,6 +27,7 @@ from dig.traces.journal.reader import TRACE, trace_path
 from dig.traces.run import RecordedRun
 
 Role = Literal["outside", "tool", "planner", "worker"]
+DataType = Literal["text", "number", "list", "boolean"]
 Layout = Literal["whowhen", "messages", "conversation"]
 LAYOUTS: tuple[Layout, ...] = ("whowhen", "messages", "conversation")
 
@@ -72,9 +73,26 @@ class ConversationStep:
         return len(self.text.replace(END_MARK, "").strip()) < LEAST_TEXT
 
 
+@dataclass(frozen=True, slots=True)
+class DataEdge:
+    """A datum that goes from one step to a later one.
+
+    Attributes:
+        source: The latest earlier step that has it.
+        target: The step that uses it.
+        fact: The datum.
+        type: What it is.
+    """
+
+    source: int
+    target: int
+    fact: str
+    type: DataType
+
+
 @dataclass(frozen=True)
 class Conversation:
-    """The log of a conversation, for suspects: without labels.
+    """The log of a conversation, or a trace as one, for suspects: without labels.
 
     Attributes:
         name: The name of its file, without endings.
@@ -82,6 +100,9 @@ class Conversation:
         steps: Its messages.
         task: The text of the task, if it is known.
         expected: The right answer; only if a user gave it on purpose.
+        failures: Sentences about what went wrong, as far as that is known.
+        lineage: The data that went from step to step, as records show; ``None``: texts alone can
+            tell.
     """
 
     name: str
@@ -89,6 +110,8 @@ class Conversation:
     steps: tuple[ConversationStep, ...]
     task: str | None = None
     expected: str | None = None
+    failures: tuple[str, ...] = ()
+    lineage: tuple[DataEdge, ...] | None = None
 
     @cached_property
     def agents(self) -> tuple[str, ...]:

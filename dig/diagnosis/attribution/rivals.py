@@ -7,21 +7,15 @@ Binary search: is the fault in the first half of a part of the log, or in the se
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from dig._util.text import one_line
 from dig.diagnosis.concepts import Candidate
 from dig.tasks.milestones import Evidence
 
-from .asking import NOT_ANSWERED, StageAnswers
+from .asking import StageAnswers
 from .deciding import blame_complaint, speaker_notes
-from .ranking import NAME, Attribution, rank
-from .reading import Conversation
-from .requests import Requests
-from .stages import StepVerdict
+from .ranking import NAME, Attribution
+from .shapes import JudgedHalf, JudgedLast, StepVerdict
 
 ALL_AT_ONCE = """\
 Name the agent and the step at fault: the earliest step such that, had it been right, the team would
@@ -36,72 +30,52 @@ The document has a part of the log. The step at fault, by which the team failed,
 first half (the steps up to and including `half`) or in the second. Say in which."""
 
 
-class JudgedLast(BaseModel):
-    """The judgement of the last step that is shown."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    at_fault: bool
-    why: str
-
-
-class JudgedHalf(BaseModel):
-    """In which half of the steps the one at fault lies."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    half: Literal["first", "second"]
-    why: str
-
-
-async def _all_at_once(
-    conversation: Conversation, requests: Requests, asked: StageAnswers
-) -> Attribution:
+async def _all_at_once(ranked: Attribution, asked: StageAnswers) -> Attribution:
     """One request: the whole log, and a verdict."""
+    conversation = asked.requests.conversation
     said = await asked(
-        "all-at-once", requests.messages(ALL_AT_ONCE), StepVerdict,
-        lambda one: blame_complaint(conversation, one.step),
+        "all-at-once", StepVerdict, ALL_AT_ONCE,
+        check=lambda one: blame_complaint(conversation, one.step),
     )  # fmt: skip
     if said is None:
-        return _of_ranking(conversation, asked)
+        return asked.without_model(ranked)
     asked.notes += speaker_notes(conversation, said.agent, said.step)
-    return _attribution(conversation, said.step, said.why, asked)
+    return _attribution(ranked, said.step, said.why, asked)
 
 
-async def _step_by_step(
-    conversation: Conversation, requests: Requests, asked: StageAnswers
-) -> Attribution:
+async def _step_by_step(ranked: Attribution, asked: StageAnswers) -> Attribution:
     """A request for each step that can be at fault, until one is."""
-    for one in conversation.candidates:
+    for one in asked.requests.conversation.candidates:
         shown = range(one.number + 1)
-        messages = requests.messages(STEP_BY_STEP, only=shown, full=[one.number])
-        said = await asked(f"step {one.number}", messages, JudgedLast)
+        said = await asked(
+            f"step {one.number}", JudgedLast, STEP_BY_STEP, only=shown, full=[one.number]
+        )
         if said is not None and said.at_fault:
-            return _attribution(conversation, one.number, said.why, asked)
+            return _attribution(ranked, one.number, said.why, asked)
         if asked.has_ended:
             break
     asked.notes.append("no step was said to be at fault")
-    return _of_ranking(conversation, asked)
+    return asked.without_model(ranked)
 
 
-async def _binary_search(
-    conversation: Conversation, requests: Requests, asked: StageAnswers
-) -> Attribution:
+async def _binary_search(ranked: Attribution, asked: StageAnswers) -> Attribution:
     """Requests about halves, until one step is left."""
-    left, why = [one.number for one in conversation.candidates], "it is the only step"
+    left = [one.number for one in asked.requests.conversation.candidates]
+    why = "it is the only step"
     while len(left) > 1:
         half = left[(len(left) - 1) // 2]
         shown = range(left[0], left[-1] + 1)
-        messages = requests.messages(BINARY_SEARCH, {"half": half}, only=shown)
-        said = await asked(f"steps {left[0]} to {left[-1]}", messages, JudgedHalf)
+        said = await asked(
+            f"steps {left[0]} to {left[-1]}", JudgedHalf, BINARY_SEARCH, {"half": half}, only=shown
+        )
         if said is None:
-            return _of_ranking(conversation, asked)
+            return asked.without_model(ranked)
         left = [one for one in left if (one <= half) == (said.half == "first")]
         why = said.why
-    return _attribution(conversation, left[0], why, asked)
+    return _attribution(ranked, left[0], why, asked)
 
 
-Rival = Callable[[Conversation, Requests, StageAnswers], Awaitable[Attribution]]
+Rival = Callable[[Attribution, StageAnswers], Awaitable[Attribution]]
 RIVALS: Mapping[str, Rival] = {
     "all-at-once": _all_at_once,
     "step-by-step": _step_by_step,
@@ -109,19 +83,12 @@ RIVALS: Mapping[str, Rival] = {
 }
 
 
-def _attribution(
-    conversation: Conversation, step: int, why: str, asked: StageAnswers
-) -> Attribution:
+def _attribution(ranked: Attribution, step: int, why: str, asked: StageAnswers) -> Attribution:
     """The one step that a model names, as a candidate."""
-    graph = rank(conversation).graph
+    graph, conversation = ranked.graph, asked.requests.conversation
     says = one_line(why) or "the model named it"
     only = Candidate(
         id="c1", agent=conversation.steps[step].agent, share=1.0, by=(NAME,), step=step,
         evidence=(Evidence(None, says, step),), subtask=graph.subtask_of(step).id,
     )  # fmt: skip
     return Attribution((only,), "low", says, graph.chain(step), graph, tuple(asked.stages))
-
-
-def _of_ranking(conversation: Conversation, asked: StageAnswers) -> Attribution:
-    found = rank(conversation)
-    return replace(found, stages=(*asked.stages, *found.stages), notes=(NOT_ANSWERED, *found.notes))

@@ -1,4 +1,4 @@
-"""The six stages of the model pipeline: the shape of each answer, its instructions, and its use.
+"""The six stages of the model pipeline: the instructions of each, and the use of its answer.
 
 A stage takes what a model said into `Known`. Single items that are wrong (an unknown subtask, an
 edge backwards) are dropped and counted. An answer in which nothing is of use is asked for again.
@@ -10,193 +10,39 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from dig._util.text import counted, one_line
 
 from .deciding import Deviations, Responsible, Screened, deviating
-from .flow import DataType, Vocabulary
 from .hierarchy import (
-    AgentLink,
     AgentPart,
     BiasPattern,
     HierarchicalGraph,
     HierarchyEdge,
-    Scenario,
     Subtask,
-    SubtaskLink,
     SubtaskOracle,
     covers,
     drafted,
     repaired,
     step_edge,
+    step_edges,
 )
 from .ranking import Attribution
 from .reading import Conversation
 from .requests import Exemplar
+from .shapes import Backtrack, DataFlow, Oracles, Parsed, Screening, SubtaskPlan
+
+Part = Literal["backtrack", "screening"]
+"""A part of the pipeline that can be left out."""
 
 MOST_EDGES = 200
 """The number of edges of a draft or graph that a model is shown."""
 MOST_DRAFTED = 3
-"""The number of the ranking's steps that stand in for a model's candidates."""
+"""The number of steps that stand in for a model's candidates: the first without a model."""
 MOST_SHOWN = 300
 KEY_EVIDENCE = ("each number and each name has a source in the log",)
 ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
-
-
-class _Said(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-# --- the shapes of answers ---
-
-
-class PlannedSubtask(_Said):
-    """A range of steps."""
-
-    id: str
-    name: str
-    goal: str
-    first: int
-    last: int
-
-
-class SubtaskPlan(_Said):
-    """The log, cut into subtasks."""
-
-    subtasks: list[PlannedSubtask]
-
-
-class SaidPattern(_Said):
-    """A deviation upstream, and how it shows downstream."""
-
-    bias: str
-    anomaly: str
-    scenario: Scenario
-
-
-class ParsedAgent(_Said):
-    """An agent's part in a subtask."""
-
-    subtask: str
-    agent: str
-    observation: str
-    thought: str
-    action: str
-    result: str
-
-
-class ParsedEdge(_Said):
-    """An edge between neighbouring subtasks, or between agents inside one."""
-
-    level: Literal["subtask", "agent"]
-    subtask: str | None
-    source: str
-    target: str
-    type: SubtaskLink | AgentLink
-    patterns: list[SaidPattern]
-
-
-class Parsed(_Said):
-    """The parts of agents in subtasks, and the edges between them."""
-
-    agents: list[ParsedAgent]
-    edges: list[ParsedEdge]
-
-
-class SaidFlow(_Said):
-    """A datum that goes from step to step."""
-
-    source: int
-    target: int
-    output: str
-    input: str
-    type: DataType
-
-
-class DataFlow(_Said):
-    """The data that went from step to step."""
-
-    edges: list[SaidFlow]
-
-
-class SaidOracle(_Said):
-    """The tests by which a subtask can be judged."""
-
-    subtask: str
-    goal: str
-    preconditions: list[str]
-    key_evidence: list[str]
-    acceptance: list[str]
-
-
-class Oracles(_Said):
-    """The tests of all subtasks."""
-
-    oracles: list[SaidOracle]
-
-
-class JudgedSubtask(_Said):
-    """The judgement of a subtask."""
-
-    id: str
-    deviates: bool
-    why: str
-
-
-class JudgedAgent(_Said):
-    """The judgement of an agent in a subtask."""
-
-    subtask: str
-    agent: str
-    deviates: bool
-    why: str
-
-
-class JudgedStep(_Said):
-    """The judgement of a step."""
-
-    step: int
-    deviates: bool
-    why: str
-
-
-class Backtrack(_Said):
-    """The judgements of subtasks, agents in them, and their steps."""
-
-    subtasks: list[JudgedSubtask]
-    agents: list[JudgedAgent]
-    steps: list[JudgedStep]
-
-
-class ScreenedStep(_Said):
-    """The answers to the four questions about a candidate."""
-
-    step: int
-    upstream: list[int]
-    upstream_why: str
-    loop: bool
-    responsible: Responsible
-    loop_why: str
-    spoilt_at: int | None
-    spoilt_why: str
-    recovered_at: int | None
-    recovered_why: str
-
-
-class StepVerdict(_Said):
-    """The agent and the step at fault."""
-
-    agent: str
-    step: int
-    why: str
-
-
-class Screening(_Said):
-    """The answers about all candidates, and a verdict."""
-
-    candidates: list[ScreenedStep]
-    verdict: StepVerdict
 
 
 # --- what is known ---
@@ -209,7 +55,6 @@ class Known:
     Attributes:
         conversation: The conversation.
         ranked: The answer without a model.
-        words: The word lists.
         exemplars: The exemplars that are shown.
         graph: The hierarchical graph.
         deviations: What deviates.
@@ -221,7 +66,6 @@ class Known:
 
     conversation: Conversation
     ranked: Attribution
-    words: Vocabulary
     exemplars: Sequence[Exemplar] = ()
     graph: HierarchicalGraph = field(init=False)
     deviations: Deviations = field(init=False)
@@ -282,8 +126,10 @@ class Stage:
         needs: Further keys of its request.
         take: Takes an answer into what is known.
         check: Says what is wrong with an answer that would be taken.
-        is_repairable: Whether `take` can use an answer that `check` complains about twice.
         stand_in: Takes a draft into what is known, if the model has no answer.
+        part: The part of the pipeline with which it is left out, if it can be.
+        is_repairable: Whether `take` can use an answer that `check` complains about twice.
+        is_about_candidates: Whether candidates and their neighbours are shown in full.
     """
 
     name: str
@@ -292,8 +138,10 @@ class Stage:
     needs: Callable[[Known], Mapping[str, Any]]
     take: Callable[[Known, Any], None]
     check: Callable[[Known, Any], str | None]
-    is_repairable: bool = False
     stand_in: Callable[[Known], None] = lambda known: None
+    part: Part | None = None
+    is_repairable: bool = False
+    is_about_candidates: bool = False
 
 
 def _nothing_known(items: Sequence[object], known: int, what: str) -> str | None:
@@ -314,7 +162,7 @@ def _take_plan(known: Known, said: SubtaskPlan) -> None:
     case = known.conversation
     subtasks = repaired(_subtasks(said), len(case.steps))
     known.drop("plan", max(0, len(said.subtasks) - len(subtasks)))
-    known.graph = drafted(case, known.words, subtasks)
+    known.graph = drafted(case, subtasks=subtasks)
     known.deviate([one.step for one in known.ranked.candidates[:MOST_DRAFTED]])
 
 
@@ -347,13 +195,17 @@ def _check_parsed(known: Known, said: Parsed) -> str | None:
 
 
 def _take_flow(known: Known, said: DataFlow) -> None:
+    """Take the data that went from step to step; what records show stays."""
     others = tuple(one for one in known.graph.edges if one.level != "step")
     edges = [
         step_edge(one.source, one.target, f"{one.output} -> {one.input}", one.type)
         for one in said.edges
     ]
-    known.graph = replace(known.graph, edges=others, dropped=0).with_edges(edges)
-    known.drop("data flow", known.graph.dropped)
+    graph = replace(known.graph, edges=others, dropped=0).with_edges(edges)
+    known.drop("data flow", graph.dropped)
+    told = {(one.source, one.target) for one in edges}
+    recorded = step_edges(known.conversation.lineage or ())
+    known.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in told)
 
 
 def _take_oracles(known: Known, said: Oracles) -> None:
@@ -492,8 +344,14 @@ Say which piece of data went from which step to which later step: a number, a na
 or a decision that one step produced and another one used. `draft` was found by matching words;
 leave out what is chance, add what was said in other words. An edge goes from the latest step that
 had the datum to the one that used it, always forwards. `output` is the datum as the source has
-it, `input` as the target has it: where they differ, something happened to it on the way.""",
-        lambda known: {"plan": known.plan(), "draft": _data(known)},
+it, `input` as the target has it: where they differ, something happened to it on the way. If
+`is_recorded` is true, `draft` was not found by words but recorded: data went along these edges and
+along no others, so say only what went along them.""",
+        lambda known: {
+            "plan": known.plan(),
+            "draft": _data(known),
+            "is_recorded": known.conversation.lineage is not None,
+        },
         _take_flow,
         lambda known, said: None,
     ),
@@ -510,6 +368,7 @@ ones.""",
         _take_oracles,
         _check_oracles,
         stand_in=_draft_oracles,
+        part="backtrack",
     ),
     Stage(
         "backtrack", Backtrack,
@@ -524,6 +383,8 @@ never at fault itself; the step that called the tool, or that believed its outpu
         lambda known: {"graph": known.shown_graph()},
         _take_backtrack,
         lambda known, said: None,
+        part="backtrack",
+        is_about_candidates=True,
     ),
     Stage(
         "screening", Screening,
@@ -544,6 +405,8 @@ not have failed in this way, with its agent.""",
         _take_screening,
         _check_screening,
         stand_in=_draft_screening,
+        part="screening",
+        is_about_candidates=True,
     ),
 )  # fmt: skip
 """The stages, in order."""

@@ -1,7 +1,7 @@
 """A language model as a helper of experiments: it proposes changes and judges what words mean.
 
-help = ModelHelp(Model(ModelSettings("some-model", "http://localhost:8000/v1")))
-help.interventions(case, candidate)
+    help = ModelHelp(Model(ModelSettings("some-model", "http://localhost:8000/v1")))
+    help.interventions(case, candidate)
 
 It is shown records and payloads of the run, and never its score, its seed or a label.
 """
@@ -23,8 +23,9 @@ from dig.errors import ModelError, StopRunError
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Model
 from dig.tasks.milestones import MOST, NO_ANSWER, Evidence, Milestone
-from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+from dig.traces.run import RecordedActivation, RecordedRun
 
+from .described import described, shown_payload
 from .kinds import in_words, read_interventions
 from .proposing import Proposal
 from .secrecy import AnswerGuard
@@ -33,8 +34,6 @@ A = TypeVar("A", bound=BaseModel)
 
 NEAR = 2
 """How many activations before and after a candidate's a model is shown."""
-LONGEST = 400
-"""How many characters of a payload it is shown."""
 MOST_SHOWN = 60
 """How many activations it is shown of a whole run; the last ones."""
 
@@ -257,7 +256,7 @@ class ModelHelp:
             said = "the run is good"
             return tuple(Milestone(one, True, (Evidence(last, said),)) for one in titles)
         accepted = run.answer.payload if run.answer else NO_ANSWER
-        situation = {"stages": titles, "answer": _short(accepted), "activations": rows}
+        situation = {"stages": titles, "answer": shown_payload(accepted), "activations": rows}
         answer = self._ask(JUDGE, situation, ReachedStages, check)
         return tuple(
             Milestone(title, row.state == "reached",
@@ -270,8 +269,8 @@ class ModelHelp:
         if self._titles is None:
             posed = [one for one in run.events.values() if one.by is None and one.is_work]
             situation = {
-                "problem": [_short(one.payload) for one in posed], "expected": self._expected,
-                "agents": [*run.agents],
+                "problem": [shown_payload(one.payload) for one in posed],
+                "expected": self._expected, "agents": [*run.agents],
             }  # fmt: skip
             answer = self._ask(NAME, situation, MilestoneTitles)
             self._titles = [one_line(one, 100) for one in answer.titles] if answer else []
@@ -357,22 +356,8 @@ def _shown(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
     end = activation.end
     return {
         "activation": activation.id, "agent": activation.agent, "start": activation.t,
-        "end": end.t if end else None, "error": end.error if end else None,
-        "inputs": [_event(event) for event in run.inputs(activation)],
-        "fates": dict(activation.fates),
-        "outputs": [_event(event) for event in run.outputs(activation)],
+        "end": end.t if end else None, "did": described(run, activation),
     }  # fmt: skip
-
-
-def _event(event: RecordedEvent) -> dict[str, Any]:
-    return {
-        "event": event.id, "type": event.type, "from": event.agent or event.by, "to": [*event.to],
-        "final": event.final, "payload": _short(event.payload),
-    }  # fmt: skip
-
-
-def _short(payload: object) -> str:
-    return one_line(encoded(payload), LONGEST)
 
 
 def _proposals(

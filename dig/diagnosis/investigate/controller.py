@@ -13,7 +13,7 @@ and of the answers it was given. That is why the answers are all that a checkpoi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -105,34 +105,46 @@ class LedgerLine:
     active: int
 
 
+class Inbox:
+    """The messages to an entity that still count.
+
+    Attributes:
+        entity: The entity.
+    """
+
+    def __init__(self, entity: str) -> None:
+        """Begin without a message."""
+        self.entity = entity
+        self._latest: dict[str, Message] = {}
+        self._blame: dict[str, Message] = {}
+
+    def receive(self, message: Message) -> None:
+        """Keep the latest message of each sender, and the latest that blames this entity."""
+        self._latest.pop(message.sender, None)
+        self._latest[message.sender] = message
+        if message.blames(self.entity):
+            self._blame[message.sender] = message
+        elif message.belief.label in ("healthy", "origin"):
+            self._blame.pop(message.sender, None)
+
+    def __iter__(self) -> Iterator[Message]:
+        for sender, message in self._latest.items():
+            yield message
+            blame = self._blame.get(sender)
+            if blame is not None and blame is not message:
+                yield blame
+
+
 @dataclass(slots=True)
 class _State:
     """The state of one entity."""
 
+    inbox: Inbox
     belief: Belief | None = None
     visits: int = 0
     flips: int = 0
     last_step: int = 0
     is_frozen: bool = False
-    latest: dict[str, Message] = field(default_factory=dict)
-    blame: dict[str, Message] = field(default_factory=dict)
-
-    def receive(self, entity: str, message: Message) -> None:
-        """Keep the latest message of each sender, and the latest that blames this entity."""
-        self.latest.pop(message.sender, None)
-        self.latest[message.sender] = message
-        if message.blames(entity):
-            self.blame[message.sender] = message
-        elif message.belief.label in ("healthy", "origin"):
-            self.blame.pop(message.sender, None)
-
-    @property
-    def inbox(self) -> Iterator[Message]:
-        for sender, message in self.latest.items():
-            yield message
-            blame = self.blame.get(sender)
-            if blame is not None and blame is not message:
-                yield blame
 
 
 class Controller:
@@ -269,7 +281,7 @@ class Controller:
         return first
 
     def _packet_of(self, entity: str) -> Packet:
-        state = self._states.setdefault(entity, _State())
+        state = self._state(entity)
         return Packet(
             entity=entity,
             kind=self.world.kind(entity),
@@ -323,9 +335,11 @@ class Controller:
         others = dict.fromkeys([*(one.entity for one in self.world.neighbours(entity)), *ends])
         others.pop(entity, None)
         for other in others:
-            state = self._states.setdefault(other, _State())
-            state.receive(other, Message(entity, belief))
+            self._state(other).inbox.receive(Message(entity, belief))
         return (*others,)
+
+    def _state(self, entity: str) -> _State:
+        return self._states.setdefault(entity, _State(Inbox(entity)))
 
 
 def _with_its_cause(entity: str, belief: Belief) -> Belief:

@@ -15,11 +15,12 @@ import csv
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, TypeVar
 
 from dig.errors import SettingsError, TraceError
 
@@ -29,6 +30,15 @@ from .snapshot import EntityRow, EvidenceLine, Snapshot, Topology, TopologyEdge
 SERVICE, CALLS, HAS, RUNS_ON, USES = "Service", "calls", "has", "runs on", "uses"
 SLOW_FROM = 2.0
 """Spans that take so many times as long as usual are evidence."""
+LOGGED = ("ERROR", "FATAL", "SEVERE")
+"""The levels of log lines that are evidence."""
+MOST_MESSAGE = 2000
+
+WRONG_SHAPE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""Errors of data that have another shape than is documented."""
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +114,21 @@ def _line(span: ImportedSpan, kind: str, about: str | None) -> EvidenceLine:
     return EvidenceLine(span.service, span.ts, kind, about=about, text=span.text or span.name)
 
 
-def _counted(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
+def _counted(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
     """Each thing once, at its first time, with the number of times as its value."""
-    first: dict[tuple[Any, ...], EvidenceLine] = {}
-    count: Counter[tuple[Any, ...]] = Counter()
-    for line in sorted(lines, key=lambda one: one.ts):
-        key = (line.entity, line.type, line.about, line.text)
-        first.setdefault(key, line)
-        count[key] += 1
-    return [
-        EvidenceLine(one.entity, one.ts, one.type, about=one.about, text=one.text, value=count[key])
-        for key, one in first.items()
-    ]
+    first: dict[EvidenceLine, float] = {}
+    count: Counter[EvidenceLine] = Counter()
+    for line in lines:
+        told = replace(line, ts=0.0)
+        first[told] = min(first.get(told, line.ts), line.ts)
+        count[told] += 1
+    return [replace(told, ts=ts, value=count[told]) for told, ts in first.items()]
 
 
 def _first_alerts(alerts: Iterable[Alert]) -> list[Alert]:
-    first: dict[tuple[str, str], Alert] = {}
-    for alert in sorted(alerts, key=lambda one: one.ts):
-        first.setdefault((alert.entity, alert.name), alert)
-    return [*first.values()]
+    """The first alarm of each name about each entity."""
+    latest_first = sorted(alerts, key=lambda one: -one.ts)
+    return [*{(one.entity, one.name): one for one in latest_first}.values()]
 
 
 # --- OTLP ---
@@ -147,7 +153,7 @@ def _otlp_spans(file: Path) -> Iterator[ImportedSpan]:
                 for scope in resource.get("scopeSpans", ()):
                     for span in scope.get("spans", ()):
                         yield _otlp_span(span, service)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except WRONG_SHAPE as error:
             raise TraceError(file, number, f"is no request of OTLP/JSON: {error}") from None
 
 
@@ -170,67 +176,60 @@ def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_itbench(path: Path) -> Snapshot:
     """A directory of an ITBench scenario; entities are `namespace/Kind/name`."""
-    rows = {name: [*_table(path / f"{name}_raw.tsv")] for name in ITBENCH_TABLES}
+    spans = _table(path / "otel_traces_raw.tsv", _itbench_span)
+    objects = _table(path / "k8s_objects_raw.tsv", _object)
+    events = _table(path / "k8s_events_raw.tsv", _event)
     alerts = [alert for file in sorted(path.rglob("alerts_*.json")) for alert in _alerts(file)]
-    if not any(rows.values()) and not alerts:
+    if not (spans or objects or events or alerts):
         raise SettingsError(f"{path} has no files of an ITBench snapshot")
-    spans = from_spans(_itbench_span(file, n, row) for file, n, row in rows["otel_traces"])
-    topology, failed, lines = spans
+    topology, failed, lines = from_spans(spans)
     entities = {one.id: one for one in topology.entities}
-    edges = [*topology.edges]
-    objects: dict[str, tuple[float, str]] = {}
-    bodies = [
-        (_ts(row.get("Timestamp", "")), _body(f, n, row)) for f, n, row in rows["k8s_objects"]
-    ]
-    for ts, body in sorted(bodies, key=lambda one: one[0]):
-        entity = _object_id(body)
-        entities.setdefault(entity, EntityRow(entity, str(body.get("kind", ""))))
-        edges += _owned(entity, body)
-        told = json.dumps([body.get("spec"), body.get("data")], sort_keys=True)
-        before = objects.get(entity)
-        if before is not None and before[1] != told:
-            lines.append(EvidenceLine(entity, ts, "change", text="its specification changed"))
-        objects[entity] = (ts, told)
-    lines += _counted([_event(_body(f, n, row), row) for f, n, row in rows["k8s_events"]])
-    declared = [*entities.values()]
-    found = Topology(_with_aliases(declared), [*dict.fromkeys(edges)])
-    return Snapshot(path.resolve().name, found, _first_alerts([*alerts, *failed]), lines)
+    edges, before = dict.fromkeys(topology.edges), dict[str, str]()
+    for one in sorted(objects, key=lambda one: one.ts):
+        entities.setdefault(one.row.id, one.row)
+        edges |= dict.fromkeys(one.edges)
+        if before.setdefault(one.row.id, one.spec) != one.spec:
+            lines.append(EvidenceLine(one.row.id, one.ts, "change", text=CHANGED))
+        before[one.row.id] = one.spec
+    found = Topology(_with_aliases([*entities.values()]), [*edges])
+    alarms = _first_alerts([*alerts, *failed])
+    return Snapshot(path.resolve().name, found, alarms, [*lines, *_counted(events)])
 
 
-ITBENCH_TABLES = ("otel_traces", "k8s_objects", "k8s_events")
+CHANGED = "its specification changed"
 _KINDS = {"service_name": SERVICE, "service": SERVICE, "deployment": "Deployment", "pod": "Pod"}
 
 
-def _table(file: Path) -> Iterator[tuple[Path, int, dict[str, str]]]:
+def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
+    """What is read of each row of a table; nothing if it is not there."""
     if not file.exists():
-        return
+        return []
     csv.field_size_limit(sys.maxsize)
+    found: list[R] = []
     try:
         with file.open(encoding="utf-8", newline="") as opened:
-            for number, row in enumerate(csv.DictReader(opened, delimiter="\t"), 2):
-                yield file, number, row
+            for row in csv.DictReader(opened, delimiter="\t"):
+                found.append(read(row))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(file, None, f"cannot be read: {error}") from None
+    except WRONG_SHAPE as error:
+        raise TraceError(file, len(found) + 2, f"is no row of this table: {error!r}") from None
+    return found
 
 
-def _body(file: Path, number: int, row: Mapping[str, str]) -> Mapping[str, Any]:
-    try:
-        found = json.loads(row.get("Body") or "")
-        return dict(found.get("object", found))
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        raise TraceError(file, number, "has no JSON object in the column Body") from None
+def _body(row: Mapping[str, str]) -> Mapping[str, Any]:
+    """The object of Kubernetes in the column `Body`."""
+    found = json.loads(row["Body"])
+    return dict(found.get("object", found))
 
 
-def _itbench_span(file: Path, number: int, row: Mapping[str, str]) -> ImportedSpan:
-    try:
-        return ImportedSpan(
-            row["TraceId"], row["SpanId"], row["ParentSpanId"], row["ServiceName"],
-            row["SpanName"], _ts(row["Timestamp"]), float(row["Duration"]) / 1e9,
-            row["StatusCode"].lower() in ("error", "status_code_error"),
-            row.get("StatusMessage") or "",
-        )  # fmt: skip
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise TraceError(file, number, f"is no span: {error!r}") from None
+def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
+    return ImportedSpan(
+        row["TraceId"], row["SpanId"], row["ParentSpanId"], row["ServiceName"],
+        row["SpanName"], _ts(row["Timestamp"]), float(row["Duration"]) / 1e9,
+        row["StatusCode"].lower() in ("error", "status_code_error"),
+        row.get("StatusMessage") or "",
+    )  # fmt: skip
 
 
 def _alerts(file: Path) -> Iterator[Alert]:
@@ -248,7 +247,7 @@ def _alerts(file: Path) -> Iterator[Alert]:
             entity = name if _KINDS[kind] == SERVICE else _id(labels, _KINDS[kind], name)
             ts = _ts(one.get("activeAt") or one["startsAt"])
             yield Alert(entity, ts, labels["alertname"], severity=labels.get("severity"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, *WRONG_SHAPE) as error:
         raise TraceError(file, None, f"has no list of alarms: {error!r}") from None
 
 
@@ -256,9 +255,23 @@ def _id(named: Mapping[str, Any], kind: str, name: str) -> str:
     return f"{named.get('namespace', '')}/{kind}/{name}"
 
 
-def _object_id(body: Mapping[str, Any]) -> str:
-    metadata = body.get("metadata") or {}
-    return _id(metadata, str(body.get("kind", "")), str(metadata.get("name", "")))
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """An object of Kubernetes at some time."""
+
+    ts: float
+    row: EntityRow
+    edges: tuple[TopologyEdge, ...]
+    spec: str
+
+
+def _object(row: Mapping[str, str]) -> _Object:
+    body = _body(row)
+    metadata, kind = body.get("metadata") or {}, str(body.get("kind", ""))
+    entity = _id(metadata, kind, str(metadata.get("name", "")))
+    spec = json.dumps([body.get("spec"), body.get("data")], sort_keys=True)
+    edges = tuple(_owned(entity, body))
+    return _Object(_ts(row["Timestamp"]), EntityRow(entity, kind), edges, spec)
 
 
 def _owned(entity: str, body: Mapping[str, Any]) -> Iterator[TopologyEdge]:
@@ -273,7 +286,8 @@ def _owned(entity: str, body: Mapping[str, Any]) -> Iterator[TopologyEdge]:
             yield TopologyEdge(entity, _id(metadata, "ConfigMap", used), USES)
 
 
-def _event(body: Mapping[str, Any], row: Mapping[str, str]) -> EvidenceLine:
+def _event(row: Mapping[str, str]) -> EvidenceLine:
+    body = _body(row)
     about = body.get("involvedObject") or body.get("regarding") or {}
     entity = _id(about, str(about.get("kind", "")), str(about.get("name", "")))
     reason = str(body.get("reason", ""))
@@ -281,7 +295,7 @@ def _event(body: Mapping[str, Any], row: Mapping[str, str]) -> EvidenceLine:
     kind = "event" if body.get("type") == "Warning" else "log"
     if "OOM" in reason:
         kind = "exhausted"
-    when = body.get("eventTime") or body.get("lastTimestamp") or row.get("Timestamp", "")
+    when = body.get("eventTime") or body.get("lastTimestamp") or row["Timestamp"]
     return EvidenceLine(entity, _ts(str(when)), kind, text=text)
 
 
@@ -305,12 +319,8 @@ def _ts(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        at = datetime.fromisoformat(text.strip()[:26].rstrip("Z") + _zone(text))
+        at = datetime.fromisoformat(text.strip())
         return at.replace(tzinfo=at.tzinfo or UTC).timestamp()
-
-
-def _zone(text: str) -> str:
-    return "+00:00" if text.strip().endswith("Z") else ""
 
 
 # --- OpenRCA 2.0 ---
@@ -363,16 +373,20 @@ def from_datapack(name: str, rows: Rows) -> Snapshot:
     topology, alerts, lines = from_spans(spans)
     before, _, _ = from_spans(normal)
     lines += _compared(spans, normal)
-    for ts, service, level, message in rows("abnormal_logs", ("service_name", "level", "message")):
-        if service and str(level).upper() in ("ERROR", "FATAL", "SEVERE"):
-            lines.append(EvidenceLine(service, ts, "log", text=str(message)[:2000]))
+    lines += _counted(
+        EvidenceLine(service, ts, "log", text=str(message)[:MOST_MESSAGE])
+        for ts, service, level, message in rows(
+            "abnormal_logs", ("service_name", "level", "message")
+        )
+        if service and str(level).upper() in LOGGED
+    )
     lines += _metrics(
         rows("abnormal_metrics", ("service_name", "metric", "value")),
         rows("normal_metrics", ("service_name", "metric", "value")),
     )
     entities = {one.id: one for one in [*topology.entities, *before.entities]}
     edges = dict.fromkeys([*topology.edges, *before.edges])
-    return Snapshot(name, Topology([*entities.values()], [*edges]), alerts, _counted_logs(lines))
+    return Snapshot(name, Topology([*entities.values()], [*edges]), alerts, lines)
 
 
 def _datapack_span(row: tuple[Any, ...]) -> ImportedSpan:
@@ -396,7 +410,7 @@ def _compared(
                 service, first, "traffic", about=caller, text="calls a second",
                 value=rate, usual=usual[caller, service],
             )  # fmt: skip
-    took, before = _seconds(spans), _seconds(normal)
+    took, before = (_means((one.service, one.seconds) for one in some) for some in (spans, normal))
     for service in sorted({*took} & {*before}):
         if took[service] > SLOW_FROM * before[service]:
             yield EvidenceLine(
@@ -418,33 +432,29 @@ def _rates(spans: Sequence[ImportedSpan]) -> dict[tuple[str, str], float]:
     return {pair: count / lasted for pair, count in calls.items()}
 
 
-def _seconds(spans: Sequence[ImportedSpan]) -> dict[str, float]:
-    took: dict[str, list[float]] = {}
-    for span in spans:
-        took.setdefault(span.service, []).append(span.seconds)
-    return {service: sum(some) / len(some) for service, some in took.items()}
-
-
 def _metrics(
-    now: Iterable[tuple[Any, ...]], usual: Iterable[tuple[Any, ...]]
+    now: Sequence[tuple[Any, ...]], usual: Sequence[tuple[Any, ...]]
 ) -> Iterator[EvidenceLine]:
     """The mean of each metric of a service, beside the usual one."""
-    means: list[dict[tuple[str, str], list[float]]] = [{}, {}]
     first: dict[tuple[str, str], float] = {}
-    for found, rows in zip(means, (now, usual), strict=True):
-        for ts, service, metric, value in rows:
-            if service and value is not None:
-                found.setdefault((service, metric), []).append(float(value))
-                if found is means[0]:
-                    first.setdefault((service, metric), ts)
-    for key in sorted({*means[0]} & {*means[1]}):
-        value, before = (sum(one[key]) / len(one[key]) for one in means)
-        yield EvidenceLine(key[0], first[key], "metric", text=key[1], value=value, usual=before)
+    for ts, service, metric, _ in now:
+        first.setdefault((service, metric), ts)
+    means, before = (
+        _means(((service, metric), value) for _, service, metric, value in rows if service)
+        for rows in (now, usual)
+    )
+    for key in sorted({*means} & {*before}):
+        value, usually = means[key], before[key]
+        yield EvidenceLine(key[0], first[key], "metric", text=key[1], value=value, usual=usually)
 
 
-def _counted_logs(lines: Sequence[EvidenceLine]) -> list[EvidenceLine]:
-    logs = [one for one in lines if one.type == "log"]
-    return [*(one for one in lines if one.type != "log"), *_counted(logs)]
+def _means(values: Iterable[tuple[K, float | None]]) -> dict[K, float]:
+    """The mean of the values of each key."""
+    found: dict[K, list[float]] = {}
+    for key, value in values:
+        if value is not None:
+            found.setdefault(key, []).append(float(value))
+    return {key: fmean(some) for key, some in found.items()}
 
 
 def _text_lines(file: Path) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,8 @@ orders or samples give several frontiers, and `majority` the answer of most of t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from inspect import isawaitable
 from itertools import combinations
@@ -345,7 +346,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
         by: What differs between them.
     """
     frontiers = [set(one.frontier) for one in runs]
-    answer = {one for some in frontiers for one in some if _votes(one, frontiers) > len(runs) / 2}
+    answer = most_common(frontiers)
     nearest = max(runs, key=lambda one: jaccard(set(one.frontier), answer))
     pairs = [jaccard(a, b) for a, b in combinations(frontiers, 2)]
     votes = Votes(
@@ -365,8 +366,10 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
     )
 
 
-def _votes(entity: str, frontiers: Sequence[set[str]]) -> int:
-    return sum(entity in one for one in frontiers)
+def most_common(frontiers: Sequence[Collection[str]]) -> set[str]:
+    """The entities that more than half of some frontiers have."""
+    votes = Counter(one for some in frontiers for one in {*some})
+    return {one for one, count in votes.items() if count > len(frontiers) / 2}
 
 
 def jaccard(a: set[str], b: set[str]) -> float:

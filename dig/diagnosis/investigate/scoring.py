@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dig.errors import SettingsError
 
 from .frontier import reached, successors
-from .investigation import Investigation, majority
+from .investigation import Investigation, most_common
 from .snapshot import Snapshot, SnapshotTruth
 
 
@@ -97,14 +97,14 @@ def score(
     frontiers = [
         f for one in answers for f in (one.votes.frontiers if one.votes else [one.frontier])
     ]
-    most = answers[0] if len(answers) == 1 else majority(answers, "samples")
+    most = most_common(frontiers)
     return InvestigationScore(
         answers=len(frontiers),
         roots=_mean([Agreement.of({*one.answer}, roots) for one in answers]),
         edges=_mean([Agreement.of(_leading_on(one), edges) for one in answers]),
         proximity=_average(_proximity(one.answer, near) for one in answers),
         pass_at_k=any({*one} == roots for one in frontiers),
-        maj_at_k={*most.frontier} == roots,
+        maj_at_k=most == roots,
     )
 
 

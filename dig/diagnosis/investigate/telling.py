@@ -62,7 +62,7 @@ def tell(found: Investigation) -> Iterator[str]:
     without = "" if found.messages else ", without messages"
     yield (
         f"{counted(found.steps, 'step')} by {one_line(found.policy, 40)}{without}, "
-        f"{len(found.entities)} entities judged: {_ENDED[found.ended]}"
+        f"{len(found.entities)} of its parts judged: {_ENDED[found.ended]}"
     )
     if found.votes is not None:
         number = len(found.votes.frontiers)

@@ -34,7 +34,8 @@ from dig.diagnosis.interventions.proposing import again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
-from dig.tasks.run.execute import INTERRUPTED, Disturbance
+from dig.tasks.run.arrange import Disturbance
+from dig.tasks.run.execute import INTERRUPTED
 from dig.tasks.run.fork import (
     Crew,
     fork,

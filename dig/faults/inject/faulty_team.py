@@ -18,7 +18,7 @@ from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 from dig.runtime.bus import Bus
 from dig.runtime.simulator import Happening
-from dig.tasks.run.execute import Disturbance
+from dig.tasks.run.arrange import Disturbance
 from dig.tasks.run.methods import Arrangement
 
 from .fault import Fault
@@ -114,6 +114,10 @@ class Injected(Disturbance):
         setup = arranged.setup
         payloads = payloads_of(str(setup.task))
         return cls(arranged.team, faults, seed=setup.draws_by, payloads=payloads, speed=setup.speed)
+
+    def again(self, arranged: Arrangement) -> Injected:
+        """The same faults, which have not acted, around the team of the same run."""
+        return Injected.into(arranged, self.faults)
 
     def happenings(self, since_s: float = 0.0) -> list[Happening]:
         """The leaves and joins from a moment on, for the simulator."""

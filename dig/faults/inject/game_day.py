@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
-from dig.adapters.plain.callables import CallablePlace, Function, places_of, replace_all
+from dig.adapters.plain.callables import CallablePlace, Function, TeamCallables, replace_all
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
@@ -72,7 +72,7 @@ class GameDay:
         self._faults = [Acting(i, fault, run) for i, fault in enumerate(faults)]
         self._turns: Counter[str] = Counter()
         self._calling: ContextVar[str | None] = ContextVar("calling", default=None)
-        places = list(places_of(team))
+        places = [place for place in TeamCallables.of(team).places if place.is_awaited]
         self._places = {(place.agent, place.method): place for place in places}
         self._check(faults)
         self._restore = replace_all(places, self._around)

@@ -106,11 +106,7 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     arranged = arrange(run, task)
     injected = Injected.into(arranged, faults)
     records: list[Record] = []
-    arranged = replace(arranged, team=injected.team)
-    simulation = make_simulation(run, task, records.append, arranged=arranged)
-    for at_s, happening in injected.happenings():
-        simulation.plan(at_s, happening)
-    result = simulation.run()
+    result = make_simulation(run, task, records.append, None, arranged, injected).run()
     trace = tuple(map(without_policy, records))
     injections = Places(trace).of(injected.touches)
     return Played(run, injected.faults, trace, result, task.score(result.answer), injections)

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from math import ceil
 from pathlib import Path
+from textwrap import wrap
 from typing import TypeGuard
 
 from dig._util.text import counted, name, one_line
-from dig.detectors.describe import WORTHS, seconds
+from dig.detectors.describe import WORTHS, finding_text, seconds, tag
 from dig.detectors.patterns import BY_NAME, NAMES
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
+from dig.show.cause import KnownCause
 from dig.traces.journal.files import cannot, write_output
 
 from . import palette
-from .graph_panel import GraphPanel, badge, lane_name
-from .layout import lay_out
+from .graph_panel import GraphPanel, badge, flag, lane_name
+from .layout import OUTSIDE, lay_out
 from .raster import raster
-from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
+from .scene import (
+    DOTS_PER_INCH,
+    Box,
+    Curve,
+    DrawingScene,
+    Point,
+    Shape,
+    Style,
+    Words,
+    line,
+    text_width,
+)
 from .selection import Selection, Wanted, select
 from .source import Source
 from .svg import svg
@@ -43,15 +57,25 @@ class Drawing:
         self.scene = scene
 
     @classmethod
-    def of(cls, run: Path | InteractionGraph, wanted: Wanted | None = None) -> Drawing:
+    def of(
+        cls, run: Path | InteractionGraph, wanted: Wanted | None = None,
+        width: float | None = None, cause: KnownCause | None = None,
+    ) -> Drawing:  # fmt: skip
         """Draw a trace file, a run directory, or a graph (which has no wall time).
+
+        Args:
+            run: The run.
+            wanted: The part of it to draw; by default all of it.
+            width: The width of the figure in inches; letters keep their size. By default it is as
+                wide as it is legible.
+            cause: What a diagnosis names, with its candidates; by default nothing.
 
         Raises:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
             SettingsError: What is wanted makes no sense, or cannot be drawn.
         """
         source = Source.of_graph(run) if isinstance(run, InteractionGraph) else Source.of(run)
-        return cls(compose(source, wanted or Wanted()))
+        return cls(compose(source, wanted or Wanted(), width, cause))
 
     def svg(self) -> str:
         """The picture as the text of an SVG file."""
@@ -89,36 +113,57 @@ def check_format(path: Path) -> str:
     return form
 
 
-def compose(source: Source, wanted: Wanted) -> DrawingScene:
+def compose(
+    source: Source, wanted: Wanted, width: float | None = None, cause: KnownCause | None = None
+) -> DrawingScene:
     """Compute the picture: all shapes, in pixels.
+
+    Args:
+        source: The run.
+        wanted: The part of it to draw.
+        width: The width in inches; by default as much as is legible.
+        cause: What a diagnosis names; by default nothing.
 
     Raises:
         SettingsError: What is wanted makes no sense, or cannot be drawn.
     """
     selection = select(source, wanted)
     agents = _agents(source, selection, wanted)
-    layout = lay_out(source, selection, agents)
-    names = max(text_width(lane_name(lane), 11.5) for lane in (*layout.lanes, "outside"))
+    names = max(text_width(lane_name(lane, selection), 11.5) for lane in (*agents, OUTSIDE))
     left, right = MARGIN, MARGIN + names + _GAP
-    scene = DrawingScene(right + layout.width + MARGIN, 0, *_title(source, selection, wanted))
-    heading = 62.0
-    panel = GraphPanel(source, selection, layout, (right, heading), left)
+    room = None if width is None else width * DOTS_PER_INCH - right - MARGIN
+    layout = lay_out(source, selection, agents, room)
+    whole = right + layout.width + MARGIN
+    if width is not None and whole > width * DOTS_PER_INCH + 1:
+        raise SettingsError(
+            f"--width {width:g}: with letters that can be read this picture is at least "
+            f"{ceil(10 * whole / DOTS_PER_INCH) / 10:g} inches wide; try that, or a part of the "
+            "run: --finding T, --focus ID, --from and --to, or --cleaned"
+        )
+    title, about = _title(source, selection, wanted)
+    across = whole - left - MARGIN - 16
+    scene = DrawingScene(whole, 0, one_line(title, int(across / text_width("n", 17, True))), about)
+    scene.add([Words((left + 8, 30), scene.title, 17, palette.INK, bold=True)])
+    lines = wrap(about, int(across / text_width("n", 11)))
+    scene.add(
+        Words((left + 8, 49 + 15 * n), text, 11, palette.MUTED) for n, text in enumerate(lines)
+    )
+    heading = 47.0 + 15 * len(lines)
+    panel = GraphPanel(source, selection, layout, (right, heading), left, cause)
     top = heading + layout.height + 34
     timeline = Timeline(source, selection, agents, (right, top), left, layout.width - 14)
-    scene.add(
-        [
-            Words((left + 8, 30), scene.title, 17, palette.INK, bold=True),
-            Words((left + 8, 49), scene.description, 11, palette.MUTED),
-            Words((left + 8, top - 9), "activations in wall time" if source.has_clock else
-                  "activations, a record a second", 11, palette.MUTED),
-        ]
-    )  # fmt: skip
+    clock = "activations in wall time" if source.has_clock else "activations, a record a second"
+    scene.add([Words((left + 8, top - 9), clock, 11, palette.MUTED)])
     panel.draw(scene, wanted.focus)
     timeline.draw(scene)
     bottom = top + timeline.height + 10
+    if cause is not None:
+        rows = [*told(cause, bottom + 18, (left + 8, across))]
+        scene.add(rows)
+        bottom += 16 + 15 * len(rows)
     scene.add([line((left, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
     used = {**panel.used, **timeline.used}
-    signs, height = legend(used, (left + 8, bottom + 9), scene.width - 2 * MARGIN - 16)
+    signs, height = legend(used, (left + 8, bottom + 9), across)
     scene.add(signs)
     scene.height = bottom + 9 + height + 12
     paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
@@ -128,22 +173,21 @@ def compose(source: Source, wanted: Wanted) -> DrawingScene:
 
 def _agents(source: Source, selection: Selection, wanted: Wanted) -> list[str]:
     """The agents that have a lane: all, or of a part of a run (or very many) those that act."""
+    shown = [agent for agent in source.agents if agent not in selection.alike]
+    if wanted.is_whole and len(shown) <= _MOST_LANES:
+        return shown
     history = source.graph.history
-    everybody = dict.fromkeys((*source.graph.run.agents, *history.agent_names))
-    is_whole = wanted.focus is None and wanted.first is None and wanted.last is None
-    if is_whole and len(everybody) <= _MOST_LANES:
-        return list(everybody)
     acting = {node["agent"] for node in selection.turns.values()}
     events = (history.event(one) for one, node in selection.nodes.items() if "t_gen" in node)
     acting |= {history.sender(n) for n in events if n is not None}
-    return [agent for agent in everybody if agent in acting]
+    return [agent for agent in shown if agent in acting]
 
 
 def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, str]:
     """The title of the picture, and a line about its contents."""
     graph = source.graph
     kinds = Counter(node["kind"] for node in selection.nodes.values())
-    team = counted(len({*graph.run.agents, *graph.history.agent_names}), "agent")
+    team = counted(len(source.agents), "agent")
     if source.is_simulated:
         team = team.replace(" agent", " simulated agent")
     first, last = selection.span
@@ -157,9 +201,49 @@ def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, s
         counted(kinds["event"], "event"),
         *([took] if source.has_clock else []),
         *([graph.finished.outcome] if graph.finished and is_end else []),
+        *(["lanes that are alike drawn once"] if selection.alike else []),
         *wanted.words,
+        *_finding_words(source, wanted),
     ]
     return one_line(graph.run.run, 80), ", ".join(parts)
+
+
+def _finding_words(source: Source, wanted: Wanted) -> list[str]:
+    found = None if wanted.finding is None else source.finding(wanted.finding)
+    return [] if found is None else [f"the paths of {tag(found)}: {finding_text(found)}"]
+
+
+# --- the diagnosis ---
+
+
+_MOST_TOLD = 10
+
+
+def told(cause: KnownCause, top: float, across: tuple[float, float]) -> Iterator[Words]:
+    """The candidates of a diagnosis, by the numbers of their flags, and the changes as a table.
+
+    Args:
+        cause: The diagnosis.
+        top: The baseline of the first line.
+        across: The left end of the lines, and their width.
+    """
+    left, width = across
+    heads = [f"cause: {cause.says}"]
+    heads += [f"{n}  {one.says}" for n, one in enumerate(cause.candidates[:_MOST_TOLD], 1)][1:]
+    if cause.tried:
+        heads.append("what was tried (a dot a run, filled if it was good; then without the change)")
+    rows = [
+        f"{_dots(one.good, one.of)}  |  {_dots(one.unchanged_good, one.unchanged_of)}  "
+        f"{one.verdict}: {one.says}"
+        for one in cause.tried[:_MOST_TOLD]
+    ]
+    for n, text in enumerate([*heads, *rows]):
+        shown = one_line(text, int(width / text_width("n", _SIZE)))
+        yield Words((left, top + 15 * n), shown, _SIZE, palette.INK, bold=text in heads[:1])
+
+
+def _dots(good: int, of: int) -> str:
+    return "\N{BLACK CIRCLE}" * good + "\N{WHITE CIRCLE}" * (of - good)
 
 
 # --- the legend ---
@@ -175,6 +259,7 @@ _LINKS = {
     "reroute": "rerouted",
     "discard": "discarded",
     palette.SEEN: "in front of it",
+    palette.CHAIN: "the failure went on",
 }
 
 
@@ -203,10 +288,16 @@ def legend(
 
 def _entries(used: Collection[palette.Kind]) -> Iterator[tuple[palette.Kind, str, float]]:
     """Kind, text, and how wide the sign is."""
-    turns = [(kind, f"activation: {kind}", 16.0) for kind in palette.TURNS]
+    turns = [(kind, f"activation: {kind}", 18.0) for kind in palette.TURNS]
     events = [(kind, kind, 16.0) for kind in palette.EVENTS]
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
-    known = (*turns, *events, *links, ("healing", "healing", 8.0))
+    known = (
+        *turns,
+        *events,
+        *links,
+        ("healing", "healing", 10.0),
+        (palette.SUSPECTED, "candidate of the diagnosis", 14.0),
+    )
     yield from (entry for entry in known if entry[0] in used)
     for kind in sorted(filter(_is_finding, used), key=_legend_place):
         width = text_width(one_line(kind.pattern, 12), 9, bold=True) + 7
@@ -230,15 +321,14 @@ def _sign(kind: palette.Kind, at: Point, width: float) -> Iterator[Shape]:
     if _is_finding(kind):
         yield from badge(kind.worth, one_line(kind.pattern, 12), centre, width)
     elif kind in palette.TURNS:
-        look, letter, colour = palette.TURNS[kind]
-        yield Circle(centre, 7, look)
-        if letter:
-            yield Words((centre[0], y + 3.2), letter, 8.8, colour, "middle", True)
+        yield from palette.turn_shapes(kind, (x, y - 6.5), (width, 13))
     elif kind in palette.EVENTS:
         yield palette.event_shape(kind, centre, 6.5)
+    elif kind == palette.SUSPECTED:
+        yield from flag("1", centre)
     elif kind in palette.LINKS:
         points = (at, (x + 10, y), (x + 20, y), (x + width, y))
         yield Curve(points, palette.LINKS[kind])
         yield from palette.mark(kind, (x + width * (1 if kind == palette.PRODUCTIVE else 0.6), y))
     else:
-        yield line((centre[0], y - 7), (centre[0], y + 7), palette.GREEN, 1.6)
+        yield palette.diamond(centre, 5, Style(palette.HEAL))

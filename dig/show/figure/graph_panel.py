@@ -6,11 +6,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dig._util.text import name, one_line
 from dig.detectors.describe import WORTHS, Worth, worth
 from dig.detectors.finding import Finding
 from dig.graph.records import SYSTEM, FindingRow
+from dig.show.cause import KnownCause
 from dig.show.outline import moment
 
 from . import palette
@@ -18,11 +20,13 @@ from .layout import OUTSIDE, Lane, Layout
 from .nodes import event_kind, title, turn_kind
 from .occupancy import Occupancy, around
 from .scene import Box, Circle, Curve, DrawingScene, Point, Shape, Style, Words, line, text_width
-from .selection import DrawnEdge, Selection
+from .selection import DrawnEdge, Selection, about
 from .source import Source
 
 LABEL = 8.5
 BADGE = 9.0
+BAR_WIDTH, BAR_HEIGHT = 2.2, 1.6
+"""The size of an activation, in radii of a node."""
 _BADGE_HEIGHT = 13.0
 
 
@@ -36,6 +40,7 @@ class GraphPanel:
         layout: The positions of nodes.
         origin: The left end of the first column, and the top of the first lane.
         left: The left end of the names of the lanes.
+        cause: What a diagnosis names; ``None``: nothing.
         used: The kinds of things that were drawn, for the legend.
     """
 
@@ -44,6 +49,7 @@ class GraphPanel:
     layout: Layout
     origin: Point
     left: float
+    cause: KnownCause | None = None
     used: dict[palette.Kind, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,10 +63,12 @@ class GraphPanel:
     def draw(self, scene: DrawingScene, focus: str | None) -> None:
         """Put the graph into a scene."""
         scene.add(self._lanes())
+        scene.add(self._chain())
         scene.add(self._links())
         if focus is not None:
             scene.add([self._halo(self._at[focus])])
         scene.add(self._all_nodes())
+        scene.add(self._flags())
         scene.add(self._badges())
         scene.add(self._labels())
 
@@ -74,7 +82,8 @@ class GraphPanel:
                 yield Box(at, (width, height), Style(palette.STRIPE), 3)
             is_agent = lane not in (OUTSIDE, SYSTEM)
             colour = palette.INK if is_agent else palette.MUTED
-            yield Words((at[0] + 8, at[1] + height / 2 + 4), lane_name(lane), 11.5, colour)
+            text = lane_name(lane, self.selection)
+            yield Words((at[0] + 8, at[1] + height / 2 + 4), text, 11.5, colour)
 
     def _links(self) -> Iterator[Shape]:
         """The edges; those that are not productive below the others."""
@@ -119,12 +128,39 @@ class GraphPanel:
         points = ((x0, y0), (x0 + reach, y0 + bow), (x1 - reach, y1 + bow), (x1, y1))
         return Curve(points, palette.LINKS[kind])
 
+    # --- the diagnosis ---
+
+    def _chain(self) -> Iterator[Shape]:
+        """The way by which the failure went on, as one path below the edges."""
+        steps = self.cause.chain if self.cause else ()
+        ids = self.source.graph.history.activation_ids
+        chain = [ids[step] for step in steps if step < len(ids)]
+        links = {(link.source, link.target): link for link in self.selection.links}
+        for before, after in pairwise(chain):
+            events = [s for s, t in links if t == after and (before, s) in links]
+            for hop in [(before, events[-1]), (events[-1], after)] if events else []:
+                self.used[palette.CHAIN] = None
+                yield self._curve(links[hop], palette.CHAIN, 0.0)
+
+    def _flags(self) -> Iterator[Shape]:
+        """The numbers of the candidates, and a ring around the first."""
+        for number, one in enumerate(self.cause.candidates if self.cause else (), 1):
+            if one.node in self._at:
+                at = self._at[one.node]
+                if number == 1:
+                    yield self._halo(at)
+                up = self.layout.radius + _BADGE_HEIGHT / 2 + (9 if number == 1 else 3)
+                near = [(at[0], at[1] - up), (at[0] - 14, at[1] - up), (at[0] + 14, at[1] - up)]
+                place = self._room.place(near, 14, _BADGE_HEIGHT) or near[0]
+                self.used[palette.SUSPECTED] = None
+                yield from flag(str(number), place)
+
     # --- nodes ---
 
     def _halo(self, at: Point) -> Shape:
         radius = self.layout.radius + 6
         self._room.take(around(at, 2 * radius, 2 * radius))
-        return Circle(at, radius, Style("#fff3b8", palette.ORANGE, 1.5))
+        return Circle(at, radius, Style(None, palette.ERROR, 1.5))
 
     def _all_nodes(self) -> Iterator[Shape]:
         radius = self.layout.radius
@@ -137,11 +173,10 @@ class GraphPanel:
                 yield palette.event_shape(kind, at, radius * 0.92, text)
             else:
                 kind = turn_kind(self.source, one, node)
-                look, letter, colour = palette.TURNS[kind]
-                yield Circle(at, radius, look, title(self.source, one, node, kind))
-                if letter:
-                    size = radius * 1.25
-                    yield Words((at[0], at[1] + size * 0.36), letter, size, colour, "middle", True)
+                width, height = radius * BAR_WIDTH, radius * BAR_HEIGHT
+                corner = (at[0] - width / 2, at[1] - height / 2)
+                text = title(self.source, one, node, kind)
+                yield from palette.turn_shapes(kind, corner, (width, height), text)
             self.used[kind] = None
 
     def _badges(self) -> Iterator[Shape]:
@@ -165,13 +200,13 @@ class GraphPanel:
                 self.used[kind] = None
                 if abs(at[1] - y) > up + 1:  # too far away to be seen to belong to it
                     edge = y + (self.layout.radius + 1) * (1 if at[1] > y else -1)
-                    yield line(at, (x, edge), palette.ROSE, 0.8)
+                    yield line(at, (x, edge), palette.BADGES[kind.worth][2], 0.8)
                 yield from badge(kind.worth, label, at, width)
 
     def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
         """For each node the number of findings there, by kind and shown text."""
         found: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
-        for finding in visible(self.source, self.selection):
+        for finding in self.selection.findings:
             node = self._place_of(finding)
             if node is not None:
                 text = one_line(finding.pattern, 12)
@@ -180,7 +215,7 @@ class GraphPanel:
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
         """The node of a finding: the one it is about or, if that is the run, the latest node."""
-        named = _about(finding)
+        named = about(finding)
         if named:
             return next((one for one in named if one in self._at), None)
         before = bisect_right(self._moments, finding.t, key=lambda item: item[0])
@@ -197,9 +232,12 @@ class GraphPanel:
                 yield Words((at[0], at[1] + LABEL * 0.36), text, LABEL, palette.MUTED, "middle")
 
 
-def lane_name(lane: Lane) -> str:
-    """The name of a lane."""
-    return "outside" if lane is OUTSIDE else one_line(lane, 24) or "''"
+def lane_name(lane: Lane, selection: Selection) -> str:
+    """The name of a lane, and how many others it stands for."""
+    if lane is OUTSIDE:
+        return "outside"
+    others = sum(shown == lane for shown in selection.alike.values())
+    return (one_line(lane, 24) or "''") + (f" and {others:,} alike" if others else "")
 
 
 def link_kind(link: DrawnEdge) -> str:
@@ -209,26 +247,21 @@ def link_kind(link: DrawnEdge) -> str:
     return link.fate or palette.SEEN
 
 
-def visible(source: Source, selection: Selection) -> Iterator[Finding | FindingRow]:
-    """The findings within the times of a selection, about the run or its drawn part."""
-    first, last = selection.span
-    drawn = selection.nodes.keys() | selection.turns.keys()
-    for finding in source.findings:
-        named = _about(finding)
-        if first <= finding.t <= last and (not named or drawn.intersection(named)):
-            yield finding
-
-
-def _about(finding: Finding | FindingRow) -> list[str]:
-    """The event or activation that a finding is about; a recorded one may name anything."""
-    subject = finding.subject if isinstance(finding.subject, dict) else {}
-    about = [subject.get(key) for key in ("event", "activation")]
-    return [one for one in about if isinstance(one, str)]
-
-
 def finding_kind(finding: Finding | FindingRow) -> palette.FindingLabel:
     """The kind of a finding."""
     return palette.FindingLabel(worth(finding), str(finding.pattern))
+
+
+def flag(number: str, at: Point) -> Iterator[Shape]:
+    """The number of a candidate of a diagnosis.
+
+    Args:
+        number: The number.
+        at: The centre.
+    """
+    x, y = at
+    yield Box((x - 7, y - _BADGE_HEIGHT / 2), (14, _BADGE_HEIGHT), Style(palette.FLAG), 6.5)
+    yield Words((x, y + BADGE * 0.36), number, BADGE, palette.PAPER, "middle", True)
 
 
 def badge(worth: Worth, label: str, at: Point, width: float) -> Iterator[Shape]:

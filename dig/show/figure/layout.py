@@ -29,8 +29,8 @@ OUTSIDE = None
 FEW_LANES = 8
 """The most lanes that may be high; with more, nodes are smaller, and stacks lower."""
 
-WIDE, NARROW = 88.0, 15.0
-"""The bounds of the width of a column, in pixels."""
+WIDE, NARROW, NARROWEST = 88.0, 15.0, 11.0
+"""The bounds of the width of a column, in pixels; `NARROWEST` if the width is given."""
 
 USUAL_WIDTH, LEAST_WIDTH = 1120.0, 720.0
 LEAST_LANE = 34.0
@@ -65,20 +65,25 @@ class Layout:
     height: float
 
 
-def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layout:
+def lay_out(
+    source: Source, selection: Selection, agents: Sequence[str], width: float | None = None
+) -> Layout:
     """Find a place for each node of a selection.
 
     Args:
         source: The run.
         selection: The part of it to draw.
         agents: The agents with a lane, in order; every agent with a node must be among them.
+        width: The width of the whole, in pixels, if columns are not too narrow then; ``None``:
+            that which is usual.
     """
     is_low = len(agents) > FEW_LANES
     grid = _Grid(source.graph.history, selection, is_low)
     places = {one: grid.put(one, node) for one, node in selection.nodes.items()}
     ranks = 1 + max(place.rank for place in places.values())
-    column = min(WIDE, max(NARROW, USUAL_WIDTH / ranks))
-    radius = min(6.5 if is_low else 9.0, max(5.0, column * 0.3))
+    least = NARROW if width is None else NARROWEST
+    column = min(WIDE, max(least, (width or USUAL_WIDTH) / ranks))
+    radius = min(6.5 if is_low else 9.0, max(5.0, column * 0.3), column * 0.36)
     slot = 2 * radius + 5
     used = {place.lane for place in places.values()}
     order = [lane for lane in (OUTSIDE, *agents, SYSTEM) if lane in used or lane in agents]
@@ -94,7 +99,8 @@ def lay_out(source: Source, selection: Selection, agents: Sequence[str]) -> Layo
         rows = grid.stacked.get((place.lane, place.rank), 1)
         shift = (place.row - (rows - 1) / 2) * slot
         at[one] = (column * (place.rank + 0.5), lane_top + height / 2 + shift)
-    return Layout(at, lanes, column, radius, max(column * ranks, LEAST_WIDTH), top)
+    whole = max(column * ranks, LEAST_WIDTH if width is None else width)
+    return Layout(at, lanes, column, radius, whole, top)
 
 
 class _Grid:
@@ -147,7 +153,8 @@ class _Grid:
         maker = h.activation_ids[by] if by >= 0 else ""
         if by >= 0:
             lane: Lane = h.agent(by)
-            first = self._rank[maker] + 1 if maker in self._rank else self._next.get(lane, 0)
+            seen = max(self._next.get(lane, 0), self._latest)  # its maker is not drawn
+            first = self._rank[maker] + 1 if maker in self._rank else seen
             first, count = self._stacks.get(maker, (first, 0))
             self._stacks[maker] = (first, count + 1)
         else:

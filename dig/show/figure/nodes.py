@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name
+from dig.detectors.describe import WORKS, deed
 from dig.graph.records import FATES, SYSTEM
 
 from . import palette
@@ -15,6 +16,7 @@ _TYPES = {
     "problem": palette.PROBLEM,
     "solution": palette.SOLUTION,
     "raw_data": palette.RAW,
+    "message": palette.MESSAGE,
     "notice": palette.NOTICE,
 }
 
@@ -28,21 +30,13 @@ def turn_kind(source: Source, one: str, node: Mapping[str, Any]) -> str:
         node: Its attributes in the view.
     """
     if "t_end" not in node:
-        return palette.BUSY
-    if one in source.failed:
-        return palette.FAILED
+        return WORKS
     h = source.graph.history
     v = h.activation_number(one)
-    fates, outputs = {FATES[edge.fate] for edge in h.edges(v)}, h.outputs(v)
-    if outputs and source.graph.event(h.event_ids[outputs[0]]).final:
-        return palette.SUBMITTED
-    if outputs or "consume" in fates:
-        return palette.RESPONDED
-    if "reroute" in fates:
-        return palette.REROUTED
-    if "discard" in fates:
-        return palette.DISCARDED
-    return palette.WAITED if fates else palette.NOTHING
+    outputs = h.outputs(v)
+    is_final = bool(outputs) and source.graph.event(h.event_ids[outputs[0]]).final
+    fates = {FATES[edge.fate] for edge in h.edges(v)}
+    return deed(fates, len(outputs), final=is_final, failed=one in source.failed)
 
 
 def event_kind(source: Source, one: str, until: int) -> str:

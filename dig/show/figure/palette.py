@@ -1,63 +1,109 @@
 """Styles: one table a kind of thing, for shapes and for the legend alike.
 
-The colours are those of Okabe and Ito, which colour-blind people can tell apart; and nothing is
-told by colour alone: dashes, marks, letters and shapes say the same.
+Colours and shapes are those of the page of a run, whose style sheet is read here. Nothing is told
+by colour alone: dashes, marks, letters and shapes say the same.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from dig.detectors.describe import Worth
+from dig.detectors.describe import (
+    DISCARDS,
+    FAILS,
+    IDLES,
+    REROUTES,
+    RESPONDS,
+    SUBMITS,
+    WAITS,
+    WORKS,
+    Worth,
+)
+from dig.show.page.document import source
 
-from .scene import Circle, Point, Polygon, Shape, Style, line, moved, regular, star
+from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, moved, star
 
-INK, MUTED, FAINT = "#1f2933", "#5b6875", "#d5dbe1"
-PAPER, STRIPE = "#ffffff", "#f4f6f8"
-ORANGE, BLUE, VERMILLION, GREEN = "#e69f00", "#0072b2", "#d55e00", "#009e73"
-SLATE, SKY, ROSE = "#3e4c59", "#56b4e9", "#7b1e4b"
+_LIGHT = source("tokens.css").partition('[data-theme="dark"]')[0]
+COLOURS: dict[str, str] = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", _LIGHT))
+"""The colours of the page in its light theme, by name."""
+
+INK, MUTED, FAINT = COLOURS["ink"], COLOURS["ink-2"], COLOURS["line"]
+PAPER, STRIPE = COLOURS["ground"], COLOURS["band"]
+BAR, EDGE, HEAL, ERROR = (COLOURS[name] for name in ("bar", "edge", "heal", "error"))
+FLAG = COLOURS["accent"]
 
 # --- activations ------------------------------------------------------------------------------
 
-RESPONDED, SUBMITTED, WAITED, REROUTED, DISCARDED, FAILED, NOTHING, BUSY = (
-    "responded", "submitted", "waited", "rerouted", "discarded", "failed", "did nothing",
-    "in progress",
-)  # fmt: skip
-
 TURNS: dict[str, tuple[Style, str, str]] = {
-    RESPONDED: (Style(SLATE, SLATE, 1.4), "", PAPER),
-    SUBMITTED: (Style(GREEN, GREEN, 1.4), "S", PAPER),
-    WAITED: (Style("#fdf3dc", ORANGE, 1.4), "W", "#7a5200"),
-    REROUTED: (Style("#e3f0f9", BLUE, 1.4), "R", "#004a75"),
-    DISCARDED: (Style("#fbe9dd", VERMILLION, 1.4), "D", "#8a3c00"),
-    FAILED: (Style(INK, INK, 1.4), "!", PAPER),
-    NOTHING: (Style(FAINT, MUTED, 1.4), "", INK),
-    BUSY: (Style(PAPER, SLATE, 1.4, (2.5, 2)), "", SLATE),
+    RESPONDS: (Style(BAR, PAPER, 1.0), "", PAPER),
+    SUBMITS: (Style(BAR, PAPER, 1.0), "S", PAPER),
+    WAITS: (Style(PAPER, BAR, 1.2), "", BAR),
+    REROUTES: (Style(BAR, PAPER, 1.0), "R", PAPER),
+    DISCARDS: (Style(BAR, PAPER, 1.0), "D", PAPER),
+    FAILS: (Style(BAR, ERROR, 2.2), "!", PAPER),
+    IDLES: (Style(FAINT, MUTED, 1.2), "", INK),
+    WORKS: (Style(PAPER, BAR, 1.2, (2.5, 2)), "", BAR),
 }
 """Kind of an activation -> its style, its letter, and the letter's colour."""
 
+_HATCH = 6.0
+_LETTER = 8.8
+
+
+def turn_shapes(
+    kind: str, corner: Point, size: tuple[float, float], title: str = "", opacity: float = 1.0
+) -> Iterator[Shape]:
+    """The bar of an activation; hatched, if it only waited.
+
+    Args:
+        kind: Its kind.
+        corner: Its top left corner.
+        size: Its width and its height, in pixels.
+        title: The text that viewers show at the pointer; by default none.
+        opacity: Less than 1, where bars lie on each other.
+    """
+    look, letter, colour = TURNS[kind]
+    (x, y), (width, height) = corner, size
+    if opacity < 1:
+        look = Style(look.fill, look.stroke, look.width, look.dash, opacity)
+    yield Box(corner, size, look, 2, title)
+    if kind == WAITS:
+        for i in range(int((width + height) / _HATCH)):
+            low = (i + 1) * _HATCH
+            a = (x + min(low, width), y + max(0.0, low - width))
+            b = (x + max(0.0, low - height), y + min(low, height))
+            yield Polygon((a, b), Style(None, BAR, 0.8, (), opacity), closed=False)
+    if letter and width > 11 and height > 11 and opacity == 1:
+        at = (x + width / 2, y + height / 2 + _LETTER * 0.36)
+        yield Words(at, letter, _LETTER, colour, "middle", True)
+
+
 # --- edges ------------------------------------------------------------------------------------
 
-PRODUCTIVE, SEEN = "productive", "in front of it"
+PRODUCTIVE, SEEN, CHAIN = "productive", "in front of it", "chain"
+SUSPECTED = "candidate"
 LINKS: dict[str, Style] = {
-    PRODUCTIVE: Style(None, "#52606d", 1.2, (), 0.75),
-    "delay": Style(None, ORANGE, 1.1, (5, 3), 0.65),
-    "reroute": Style(None, BLUE, 1.3, (7, 2.5, 1.5, 2.5), 0.85),
-    "discard": Style(None, VERMILLION, 1.4, (1.5, 2.5), 0.95),
-    SEEN: Style(None, MUTED, 1.1, (1, 3), 0.8),
+    PRODUCTIVE: Style(None, EDGE, 1.2, (), 0.9),
+    "delay": Style(None, COLOURS["delay"], 1.2, (5, 4), 0.75),
+    "reroute": Style(None, COLOURS["reroute"], 1.3, (9, 4, 2, 4), 0.9),
+    "discard": Style(None, COLOURS["discard"], 1.4, (2, 2.5), 0.95),
+    SEEN: Style(None, EDGE, 1.1, (2, 3), 0.9),
+    CHAIN: Style(None, FLAG, 5.0, (), 0.35),
 }
 
 
 def mark(kind: str, at: Point) -> list[Shape]:
-    """The mark at the end of an edge of some kind: a ring, an arrow, a cross or an arrow head."""
+    """The mark at the end of an edge: a tip, a ring, a diamond or a cross, as on the page."""
     look, size = LINKS[kind], 3.4
     x, y = at
     match kind:
         case "delay":
             return [Circle(at, size * 0.75, Style(PAPER, look.stroke, 1.3))]
         case "reroute":
-            points = moved(((-size, -size), (size * 0.6, 0), (-size, size)), x, y)
-            return [Polygon(points, Style(None, look.stroke, 1.5), closed=False)]
+            points = moved(((-4, 0), (0, -3.5), (4, 0), (0, 3.5)), x, y)
+            return [Polygon(points, Style(look.stroke))]
         case "discard":
             s = size * 0.9
             arms = ((x - s, y - s), (x + s, y + s)), ((x - s, y + s), (x + s, y - s))
@@ -66,40 +112,46 @@ def mark(kind: str, at: Point) -> list[Shape]:
             points = moved(
                 ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
             )
-            return [Polygon(points, Style("#52606d"))]
+            return [Polygon(points, Style(EDGE))]
         case _:
             return []
 
 
 # --- events -----------------------------------------------------------------------------------
 
-PROBLEM, SOLUTION, RAW, NOTICE, SYSTEM_NOTE, OTHER = (
-    "problem", "solution", "raw data", "notice", "system", "message",
+PROBLEM, SOLUTION, RAW, MESSAGE, NOTICE, SYSTEM_NOTE, OTHER = (
+    "problem", "solution", "raw data", "message", "notice", "system", "other",
 )  # fmt: skip
 ANSWER, BOUNCED, OPEN_ANSWER = "accepted answer", "answer sent back", "answer"
-_CORNERS = {
-    PROBLEM: (4, 1.05, 0),
-    RAW: (6, 0.92, 0),
-    SYSTEM_NOTE: (3, 1.05, 0),
-    NOTICE: (3, 1, 0.5),
-}
-"""Number of corners, size and turn of the events that are no squares on their sides."""
 
 EVENTS: dict[str, Style] = {
-    PROBLEM: Style(SKY, "#20638f", 1.2),
-    SOLUTION: Style("#a9b8c6", SLATE, 1.2),
-    RAW: Style(PAPER, SLATE, 1.2),
-    OTHER: Style("#dfe5ea", SLATE, 1.2),
-    NOTICE: Style(PAPER, MUTED, 1.1),
-    SYSTEM_NOTE: Style("#f0e442", "#6b6400", 1.2),
-    ANSWER: Style(GREEN, "#00614a", 1.1),
-    BOUNCED: Style(PAPER, ROSE, 1.3),
-    OPEN_ANSWER: Style("#cfeee4", "#00614a", 1.1),
+    PROBLEM: Style(COLOURS["problem"]),
+    SOLUTION: Style(COLOURS["solution"]),
+    RAW: Style(PAPER, COLOURS["raw_data"], 1.4),
+    MESSAGE: Style(COLOURS["message"]),
+    NOTICE: Style(PAPER, COLOURS["notice"], 1.4),
+    SYSTEM_NOTE: Style(COLOURS["system"]),
+    OTHER: Style(COLOURS["other"]),
+    ANSWER: Style(COLOURS["final"], COLOURS["final"], 1.1),
+    BOUNCED: Style(PAPER, ERROR, 1.3),
+    OPEN_ANSWER: Style(PAPER, COLOURS["final"], 1.1),
 }
+
+
+def diamond(at: Point, radius: float, look: Style, title: str = "") -> Polygon:
+    """A square on its corner: what healing made or did.
+
+    Args:
+        at: Its centre.
+        radius: The distance of its corners from the centre, in pixels.
+        look: Its style.
+        title: The text that viewers show at the pointer; by default none.
+    """
+    return Polygon(moved(((0, -radius), (radius, 0), (0, radius), (-radius, 0)), *at), look, title)
 
 
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
-    """The shape of an event: a square, except for a few kinds that stand out.
+    """The shape of an event, as on the page: its type is told by the shape.
 
     Args:
         kind: Its kind.
@@ -107,11 +159,16 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
         radius: Its radius in pixels.
         title: The text that viewers show at the pointer; by default none.
     """
-    look = EVENTS[kind]
+    look, s = EVENTS[kind], radius * 0.85
     if kind in (ANSWER, BOUNCED, OPEN_ANSWER):
         return Polygon(star(at, radius * 1.3), look, title)
-    corners, size, turn = _CORNERS.get(kind, (4, 1.05, 0.125))
-    return Polygon(regular(at, radius * size, corners, turn), look, title)
+    if kind in (MESSAGE, NOTICE):
+        return Circle(at, s if kind == MESSAGE else s * 0.7, look, title)
+    if kind == SYSTEM_NOTE:
+        return diamond(at, s * 1.25, look, title)
+    if kind == PROBLEM:  # a wedge: here it begins
+        return Polygon(moved(((-s, -s), (s * 1.15, 0), (-s, s)), *at), look, title)
+    return Polygon(moved(((-s, -s), (s, -s), (s, s), (-s, s)), *at), look, title)
 
 
 # --- findings ---------------------------------------------------------------------------------
@@ -127,11 +184,18 @@ class FindingLabel(NamedTuple):
 Kind = str | FindingLabel
 """The kind of something in a picture, for its look and for the legend."""
 
+
+def _badge(name: str, dash: tuple[float, ...] = ()) -> tuple[Style, str, str]:
+    """The outlined label of a finding that is no error."""
+    colour = COLOURS[name]
+    return Style(COLOURS[f"{name}-soft"], colour, 1.0, dash), colour, colour
+
+
 BADGES: dict[Worth, tuple[Style, str, str]] = {
-    "error": (Style(ROSE, PAPER, 1.0), PAPER, ROSE),
-    "warning": (Style("#f0e442", "#6b6400", 1.0), INK, "#6b6400"),
-    "notice": (Style("#e3f0f9", BLUE, 1.0), "#004a75", BLUE),
-    "silenced": (Style(PAPER, MUTED, 1.0, (2, 1.5)), MUTED, MUTED),
+    "error": (Style(ERROR, PAPER, 1.0), PAPER, ERROR),
+    "warning": _badge("warning"),
+    "notice": _badge("note"),
+    "silenced": _badge("silenced", (2, 1.5)),
 }
 """What a finding is worth -> its label's style, the colour of its letters, and that of a line in
 place of the label."""

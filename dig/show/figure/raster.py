@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Any, Literal
 from dig._util.text import safe_text
 from dig.errors import SettingsError
 
-from .scene import Box, Circle, Curve, DrawingScene, Polygon, Shape, Style, Words, look_of
+from .scene import (
+    DOTS_PER_INCH,
+    Box,
+    Circle,
+    Curve,
+    DrawingScene,
+    Polygon,
+    Shape,
+    Style,
+    Words,
+    look_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.path import Path
 
-DOTS_PER_INCH = 96
 SHARPNESS = 2
 """The dots of a PNG for one pixel of the scene, along each side."""
 
@@ -36,6 +46,7 @@ def raster(scene: DrawingScene, form: Literal["png", "pdf"]) -> bytes:
         SettingsError: matplotlib is not installed.
     """
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         raise SettingsError(
@@ -47,7 +58,8 @@ def raster(scene: DrawingScene, form: Literal["png", "pdf"]) -> bytes:
     _draw(figure, scene)
     sharpness = min(SHARPNESS, MOST_DOTS / max(scene.width, scene.height))
     file = BytesIO()
-    with warnings.catch_warnings():
+    # Fonts of type 42 are letters to other programs; publishers refuse those of type 3.
+    with warnings.catch_warnings(), rc_context({"pdf.fonttype": 42}):
         warnings.simplefilter("ignore")  # a character that the font does not have is a box
         figure.savefig(file, format=form, dpi=DOTS_PER_INCH * sharpness, metadata=_NO_DATES[form])
     return file.getvalue()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from math import cos, pi, sin
 from typing import Literal
 
+DOTS_PER_INCH = 96
+
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
 
@@ -128,19 +130,6 @@ def line(a: Point, b: Point, colour: str | None, width: float) -> Polygon:
         width: Its width, in pixels.
     """
     return Polygon((a, b), Style(None, colour, width), closed=False)
-
-
-def regular(at: Point, radius: float, corners: int, turn: float = 0.0) -> tuple[Point, ...]:
-    """The corners of a regular polygon.
-
-    Args:
-        at: Its centre.
-        radius: The distance of its corners from the centre.
-        corners: Their number.
-        turn: A rotation, as a part of a whole turn; by default one corner is on top.
-    """
-    angles = [2 * pi * (i / corners + turn) - pi / 2 for i in range(corners)]
-    return tuple((at[0] + radius * cos(a), at[1] + radius * sin(a)) for a in angles)
 
 
 def star(at: Point, radius: float) -> tuple[Point, ...]:

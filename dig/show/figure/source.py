@@ -23,6 +23,7 @@ class Source:
         graph: Its graph, at the end.
         clock: The wall time of every record, in microseconds, by its logical time.
         findings: The recorded findings or, if there are none, those of the standard detectors.
+        found: The findings of the standard detectors, at the record that raises each.
         heals: The interventions.
         failed: The activations that ended with an error.
         judged: The logical time at which each answer was accepted or bounced; ``None``: unknown.
@@ -34,6 +35,7 @@ class Source:
     graph: InteractionGraph
     clock: Sequence[int]
     findings: Sequence[FindingRow | Finding] = ()
+    found: Sequence[Finding] = ()
     heals: Sequence[HealRow] = ()
     failed: Collection[str] = ()
     judged: Mapping[str, int] | None = None
@@ -56,12 +58,31 @@ class Source:
             recorded.graph,
             recorded.times,
             recorded.findings or recorded.found,
+            recorded.found,
             recorded.heals,
             {one.id for one in recorded.activations.values() if one.has_failed},
             {one.id: min(times) for one in answers if (times := _judged(one))},
             is_simulated=about.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
+
+    @property
+    def agents(self) -> list[str]:
+        """All agents, in order."""
+        return list(dict.fromkeys((*self.graph.run.agents, *self.graph.history.agent_names)))
+
+    def agent_of(self, one: str) -> str | None:
+        """The agent of an activation, or that made an event; ``None``: no agent."""
+        h = self.graph.history
+        v, n = h.activation(one), h.event(one)
+        if n is not None:
+            return h.sender(n)
+        return None if v is None else h.agent(v)
+
+    def finding(self, t: int) -> FindingRow | Finding | None:
+        """The finding of a record, if it is one."""
+        found: Sequence[FindingRow | Finding] = (*self.findings, *self.found)
+        return next((one for one in found if one.t == t), None)
 
     @classmethod
     def of_graph(cls, graph: InteractionGraph) -> Source:

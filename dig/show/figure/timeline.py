@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 from dig._util.text import one_line
 
 from . import palette
-from .graph_panel import badge, finding_kind, lane_name, visible
+from .graph_panel import badge, finding_kind, lane_name
 from .nodes import title, turn_kind
 from .occupancy import Occupancy
 from .scene import Box, DrawingScene, Point, Shape, Style, Words, line, text_width
@@ -73,10 +73,11 @@ class Timeline:
             if i % 2 == 0:
                 yield Box((self.left, y), (whole, self._row), Style(palette.STRIPE), 2)
             middle = y + self._row / 2 + size * 0.36
-            yield Words((self.left + 8, middle), lane_name(agent), size, palette.INK)
+            text = lane_name(agent, self.selection)
+            yield Words((self.left + 8, middle), text, size, palette.INK)
         y = self.origin[1] + len(self.agents) * self._row + SYSTEM_ROW / 2 + 4
         yield Words((self.left + 8, y), "system", 10.5, palette.MUTED)
-        if not any(visible(self.source, self.selection)):
+        if not self.selection.findings:
             yield Words((self.origin[0], y), "nothing was found", 9.5, palette.MUTED)
 
     def _axis(self) -> Iterator[Shape]:
@@ -96,20 +97,21 @@ class Timeline:
 
     def _bars(self) -> Iterator[Shape]:
         rows = {agent: i for i, agent in enumerate(self.agents)}
+        alike = self.selection.alike
+        shared = {*alike, *alike.values()}
         clock = self.source.clock
         for one, node in self.selection.turns.items():
             kind = turn_kind(self.source, one, node)
             self.used[kind] = None
-            look, letter, colour = palette.TURNS[kind]
             end = node.get("t_end", self.selection.span[1])
             x0, x1 = self._x(clock[node["t_start"]]), self._x(clock[end])
-            y = self.origin[1] + rows[node["agent"]] * self._row + 2.5
+            agent = node["agent"]
+            y = self.origin[1] + rows[alike.get(agent, agent)] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
-            thin = Style(look.fill, look.stroke, 1, look.dash)
-            yield Box((x0, y), size, thin, 1.5, title(self.source, one, node, kind))
-            if letter and size[0] > 11 and self._row == ROW:
-                at = ((x0 + x1) / 2, y + size[1] / 2 + 3.4)
-                yield Words(at, letter, 9, colour, "middle", True)
+            yield from palette.turn_shapes(
+                kind, (x0, y), size, title(self.source, one, node, kind),
+                0.4 if agent in shared else 1.0,
+            )  # fmt: skip
 
     def _system(self) -> Iterator[Shape]:
         """The times of findings and of healing."""
@@ -122,9 +124,9 @@ class Timeline:
             if first <= heal.t <= last and heal.action != "refused":
                 x = self._x(heal.us)
                 self.used["healing"] = None
-                yield line((x, top + 2), (x, top + SYSTEM_ROW - 2), palette.GREEN, 1.6)
+                yield palette.diamond((x, top + SYSTEM_ROW - 5), 4, Style(palette.HEAL))
         labels: list[Shape] = []  # above the lines of those for which there is no place
-        for finding in visible(self.source, self.selection):
+        for finding in self.selection.findings:
             x, kind = self._x(finding.us), finding_kind(finding)
             label = one_line(kind.pattern, 12)
             width = text_width(label, 9, bold=True) + 7

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
 from dig.detectors.verdict import FiveLines, RunSoFar
-from dig.show.runs.summary import State, beside, standing
+from dig.show.runs.summary import State, beside, quality, standing
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import trace_path
 from dig.traces.usage import cost_text, is_number
 
 from .rows import Rows
 
-KEYS = ("execution", "task", "method", "agents_are", "began", "clock")
+KEYS = ("execution", "task", "team", "method", "agents_are", "began")
 
 
 def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
     """The data for the head of the page.
 
-    `execution`, `task`, `method`, `agents_are`, `began` and `clock` are of the side file, as far
-    as they are texts; `score` is of the result; `state` is what a run without an end is; `file`
-    is the name of the trace; `verdict` has the lines about the run, as far as it was followed, and
-    `answer` how good its answer is.
+    `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
+    they are texts; `score` is of the result; `state` is what a run without an end is; `file` is the
+    name of the trace; `verdict` has the lines about the run, as far as it was followed, `requests`
+    what happened to those of a session, and `answer` how good its answer is.
+    `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
+    lane is, in a word), `bands` and `open` (the first view).
 
     Args:
         path: The trace file or run directory.
@@ -41,7 +44,11 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
         "score": _score(result.get("score")),
         "state": state,
         "verdict": told.lines() if made.so_far.run else [],
-        "answer": {"grade": _grade(result.get("score"), made.so_far), "says": told.score},
+        "requests": made.so_far.requests if made.so_far.run else {},
+        "answer": {
+            "grade": quality(result.get("score"), is_early=made.so_far.is_early),
+            "says": told.score,
+        },
     }
 
 
@@ -66,14 +73,13 @@ def verdict(
     return told.scored(one_line(says), spent)
 
 
-def _grade(score: object, so_far: RunSoFar) -> str:
-    """How good the answer is: `good`, `inexact`, `bad`, or `unknown`."""
-    known = score if isinstance(score, dict) else {}
-    if known.get("valid") is False or known.get("complete") is False:
-        return "bad"
-    if not is_number(known.get("rmse")):
-        return "bad" if so_far.is_early else "unknown"
-    return "inexact" if known["rmse"] else "good"
+def speed_of(side: Mapping[str, Any]) -> float:
+    """The speed of a run's clock, by its side file; 0 if it is virtual, or not known."""
+    clock = str(side.get("clock", "real time x 1" if side else ""))
+    try:
+        return float(clock.removeprefix("real time x "))
+    except ValueError:
+        return 0.0
 
 
 def _score(score: object) -> str | None:

@@ -17,7 +17,11 @@ STYLES = ("tokens.css", "frame.css", "panels.css")
 
 
 def report_page(
-    head: dict[str, Any], rows: list[dict[str, Any]], title: str, twin: dict[str, Any]
+    head: dict[str, Any],
+    rows: list[dict[str, Any]],
+    title: str,
+    twin: dict[str, Any],
+    runs: str = "",
 ) -> str:
     """The page with a run in it.
 
@@ -29,11 +33,12 @@ def report_page(
         rows: See `dig.show.page.rows`.
         title: The document's; plain text.
         twin: The head and the rows of a run beside it, and where they part; empty: there is none.
+        runs: The address of a list of runs to go back to; empty: there is none.
     """
     told = {"head": head, "rows": rows, **({"twin": twin} if twin else {})}
     data = json.dumps(told, separators=(",", ":")).encode()
     inlined = b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return _page(title, data=inlined)
+    return _page(title, data=inlined, runs=runs)
 
 
 def live_page(address: str, title: str, runs: str = "") -> str:

@@ -35,6 +35,7 @@ from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.show.explain.explainer import KEYS, as_finding, ids_in
 from dig.show.gate.baseline import FindingKind
+from dig.show.standstill import Progress, Standstill
 from dig.traces.usage import Costs
 
 MOST_TEXT = 4_000
@@ -54,18 +55,20 @@ class Rows:
         so_far, costs: The run and its costs, for its verdict.
     """
 
-    def __init__(self, most: int = MOST_TEXT) -> None:
+    def __init__(self, most: int = MOST_TEXT, *, has_all: bool = False) -> None:
         """Begin a run.
 
         Args:
             most: The number of characters after which a payload is cut; 0 leaves payloads out.
+            has_all: Whether the trace has all its findings, as a journal does: nothing is detected.
         """
         self._most = most
-        self._watch = Watch(standard())
+        self._watch = Watch([] if has_all else standard())
         self._raised: dict[str, deque[Explanation]] = {}
         self.found: list[Row] = []
         self.has_findings = False
         self.so_far, self.costs = RunSoFar(), Costs()
+        self._progress = Progress()
 
     def of(self, record: Record) -> Row:
         """The row of the next record.
@@ -95,8 +98,19 @@ class Rows:
                     row["failed"] = failed
         return row
 
+    @property
+    def now_us(self) -> int:
+        """The time of the last record on the run's clock."""
+        return self._watch.graph.now
+
+    @property
+    def standstill(self) -> Standstill | None:
+        """The standstill that the team is in after the last record."""
+        return self._progress.standstill(self._watch.graph)
+
     def _find(self, record: Record) -> None:
         found = self._watch.feed(record)
+        self._progress.follow(record, self._watch.graph)
         self.so_far(record, found)
         self.costs(record)
         raised = [(finding, self._why(finding)) for finding in found]

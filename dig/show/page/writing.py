@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
+from dig.show.cause import KnownCause
 from dig.show.compare.side_by_side import first_difference
+from dig.traces.journal.chain import is_journal
 from dig.traces.journal.files import cannot, write_file, write_output
-from dig.traces.journal.reader import feed_records
+from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import head as head_of
 from .document import report_page
@@ -46,7 +47,7 @@ def write_report(
     *,
     payloads: bool = True,
     twin: Path | None = None,
-    cause: Mapping[str, Any] | None = None,
+    cause: KnownCause | None = None,
 ) -> Report:
     """Write the report of a stored run.
 
@@ -55,30 +56,69 @@ def write_report(
         out: The file; by default `report.html` in the run directory, or `NAME.html` beside a trace.
         payloads: Whether the report contains payloads; by default it does.
         twin: Another run of the same team, which stands below it; by default none.
-        cause: What a diagnosis names: the record `t` (or ``None``) and what it `says`.
+        cause: What a diagnosis names; by default nothing.
 
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
     head, rows = _read(run, payloads)
-    head["cause"] = cause
-    other: dict[str, Any] = {}
-    if twin is not None:
-        its_head, its_rows = _read(twin, payloads)
-        other = {"head": its_head, "rows": its_rows, "difference": first_difference(run, twin)}
-    data, cut = _fitting(head, rows, other, payloads)
-    path = out or _beside(run)
+    head["cause"] = asdict(cause) if cause else None
+    data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
+    path = out or _default(run)
+    _write(path, data, is_named=out is not None)
+    return Report(path, len(data), head["records"], cut)
+
+
+def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
+    """Write a page of rows that are no run's.
+
+    Args:
+        head: The data of its head (see `about`); `open` is the view that is shown first, as the
+            address of a page tells it.
+        rows: The rows.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    data, cut = _fitting(head, rows, {}, True)
+    _write(out, data, is_named=True)
+    return Report(out, len(data), head["records"], cut)
+
+
+def _write(path: Path, data: bytes, *, is_named: bool) -> None:
     try:
-        write_output(path, data) if out else write_file(path, data)
+        write_output(path, data) if is_named else write_file(path, data)
     except OSError as error:
         raise cannot("write", path, error) from None
-    return Report(path, len(data), head["records"], cut)
+
+
+def comparison(run: Path, twin: Path, runs: str) -> bytes:
+    """The page of two runs, one below the other.
+
+    Args:
+        run: The run directory or trace file of the upper one.
+        twin: That of the lower one.
+        runs: The address of the list of runs to go back to.
+
+    Raises:
+        TraceError: A trace cannot be read or breaks a rule; the line is named.
+    """
+    head, rows = _read(run, payloads=True)
+    return _fitting(head, rows, _beside(run, twin, payloads=True), True, runs)[0]
+
+
+def _beside(run: Path, twin: Path, payloads: bool) -> dict[str, Any]:
+    """Another run, and where it differs first."""
+    head, rows = _read(twin, payloads)
+    return {"head": head, "rows": rows, "difference": first_difference(run, twin)}
 
 
 def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
     """The head and the rows of a run; those of findings come last if the trace has none."""
-    made = Rows(MOST_TEXT if payloads else 0)
+    first = next(read_lines(run))
+    made = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
     rows = list(feed_records(run, made.of, payloads=payloads))
     records = len(rows)
     if not made.has_findings:
@@ -87,20 +127,20 @@ def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
 
 
 def _fitting(
-    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool
+    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool, runs: str = ""
 ) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""
     title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
     while True:  # how far texts compress is known only when they are compressed
         most = shortened([*rows, *twin.get("rows", ())], budget)
         cut = most if payloads else 0
-        data = report_page({**head, "cut": cut}, rows, title, twin).encode()
+        data = report_page({**head, "cut": cut}, rows, title, twin, runs).encode()
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2
 
 
-def _beside(run: Path) -> Path:
+def _default(run: Path) -> Path:
     if run.is_dir():
         return run / NAME
     return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")

@@ -98,10 +98,10 @@ def _date(run: RunSummary) -> str:
 _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "run": lambda run: one_line(run.name, 80),
     "date": _date,
-    "task": lambda run: "" if run.task is None else name(run.task),
+    "task": lambda run: name(run.task or run.team) if run.task or run.team else "",
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
-    "outcome": lambda run: run.status,
+    "outcome": lambda run: run.ending,
     "alarms": lambda run: str(_alarms(run) or ""),
     "findings": _findings,
     "score": lambda run: _figure(grade(run.score), ".4g"),

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
+from dig.detectors.verdict import RunSoFar
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
 from dig.graph.records import OUTCOMES, FindingRow, HealRow
@@ -52,6 +53,8 @@ class RunSummary:
         cost: The sums of `usage`, by key.
         agents_are: The kind of agents: `simulated`, for instance.
         data_are: A description of the task's data.
+        team: What was wrapped, if the run is the session of a wrapped team.
+        requests: What happened to its requests: how many were answered, for instance.
     """
 
     path: str
@@ -75,6 +78,8 @@ class RunSummary:
     cost: dict[str, float] = field(default_factory=dict)
     agents_are: str | None = None
     data_are: str | None = None
+    team: str | None = None
+    requests: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -85,6 +90,12 @@ class RunSummary:
     def status(self) -> str:
         """Its outcome or, if it has none, or none that holds, its state."""
         return self.outcome or self.state if self.state in ("ended", "cut off") else self.state
+
+    @property
+    def ending(self) -> str:
+        """What happened to the requests of a wrapped team; of any other run, its status."""
+        told = [f"{n:,} {state}" for state, n in self.requests.items()]
+        return ", ".join(told) if self.state != "broken" and told else self.status
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
@@ -106,7 +117,7 @@ class _Raised:
 def summarise(path: Path) -> RunSummary:
     """Summarise a run; if its trace cannot be read, the summary says so."""
     side, result = beside(path, SIDE), beside(path, RESULT)
-    watch, costs = Watch(standard()), Costs()
+    watch, costs, so_far = Watch(standard()), Costs(), RunSoFar()
     recorded, found, heals = _Raised(), _Raised(), Counter[str]()
     state = standing(path)
     problem = None
@@ -115,6 +126,7 @@ def summarise(path: Path) -> RunSummary:
         for record in read_records(path, payloads=False):
             found.count(*watch.feed(record))
             costs(record)
+            so_far(record)
             if isinstance(record, FindingRow):
                 recorded.count(record)
             elif isinstance(record, HealRow):
@@ -152,6 +164,8 @@ def summarise(path: Path) -> RunSummary:
         cost=dict(costs.sums),
         agents_are=_text(side.get("agents_are")),
         data_are=_text(side.get("data_are")),
+        team=_text(side.get("team")),
+        requests=so_far.requests,
     )
 
 
@@ -165,6 +179,21 @@ def grade(score: object) -> float | None:
     if isinstance(score, Mapping):
         return next((v for v in (score.get("rmse"), *score.values()) if is_number(v)), None)
     return score if isinstance(score, int | float) and is_number(score) else None
+
+
+def quality(score: object, *, is_early: bool = False) -> str:
+    """How good an answer is: `good`, `inexact`, `bad`, or `unknown`.
+
+    Args:
+        score: Its score.
+        is_early: Whether some of its work was missing by the account of the monitor.
+    """
+    known = score if isinstance(score, Mapping) else {}
+    if known.get("valid") is False or known.get("complete") is False:
+        return "bad"
+    if not is_number(known.get("rmse")):
+        return "bad" if is_early else "unknown"
+    return "inexact" if known["rmse"] else "good"
 
 
 def _text(value: object) -> str | None:

@@ -6,6 +6,7 @@ a page that lost its connection goes on exactly where it stopped, on any connect
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,8 @@ from dig.errors import RuleError, TraceError
 from dig.graph.records import FindingRow, Finish, Record
 from dig.show.page.rows import Row, Rows
 from dig.show.runs.summary import State, standing
-from dig.traces.journal.reader import Line, Tail, record_of
+from dig.traces.journal.reader import Line, Tail, record_of, trace_path
+from dig.traces.journal.segments import segments
 
 MOST_ROWS = 500
 MOST_BYTES = 1_000_000
@@ -78,6 +80,15 @@ class TraceFollower:
             self.state, self.problem = "broken", str(error)
         if batch.rows:
             yield batch
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the file was written last."""
+        *_, last = segments(trace_path(self._path))
+        try:
+            return max(0.0, time.time() - last.stat().st_mtime)
+        except OSError:  # it has just been removed
+            return 0.0
 
     def settle(self) -> bool:
         """Check whether a run without news for a while is over, though it has no end.

@@ -4,6 +4,7 @@
 /TOKEN/runs               the list as JSON
 /TOKEN/run/NAME/          the page of a run
 /TOKEN/run/NAME/events    its head and rows, as server-sent events
+/TOKEN/run/NAME/with/NAME the page of two runs, one below the other
 /TOKEN/NAME.js, .css      the files of the list
 """
 
@@ -21,8 +22,12 @@ from urllib.parse import quote
 
 from dig._util.text import one_line
 from dig.errors import RefusedError, TraceError
-from dig.show.page.about import head
+from dig.show.page.about import head, speed_of
 from dig.show.page.document import live_page, policy
+from dig.show.page.writing import comparison
+from dig.show.runs.summary import RunSummary, beside, grade, quality
+from dig.show.standstill import Standstill
+from dig.traces.journal.journal import SIDE
 
 from .following import TraceFollower
 from .guard import PageRequest
@@ -103,6 +108,8 @@ class Routes:
                 back = "" if self.shelf.is_one else "../../"
                 page = live_page("events", title, back).encode()
                 return PageResponse(HTML, page, policy(live=True))
+            case (b"run", name, b"with", other):
+                return PageResponse(HTML, self._comparison(name, other), policy())
             case (b"run", name, b"events"):
                 events = stream(self._run(name), _number(last_event), self.wait)
                 return PageResponse(EVENTS, events)
@@ -115,13 +122,31 @@ class Routes:
             raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such run")
         return path
 
+    def _comparison(self, name: bytes, other: bytes) -> bytes:
+        try:
+            return comparison(self._run(name), self._run(other), "../../../")
+        except TraceError as error:
+            raise RefusedError(HTTPStatus.CONFLICT, one_line(error)) from None
+
     def _list(self) -> bytes:
         try:
             runs = self.shelf.summaries()
         except TraceError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
-        told = [{**run.to_json(), "path": run.name, "address": address(run.name)} for run in runs]
+        told = [_summary(run) for run in runs]
         return json.dumps({"folder": one_line(self.shelf.path), "runs": told}).encode()
+
+
+def _summary(run: RunSummary) -> dict[str, Any]:
+    """A run for the list: its summary, and what is shown of it."""
+    return {
+        **run.to_json(),
+        "path": run.name,
+        "address": address(run.name),
+        "ending": run.ending,
+        "figure": grade(run.score),
+        "quality": quality(run.score),
+    }
 
 
 def _redirection(location: str) -> PageResponse:
@@ -173,10 +198,14 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
     yield f"retry: {RETRY_MS}\n\n".encode()
     yield _head(path, follower)
     quiet, is_last_look, is_closing = 0, False, False
+    standstill: Standstill | None = None
     while True:
         for batch in follower.news():
             quiet = 0
             yield _event(batch.rows, f"id: {batch.last}\n")
+        if standstill != follower.made.standstill:
+            standstill = follower.made.standstill
+            yield _clock(path, follower, standstill)
         if is_last_look or follower.state != "in progress":
             break
         if is_closing:
@@ -193,6 +222,17 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
 def _head(path: Path, follower: TraceFollower) -> bytes:
     told = {**head(path, follower.made), "state": follower.state, "problem": follower.problem}
     return _event(told, "event: head\n")
+
+
+def _clock(path: Path, follower: TraceFollower, standstill: Standstill | None) -> bytes:
+    """What the clock of a run shows now, how fast it is, and the standstill of the team."""
+    speed = speed_of(beside(path, SIDE))
+    told = {
+        "us": round(follower.made.now_us + follower.age_s * speed * 1e6),
+        "speed": speed,
+        "standstill": standstill and standstill._asdict(),
+    }
+    return _event(told, "event: clock\n")
 
 
 def _event(data: Any, field: str) -> bytes:

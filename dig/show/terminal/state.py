@@ -28,16 +28,14 @@ from dig.graph.records import (
     Record,
     Run,
     Start,
-    micros,
 )
 from dig.monitor.sinks import Eviction
+from dig.show.standstill import SHORT_US, Progress
 from dig.traces.usage import Costs, cost_text
 
 from .frame import Frame, Lane, LogLine, TimeMark
 
 MOST_NEWS = 100
-STANDSTILL_US = 2_000_000
-"""How long no agent works before that is said."""
 MOST_HELD = 3
 MOST_LANES = 1000  # hosts may make an agent for every turn
 
@@ -52,7 +50,7 @@ class TerminalState:
         """Begin with the agents that are known to come."""
         self._graph, self._so_far = InteractionGraph(), RunSoFar()
         self._caption, self._caption_us = "", -1
-        self._progress_us = 0
+        self._progress = Progress()
         self._system = Lane(SYSTEM)
         self._lanes = {agent: Lane(agent) for agent in agents}
         self._author: Lane | None = None  # whose outputs are being emitted
@@ -83,9 +81,8 @@ class TerminalState:
 
     def _note_moment(self, record: Record) -> None:
         """Take note of a moment that matters: a failure, what healing does, an answer, the end."""
+        self._progress.follow(record, self._graph)
         match record:
-            case End() if self._graph.ended is not None and self._graph.ended.is_progress:
-                self._progress_us = record.us
             case FindingRow() if describe.worth(record) == "error":
                 limits, agents = self._graph.run.limits, self._so_far.agents
                 told = plain_text(record, limits, agents)
@@ -103,15 +100,12 @@ class TerminalState:
 
     def _standstill(self, us: int) -> str:
         """Since when no agent works although work is waiting, and when that is a deadlock."""
-        graph = self._graph
-        if graph.t < 0 or graph.finished or graph.activations or not graph.open_events():
-            return ""
-        due = self._progress_us + micros(graph.run.limits.dl_window_s)
-        if not max(self._progress_us, self._caption_us) + STANDSTILL_US <= us < due:
+        found = self._progress.standstill(self._graph)
+        if not found or not max(found.since_us, self._caption_us) + SHORT_US <= us < found.due_us:
             return ""
         return (
-            f"{moment(us)}: no agent has got on with the work since {moment(self._progress_us)}. "
-            f"At {moment(due)} the monitor takes that for a deadlock (DL)."
+            f"{moment(us)}: no agent has got on with the work since {moment(found.since_us)}. "
+            f"At {moment(found.due_us)} the monitor takes that for a deadlock (DL)."
         )
 
     def tell(self, news: LogLine) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from dig.detectors.interventions import MEANS, Means
 from dig.detectors.policy import HEAL_ALL, Policy, Rule
 from dig.tasks.run.methods import METHODS as RUNNABLE
+from dig.tasks.run.team_run import LADDER
 from dig.tasks.simulated.profile import Profile
 
 from .effects import (
@@ -27,7 +28,7 @@ from .effects import (
     shortcomings,
 )
 from .grid import Cell, Grid
-from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, LADDER, OURS, RMSE, SECONDS, VALID
+from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
 from .paper_figures import PAPER_PATTERNS
 from .report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .results import Row

@@ -17,7 +17,7 @@ from dig.errors import SettingsError
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.judge.judge import LIKE_TEAM, Judging
 from dig.tasks.run.arrange import make_run
-from dig.tasks.run.team_run import METHOD_NAMES, SIMULATED, Recipients, TeamRun
+from dig.tasks.run.team_run import LADDER, METHOD_NAMES, SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
 from .table import SIMULATED_AGENTS
@@ -30,7 +30,7 @@ PAPER_SIZES: Mapping[str, tuple[int, ...]] = {
     NEWSGROUPS: (60, 100, 150),
 }
 
-PAPER_METHODS = tuple(name for name in METHOD_NAMES if name != "dig+")
+PAPER_METHODS = tuple(name for name in METHOD_NAMES if name != LADDER)
 """The methods of the paper's grid, and the rivals beside them."""
 
 SEEDS = 100

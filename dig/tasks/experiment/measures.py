@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dig.detectors.patterns import NAMES
+from dig.tasks.run.team_run import LADDER
 from dig.traces.usage import tokens
 
 from .paper_figures import PAPER_PATTERNS, Figures, paper
 from .results import Row
 
-BASELINE, OURS, LADDER = "mas", "dig", "dig+"
+BASELINE, OURS = "mas", "dig"
 """The method that does nothing, and the one that is compared with all others."""
 
 GRAPHLESS = ("watchdog", "retry")

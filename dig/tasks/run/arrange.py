@@ -5,30 +5,68 @@ A `TeamRun` only names these things; the functions here make them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from dig.detectors import plugins, standard
+from dig.detectors.interventions import Choose
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
+from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import Sink
+from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
 from dig.runtime.host import Setup
-from dig.runtime.simulator import Simulation
+from dig.runtime.simulator import Happening, Simulation
 from dig.tasks.catalogue import kind
 from dig.tasks.frequency import FrequencyTask
 from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
+from .rehearsal import Rehearsal, anew
 from .team_run import OWN, SIMULATED, TeamRun
 from .teams import in_real_time, in_virtual_time, is_named_by_number, team
 
 APART_S = 2.0
 """Seconds from one problem of a session to the next."""
+
+
+class Disturbance:
+    """Interferes with one run from outside, as injected faults do; by itself with nothing.
+
+    Attributes:
+        team: The agents by name that work instead of the given ones.
+    """
+
+    def __init__(self, arranged: Arrangement) -> None:
+        """Leave the team of a run as it is."""
+        self.team = arranged.team
+
+    def again(self, arranged: Arrangement) -> Disturbance:
+        """The same interference, with the same run played again from its beginning."""
+        return type(self)(arranged)
+
+    def about(self) -> Mapping[str, Any]:
+        """Entries of the side file about it."""
+        return {}
+
+    def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
+        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
+        return ()
+
+    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
+        """Make the same changes on an open bus, on which it is `now_s` already."""
+
+    def follow(self, record: Record) -> None:
+        """Take note of a record, after it was written."""
+
+    def outcome(self) -> Mapping[str, Any]:
+        """Entries of the result about it, when the run is over."""
+        return {}
 
 
 def make_run(
@@ -162,7 +200,7 @@ def make_bus(
 
 def make_simulation(
     run: TeamRun, task: Task, sink: Sink, durable: Durable | None = None,
-    arranged: Arrangement | None = None,
+    arranged: Arrangement | None = None, disturbance: Disturbance | None = None,
 ) -> Simulation:  # fmt: skip
     """A run in virtual time, with its problem planned.
 
@@ -172,12 +210,35 @@ def make_simulation(
         sink: Is given every record before its effect happens.
         durable: What the sink writes, if that is to be synced before its effect happens.
         arranged: The parts of the run; ``None``: those of `arrange`.
+        disturbance: Interferes with it, with the team; ``None``: nothing does.
 
     Raises:
         SettingsError: An agent of the team cannot work in virtual time.
     """
     arranged = arranged or arrange(run, task)
-    agents = in_virtual_time(arranged.team)
-    simulation = Simulation(agents, arranged.setup, sink, durable=durable)
+    disturbance = disturbance or Disturbance(arranged)
+    if run.rehearse:
+        rehearsal = Rehearsal(partial(_again, run, task, disturbance), run.rehearse)
+        arranged = replace(arranged, setup=replace(arranged.setup, choose=rehearsal))
+        sink = FanOut(sink, rehearsal.records.append)
+    simulation = Simulation(
+        in_virtual_time(disturbance.team), arranged.setup, sink, durable=durable
+    )
+    if run.rehearse:
+        rehearsal.simulation = simulation
     _plan_problems(simulation, run, task)
+    for at_s, happening in disturbance.happenings():
+        simulation.plan(at_s, happening)
     return simulation
+
+
+def _again(
+    run: TeamRun, task: Task, disturbance: Disturbance, choose: Choose, sink: Sink
+) -> Simulation:
+    """The same run from its beginning, with a `Choose` of its own."""
+    arranged = arrange(run, task)
+    other = disturbance.again(replace(arranged, team=anew(arranged.team)))
+    arranged = replace(arranged, setup=replace(arranged.setup, choose=choose))
+    return make_simulation(
+        replace(run, rehearse=0), task, FanOut(sink, other.follow), None, arranged, other
+    )

@@ -18,7 +18,6 @@ import anyio
 
 from dig.detectors.verdict import FiveLines
 from dig.errors import JournalError, RealTimeError
-from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -26,15 +25,16 @@ from dig.runtime.agents import Agent, AgentFunction
 from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
-from dig.runtime.simulator import Happening, Simulation
+from dig.runtime.simulator import Simulation
 from dig.tasks.task import Score, Task
 from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import KEEPING, Journal, Keeping, RunDirectory
 from dig.traces.usage import cost_text
 
-from .arrange import arrange, make_bus, make_problem, make_simulation, make_task
+from .arrange import Disturbance, arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
 from .methods import Arrangement
+from .rehearsal import check_rehearsal
 from .team_run import SIMULATED, TeamRun
 from .teams import Team, in_virtual_time, models
 
@@ -50,36 +50,6 @@ class Attachable(Protocol):
     def attach(self, target: Monitor | Bus) -> None:
         """Attach to a run that has not begun."""
         ...
-
-
-class Disturbance:
-    """Interferes with one run from outside, as injected faults do; by itself with nothing.
-
-    Attributes:
-        team: The agents by name that work instead of the given ones.
-    """
-
-    def __init__(self, arranged: Arrangement) -> None:
-        """Leave the team of a run as it is."""
-        self.team = arranged.team
-
-    def about(self) -> Mapping[str, Any]:
-        """Entries of the side file about it."""
-        return {}
-
-    def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
-        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
-        return ()
-
-    async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
-        """Make the same changes on an open bus, on which it is `now_s` already."""
-
-    def follow(self, record: Record) -> None:
-        """Take note of a record, after it was written."""
-
-    def outcome(self) -> Mapping[str, Any]:
-        """Entries of the result about it, when the run is over."""
-        return {}
 
 
 @dataclass(frozen=True)
@@ -165,10 +135,10 @@ def execute(
     Raises:
         JournalError: The directory cannot be made, or a file in it cannot be written.
         SettingsError: There is no such task or team, or the team cannot work in virtual time.
-            Nothing is left then.
+            Or the run cannot be rehearsed. Nothing is left then.
     """
     task = task or make_task(run)
-    arranged = _on_clock(arrange(run, task, speed or 1.0), speed)
+    arranged = _on_clock(run, arrange(run, task, speed or 1.0), speed)
     asked, disturbance = _telling(arranged.team, tell), disturb(arranged)
     arranged = replace(arranged, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
@@ -180,8 +150,8 @@ def execute(
         made(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
-            simulation = make_simulation(run, task, sink, journal, arranged)
-            result = _in_virtual_time(simulation, exporter, disturbance.happenings())
+            simulation = make_simulation(run, task, sink, journal, arranged, disturbance)
+            result = _in_virtual_time(simulation, exporter)
         else:
             bus = make_bus(run, task, sink, speed, journal, arranged)
             if exporter is not None:
@@ -198,8 +168,10 @@ def execute(
     return execution
 
 
-def _on_clock(arranged: Arrangement, speed: float | None) -> Arrangement:
+def _on_clock(run: TeamRun, arranged: Arrangement, speed: float | None) -> Arrangement:
     """The parts of a run with agents for virtual time, if the clock is virtual."""
+    if run.rehearse:
+        check_rehearsal(arranged.team, speed)
     if speed is not None:
         return arranged
     return replace(arranged, team=in_virtual_time(arranged.team))
@@ -270,13 +242,7 @@ async def _in_real_time(
     return bus.result
 
 
-def _in_virtual_time(
-    simulation: Simulation,
-    exporter: Attachable | None = None,
-    happenings: Sequence[Happening] = (),
-) -> RunResult:
-    for at_s, happening in happenings:
-        simulation.plan(at_s, happening)
+def _in_virtual_time(simulation: Simulation, exporter: Attachable | None = None) -> RunResult:
     if exporter is not None:
         exporter.attach(simulation.host.monitor)
 
@@ -306,7 +272,9 @@ def resume(
     team, since_s = disturbance.team, moment.unrecorded_us / 1_000_000
     if is_virtual:
         simulation = Simulation.resume(moment, team, durable=journal)
-        return _in_virtual_time(simulation, None, disturbance.happenings(since_s))
+        for at_s, happening in disturbance.happenings(since_s):
+            simulation.plan(at_s, happening)
+        return _in_virtual_time(simulation)
     agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
     resumed = Resumed(moment, agents, durable=journal)
     interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)

@@ -28,8 +28,8 @@ from dig.traces.replay.fork import earliest_of, phases_with, rewind
 from dig.traces.replay.requests import RecordedRequests
 from dig.traces.replay.rerun import setup_of
 
-from .arrange import arrange, make_task
-from .execute import Disturbance, Execution, nothing_left, resume
+from .arrange import Disturbance, arrange, make_task
+from .execute import Execution, nothing_left, resume
 from .measures import Counts
 from .methods import Arrangement
 from .team_run import MODEL, OWN, SIMULATED, TeamRun

@@ -37,7 +37,8 @@ Recipients = Literal["one", "all"]
 SIMULATED, OWN, MODEL = "simulated", "own", "model"
 """Ways to make a team, as `agents_are` names them; `dig.tasks.run.teams` has what they mean."""
 
-METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", "dig+")
+LADDER = "dig+"
+METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", LADDER)
 """What can be done about failures; `dig.tasks.run.methods` has the functions."""
 
 
@@ -74,6 +75,8 @@ class TeamRun:
             problem in each activation; only simulated agents in virtual time can do so.
         remembers: Whether simulated agents have a memory of their own, so that messages need not
             say which parts they are about.
+        rehearse: How many agents are tried, by playing the run again, before a step of healing
+            turns to one; 0: none is. In virtual time alone.
     """
 
     task: str = COUNT_FREQUENCY
@@ -100,6 +103,7 @@ class TeamRun:
     policy: Policy = HEAL_ALL
     problems: int = 1
     remembers: bool = False
+    rehearse: int = 0
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -126,6 +130,10 @@ class TeamRun:
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
+        if self.rehearse and self.method != LADDER:
+            raise SettingsError(f"only the steps of {LADDER} can be rehearsed, not {self.method}")
+        if self.rehearse < 0:
+            raise SettingsError(f"rehearse must be a number of agents, got {self.rehearse}")
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(
                 f"limit_s must be greater than 0 and at most {MOST_SECONDS:g} seconds, "
@@ -249,7 +257,7 @@ MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 
 _ADDED = (
     "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",
-    "policy", "problems", "remembers",
+    "policy", "problems", "remembers", "rehearse",
 )  # fmt: skip
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""

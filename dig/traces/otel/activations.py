@@ -6,17 +6,20 @@ Many viewers drop links, so the span repeats them in arrays that are aligned wit
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dig._util.frozen import frozen
+from dig._util.text import name, names
+from dig.detectors.describe import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
 from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
 
-from .content import Content, FewLabels, label
+from .content import OTHER, Content, FewLabels, label
 from .ids import Origin, remote
-from .items import Attribute, Count, Item, Mark, Sample, Span, SpanLink
+from .items import Attribute, Attributes, Count, Item, Level, Mark, Sample, Span, SpanLink
 from .tree import SpanPlace, Tree
 
 OUTSIDE = "outside"
@@ -35,6 +38,13 @@ _USAGE = {
 }
 
 
+_CONCERNED = {
+    RESPONDS: "consume", SUBMITS: "consume", REROUTES: "reroute", DISCARDS: "discard",
+}  # fmt: skip
+"""The fate of the inputs that a deed is about; of any other: `delay`."""
+MOST_NAMED = 4
+
+
 @frozen
 class _Begun:
     activation: str
@@ -43,6 +53,19 @@ class _Begun:
     place: SpanPlace
     trigger: str | None
     waits: dict[str, int]  # input -> how long it lay in the buffer before, in microseconds
+
+
+@dataclass(slots=True)
+class _Ended:
+    """An activation that has ended, and whose outputs are yet to be emitted."""
+
+    span: Span
+    fates: dict[str, str]
+    outputs: tuple[str, ...]
+    to: tuple[str, ...]  # where it reroutes to
+    types: list[str]
+    said: list[tuple[str, str]]
+    final: bool = False
 
 
 @frozen
@@ -77,7 +100,7 @@ class Activations:
         self._arrived: dict[str, dict[str, int]] = {}  # agent -> event -> when, in microseconds
         self._seen: dict[str, frozenset[str]] = {}  # agent -> what it had in front of it last
         self._busy: dict[str, _Begun] = {}  # by agent
-        self._ended: tuple[Span, dict[str, Any], list[str]] | None = None  # its outputs follow
+        self._ended: _Ended | None = None
         self._few = FewLabels(MOST_AGENTS)
 
     # --- the life of an event ---
@@ -92,10 +115,9 @@ class Activations:
         self._held[record.event] = record.us
         yield self._counted("generate", sender)
         if self._ended is not None and record.by not in (None, SYSTEM):
-            _, outputs, said = self._ended
-            outputs["dig.out.types"].append(label(record.type))
-            outputs["dig.final"] = record.final
-            said.append(text)
+            self._ended.types.append(label(record.type))
+            self._ended.said.append(("assistant", text))
+            self._ended.final = record.final
             if not self._graph.awaited:
                 yield from self.complete()
 
@@ -106,6 +128,12 @@ class Activations:
             yield Sample("dig.event.hold", (record.us - held) / 1e6, ())
         if record.to is not None:
             self._arrived.setdefault(record.to, {})[record.event] = record.us
+            yield from self._buffer(record.to, record.us)
+
+    def text_of(self, event: str) -> str:
+        """The payload of an event that is not forgotten, as it may leave."""
+        message = self._messages.get(event)
+        return message.text if message else ""
 
     def forget(self, event: str) -> None:
         """Forget an event that cannot be shown to any agent any more."""
@@ -120,7 +148,7 @@ class Activations:
 
     # --- the life of an activation ---
 
-    def started(self, record: Start) -> None:
+    def started(self, record: Start) -> Iterator[Item]:
         """Begin a span, triggered by the first input that the agent had not seen before."""
         seen = self._seen.get(record.agent, frozenset())
         fresh = (event for event in record.inputs if event not in seen)
@@ -132,6 +160,7 @@ class Activations:
         self._busy[record.agent] = _Begun(
             record.activation, record.agent, record.us, place, trigger, waits
         )
+        yield self._at_work(record.us)
 
     def ended(self, record: End) -> Iterator[Item]:
         """End an activation; its span is complete once its outputs are there."""
@@ -149,22 +178,33 @@ class Activations:
                 yield Sample("dig.event.wait", begun.waits[event] / 1e6, ())
             if fate != "delay":
                 arrived.pop(event, None)
+        yield from self._buffer(agent, record.us)
+        yield self._at_work(record.us)
         error = "" if record.error is None else self._content.detail(record.error)
         yield self._lasted(begun, record.us, "agent_error" if error else "")
-        self._ended = self._span(begun, record, fates, error), self._outputs(record), []
+        to = tuple(dict.fromkeys(agent for fate in record.fates for agent in fate.to or ()))
+        span = self._span(begun, record, fates, error)
+        self._ended = _Ended(span, fates, record.outputs, to, [], [])
         if not record.outputs:
             yield from self.complete()
 
     def complete(self) -> Iterator[Item]:
         """The span of the activation that ended last, with its outputs so far."""
-        if self._ended is None:
+        ended, self._ended = self._ended, None
+        if ended is None:
             return
-        span, outputs, said = self._ended
-        self._ended = None
-        if any(said):
-            outputs["gen_ai.output.messages"] = _messages([("assistant", text) for text in said])
-        span.attributes.update(outputs)
-        yield span
+        span, outputs = ended.span, ended.outputs
+        what = deed(ended.fates.values(), len(outputs), final=ended.final, failed=bool(span.error))
+        about = [e for e, fate in ended.fates.items() if fate == _CONCERNED.get(what, "delay")]
+        made = ended.to if what == REROUTES else outputs
+        attributes: Attributes = {
+            **span.attributes,
+            "dig.out.event_ids": [label(event) for event in outputs[:MOST_LISTED]],
+            "dig.out.types": ended.types,
+            **({"dig.final": ended.final} if outputs else {}),
+            **_said("output", ended.said),
+        }
+        yield replace(span, name=_turn(span.agent, what, about, made), attributes=attributes)
 
     def cut_off(self, agent: str, us: int, why: str) -> Iterator[Item]:
         """Close the span of an agent's activation, if there is one: it will never end.
@@ -176,14 +216,16 @@ class Activations:
         """
         begun = self._busy.pop(agent, None)
         if begun is not None:
+            yield self._at_work(us)
             yield self._lasted(begun, us, why)
             yield self._span(begun, End(0, us, begun.activation), {}, "", unfinished=why)
 
     def left(self, agent: str, us: int) -> Iterator[Item]:
         """Forget an agent that has left, and close its span."""
-        self._arrived.pop(agent, None)
         self._seen.pop(agent, None)
-        return self.cut_off(agent, us, "left")
+        if self._arrived.pop(agent, None):
+            yield from self._buffer(agent, us)
+        yield from self.cut_off(agent, us, "left")
 
     def all_cut_off(self, us: int, why: str) -> Iterator[Item]:
         """Close all open spans: no activation will ever end any more."""
@@ -207,12 +249,12 @@ class Activations:
             attributes["error.type"] = "agent_error"
         if unfinished:
             attributes["dig.unfinished"] = unfinished
-        if self._content.payloads and consumed:
-            said = [(m.sender, m.text) for m in map(self._messages.get, consumed) if m]
-            attributes["gen_ai.input.messages"] = _messages(said[:MOST_LISTED])
-        place, agent = begun.place, label(begun.agent)
+        if self._content.payloads:
+            heard = [(m.sender, m.text) for m in map(self._messages.get, consumed) if m]
+            attributes |= _said("input", heard[:MOST_LISTED])
+        place = begun.place
         return Span(
-            name=f"invoke_agent {agent}",
+            name=_turn(begun.agent, WORKS, list(begun.waits), ()),
             trace_id=place.trace_id,
             span_id=place.span_id,
             parent_id=place.parent_id,
@@ -229,6 +271,7 @@ class Activations:
     def _who(self, begun: _Begun) -> dict[str, Attribute]:
         agent, execution = label(begun.agent), label(self._origin.execution)
         attributes: dict[str, Attribute] = {
+            "openinference.span.kind": "AGENT",
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": agent,
             "gen_ai.agent.id": agent,
@@ -253,10 +296,6 @@ class Activations:
             "dig.in.edges": ["consume"] * len(consumed),
             "dig.in.producers": [label(self._producer(event)) for event in consumed],
         }
-
-    def _outputs(self, record: End) -> dict[str, Any]:
-        shown = [label(event) for event in record.outputs[:MOST_LISTED]]
-        return {"dig.out.event_ids": shown, "dig.out.types": []}
 
     def _producer(self, event: str) -> str:
         history = self._graph.history
@@ -291,6 +330,16 @@ class Activations:
 
     # --- measurements ---
 
+    def _buffer(self, agent: str, us: int) -> Iterator[Item]:
+        about = self._few(agent)
+        if about != OTHER:
+            buffered = len(self._arrived.get(agent, ()))
+            names = (("gen_ai.agent.name", about),)
+            yield Level("dig.buffered_events", self._origin.moment(us), buffered, names)
+
+    def _at_work(self, us: int) -> Item:
+        return Level("dig.open_activations", self._origin.moment(us), len(self._busy))
+
     def _counted(self, edge: str, agent: str) -> Count:
         return Count("dig.events", (("dig.edge", edge), ("gen_ai.agent.name", self._few(agent))))
 
@@ -304,20 +353,45 @@ def _usage(usage: Any) -> dict[str, Attribute]:
     if not isinstance(usage, dict):
         return {}
     found: dict[str, Attribute] = {}
-    for name, keys in _USAGE.items():
-        tokens = next((usage[key] for key in keys if type(usage.get(key)) is int), -1)
+    for key, keys in _USAGE.items():
+        tokens = next((usage[one] for one in keys if type(usage.get(one)) is int), -1)
         if 0 <= tokens < 2**63:
-            found[name] = tokens
+            found[key] = tokens
     if isinstance(usage.get("model"), str):
         found["gen_ai.request.model"] = label(usage["model"])
     return found
 
 
-def _messages(said: list[tuple[str, str]]) -> str:
-    """Messages as the conventions for content have them; those beyond the limit are left out."""
+def _turn(agent: str | None, what: str, about: list[str], made: Sequence[str]) -> str:
+    """The name of an activation's span, `agent-6 waits: e3, e9` for instance.
+
+    Args:
+        agent: The agent.
+        what: Its deed.
+        about: The inputs that the deed is about.
+        made: The outputs, or the agents to which the inputs are rerouted.
+    """
+    ids = names(about, MOST_NAMED) + (f" -> {names(made, MOST_NAMED)}" if made else "")
+    return f"{name(agent)} {what}" + (f": {ids.lstrip()}" if ids else "")
+
+
+def _said(way: str, said: list[tuple[str, str]]) -> dict[str, Attribute]:
+    """Texts by their roles, as viewers of either convention look for them.
+
+    Args:
+        way: `input` or `output`.
+        said: The texts; those beyond the limit are left out.
+    """
     rows, room = [], MOST_IN_MESSAGES
     for role, text in said:
         room -= len(text)
         if text and room >= 0:
-            rows.append({"role": role, "parts": [{"type": "text", "content": text}]})
-    return json.dumps(rows, ensure_ascii=False)
+            rows.append((role, text))
+    if not rows:
+        return {}
+    messages = [{"role": r, "parts": [{"type": "text", "content": text}]} for r, text in rows]
+    shown = [text if way == "output" else f"{label(role)}: {text}" for role, text in rows]
+    return {
+        f"gen_ai.{way}.messages": json.dumps(messages, ensure_ascii=False),
+        f"{way}.value": "\n".join(shown),
+    }

@@ -52,6 +52,9 @@ def label(name: str) -> str:
     return safe_text(name, MOST_IN_LABEL)
 
 
+OTHER = "other"
+
+
 class FewLabels:
     """Names as values of a metric's attribute, which must not be endless.
 
@@ -67,7 +70,7 @@ class FewLabels:
         """The name as a label, or `other`."""
         if name not in self._known:
             if len(self._known) >= self._most:
-                return "other"
+                return OTHER
             self._known.add(name)
         return label(name)
 

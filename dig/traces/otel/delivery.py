@@ -15,7 +15,8 @@ from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
 
 from opentelemetry.context import Context, attach, set_value
-from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord, ReadWriteLogRecord
+from opentelemetry.sdk import _logs
+from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
@@ -177,19 +178,26 @@ class SpanQueue(SpanProcessor):
             self._delivery.offer(span)
 
 
+HAS_RESOURCE_APART = hasattr(_logs, "ReadableLogRecord")
+"""Whether a log record's resource stands beside it: in OpenTelemetry since 1.39."""
+
+
 class LogQueue(LogRecordProcessor):
     """Hands log records to a delivery."""
 
-    def __init__(self, delivery: Delivery[ReadableLogRecord]) -> None:
+    def __init__(self, delivery: Delivery[Any]) -> None:
         """Begin to take log records."""
         self._delivery = delivery
 
-    def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+    def on_emit(self, log_record: Any) -> None:
         """Take a log record."""
-        body = copy.copy(log_record.log_record)
+        body, scope = copy.copy(log_record.log_record), log_record.instrumentation_scope
         body.context = Context()  # its ids are in fields of their own
-        resource = log_record.resource or Resource.create({})
-        self._delivery.offer(ReadableLogRecord(body, resource, log_record.instrumentation_scope))
+        if HAS_RESOURCE_APART:
+            resource = log_record.resource or Resource.create({})
+            self._delivery.offer(_logs.ReadableLogRecord(body, resource, scope))
+        else:
+            self._delivery.offer(type(log_record)(body, scope))
 
     def shutdown(self) -> None:
         """Do nothing: the owner of the delivery closes it."""

@@ -223,9 +223,9 @@ class Follower:
                 raise
             is_over = isinstance(records[-1], Finish)
             self._yield(time.perf_counter() - start)
-        if self._is_closing and not (is_over or self._late):
-            self._writer.write(mapping.close())
-        self._writer.level(mapping.levels())
+        if self._is_closing and not is_over:
+            why = "what came after was not exported" if self._late else "still going"
+            self._writer.write(mapping.close(why))
         return is_over
 
     def _made_of(self, records: Sequence[Record], mapping: Mapping) -> Iterator[Item]:

@@ -30,10 +30,12 @@ class Origin:
     Attributes:
         execution: The name of the execution.
         began_ns: The moment of the run's time zero, in nanoseconds since 1970.
+        report_url: The address of the run's report, for a reader of its spans; empty: not known.
     """
 
     execution: str
     began_ns: int
+    report_url: str = ""
 
     def trace_id(self, segment: int) -> int:
         """The id of a segment's trace."""

@@ -39,7 +39,7 @@ class Mark:
 
 @frozen
 class Span:
-    """A span, ended.
+    """A span. That of a whole run comes twice: when it begins, and with its end.
 
     Attributes:
         name: Its name.
@@ -54,6 +54,7 @@ class Span:
         links: The spans to which it refers.
         triggered: Whether events started it.
         error: Its error; empty if there was none.
+        is_open: Whether it only begins: the same span follows when it has ended.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Span:
     links: Sequence[SpanLink] = ()
     triggered: bool = False
     error: str = ""
+    is_open: bool = False
 
 
 @frozen
@@ -100,4 +102,14 @@ class Sample:
     attributes: tuple[tuple[str, str], ...]
 
 
-Item = Span | LogItem | Count | Sample
+@frozen
+class Level:
+    """The value of a gauge, from a moment on."""
+
+    metric: str
+    ns: int
+    value: int
+    attributes: tuple[tuple[str, str], ...] = ()
+
+
+Item = Span | LogItem | Count | Sample | Level

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from dig.detectors import describe
+from dig.detectors.finding import PAST
 from dig.detectors.patterns import severity_of
 from dig.detectors.verdict import RunSoFar
 from dig.graph.graph import InteractionGraph
@@ -32,7 +34,7 @@ from dig.monitor.sinks import Eviction
 from .activations import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
 from .ids import Origin, segment
-from .items import Attribute, Count, Item, LogItem, Sample, Span, SpanLink
+from .items import Attribute, Attributes, Count, Item, Level, LogItem, Sample, Span, SpanLink
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
@@ -60,6 +62,9 @@ class Mapping:
         self._tree = Tree(origin, self._graph, most_depth)
         self._work = Activations(origin, self._graph, self._tree, self._content)
         self._segment = -1
+        self._root: Span | None = None  # of the segment, while it is open
+        self._said: Attributes = {}  # the input and the output of the segment, if they may leave
+        self._open_events = 0
         self._few = FewLabels(MOST_PATTERNS)
         self._totals: Counter[str] = Counter()
 
@@ -77,6 +82,10 @@ class Mapping:
         self._graph.apply(record)
         self._so_far(record)
         items = list(self._rooted(record, self._look(record)))
+        if self._open_events != len(self._graph.open):
+            self._open_events = len(self._graph.open)
+            ns = self._origin.moment(record.us)
+            items.append(Level("dig.open_events", ns, self._open_events))
         for event in self._graph.touched:
             if not (event.copies or event.flight) and self._is_used_up(event):
                 self._work.forget(event.id)
@@ -90,27 +99,22 @@ class Mapping:
         link to it.
         """
         history = self._graph.history
-        before = history.activation_ids
+        activations, events = history.activation_ids, history.event_ids
         eviction.repeat(self._graph)
-        self._tree.evicted([history.activation(name) is not None for name in before])
+        self._tree.evicted(activations, events)
         self._work.evicted()
 
-    def close(self) -> list[Item]:
-        """The open spans, if the records stop before the end of the run."""
-        return list(self._work.all_cut_off(self._graph.now, "still going"))
+    def close(self, why: str = "still going") -> list[Item]:
+        """The open spans, if the records stop before the end of the run, and `why` they stop."""
+        now = self._graph.now
+        cut_off = list(self._work.all_cut_off(now, why))
+        told = self._verdict() | {"dig.unfinished": why} if self._root else {}
+        return [*cut_off, *self._ended_root(now, told)]
 
     @property
     def now(self) -> int:
         """Wall time of the latest record, in microseconds since the run began."""
         return self._graph.now
-
-    def levels(self) -> dict[str, int]:
-        """The current value of each gauge, by metric."""
-        begun = self._graph.t >= 0
-        return {
-            "dig.open_events": len(self._graph.open_events()) if begun else 0,
-            "dig.open_activations": len(self._graph.activations),
-        }
 
     def _is_used_up(self, event: EventState) -> bool:
         """Whether an event cannot come back: orphaned work can, and an answer without verdict."""
@@ -122,19 +126,21 @@ class Mapping:
         """The items of a record, after the root of the segment that begins with it."""
         now = segment(record.t, record.us)
         if now > self._segment:
+            yield from self._ended_root(record.us)
             before, self._segment = self._segment, now
-            yield self._root(now, before, record.us)
+            self._root = self._begun_root(now, before, record.us)
+            yield self._root
         yield from items
 
     def _look(self, record: Record) -> Iterable[Item]:
         work = self._work
         match record:
             case Emit():
-                return work.emitted(record)
+                return self._emitted(record)
             case Deliver():
-                return work.delivered(record)
+                return self._delivered(record)
             case Start():
-                work.started(record)
+                return work.started(record)
             case End():
                 return work.ended(record)
             case Leave():
@@ -151,9 +157,20 @@ class Mapping:
 
     # --- the run ---
 
-    def _root(self, number: int, before: int, us: int) -> Span:
+    def _emitted(self, record: Emit) -> Iterator[Item]:
+        self._tree.emitted(record.us)
+        if record.by is None and self._content.payloads:
+            self._said.setdefault("input.value", self._content.text(record.payload))
+        return self._work.emitted(record)
+
+    def _delivered(self, record: Deliver) -> Iterator[Item]:
+        if record.to is None and self._content.payloads:
+            self._said["output.value"] = self._work.text_of(record.event)
+        return self._work.delivered(record)
+
+    def _begun_root(self, number: int, before: int, us: int) -> Span:
         run, content = self._graph.run, self._content
-        attributes = self._common() | {
+        attributes = self._common("CHAIN") | {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": label(run.run),
             "dig.run": label(run.run),
@@ -164,17 +181,38 @@ class Mapping:
         for key, value in {"dig.task": run.task, "dig.seed": run.seed}.items():
             if value is not None:
                 attributes[key] = content.detail(value)
+        if "dig.task" in attributes:
+            attributes["input.value"] = attributes["dig.task"]
+        if self._origin.report_url:
+            attributes["dig.report.url"] = self._origin.report_url
         links = []
         if before >= 0:
             place = self._tree.root(before)
             links.append(SpanLink(place.trace_id, place.span_id, {"dig.edge": "continues"}))
         name = f"invoke_workflow {label(run.run)}"
-        return self._moment(name, self._tree.root(number), us, attributes, links)
+        root = self._span(name, self._tree.root(number), us, us, attributes, links)
+        return replace(root, is_open=True)
+
+    def _ended_root(
+        self, us: int, told: Attributes | None = None, error: str = ""
+    ) -> Iterator[Span]:
+        """The root of the segment with its end, and what was said in the segment."""
+        if self._root is not None:
+            attributes = {**self._root.attributes, **(told or {}), **self._said}
+            yield replace(
+                self._root, end_ns=self._origin.moment(us), attributes=attributes, error=error,
+                is_open=False,
+            )  # fmt: skip
+        self._root, self._said = None, {}
+
+    def _verdict(self) -> Attributes:
+        told = self._so_far.verdict(private=not self._content.payloads)
+        lines = [self._content.detail(f"{head}: {text}") for head, text in told.lines()]
+        return {"dig.verdict": lines, "output.value": told.end}
 
     def _finish(self, record: Finish) -> Iterator[Item]:
         yield from self._work.all_cut_off(record.us, "the run ended")
-        verdict = self._so_far.verdict(private=not self._content.payloads)
-        attributes = self._common() | {
+        told = self._verdict() | {
             "dig.outcome": record.outcome,
             "dig.records": record.t + 1,
             "dig.events.total": self._graph.event_count,
@@ -182,17 +220,13 @@ class Mapping:
             "dig.findings.total": self._totals["findings"],
             "dig.heals.total": self._totals["heals"],
             "dig.duration_s": record.ts,
-            "dig.verdict": [
-                self._content.detail(f"{head}: {text}") for head, text in verdict.lines()
-            ],
         }
-        if self._content.payloads and record.answer is not None:
-            attributes["dig.answer"] = self._content.text(record.answer)
-        place = self._tree.record(record.t, record.us)
-        error = "the run ended with an error" if record.outcome == "error" else ""
-        yield self._moment("run end", place, record.us, attributes, error=error)
+        is_served = record.outcome == "stopped" and self._graph.run.session
+        error = "" if record.outcome == "submitted" or is_served else str(told["output.value"])
+        yield from self._ended_root(record.us, told, error)
         yield Sample("gen_ai.workflow.duration", record.ts, (("dig.outcome", record.outcome),))
         body = f"the run is over: {record.outcome}"
+        place = self._tree.root(self._segment)
         yield self._log("dig.run.end", record, "ERROR" if error else "INFO", body, {}, place)
 
     # --- findings, healing, incidents ---
@@ -202,21 +236,25 @@ class Mapping:
         self._totals["findings"] += 1
         pattern, worth = label(str(record.pattern)), describe.worth(record)
         told = self._content.detail(describe.finding_text(record))
-        attributes = self._common() | {
+        attributes = self._common("EVALUATOR") | {
             "dig.pattern": pattern,
             "dig.severity": severity_of(record),
             "dig.finding.t": record.t,
             "dig.finding.text": told,
             "dig.subject": self._content.detail(record.subject),
             "dig.evidence": self._content.detail(record.evidence),
+            "output.value": told,
         }
         if record.stage is not None:
             attributes["dig.stage"] = label(str(record.stage))
         if record.silenced is not None:
             attributes["dig.silenced"] = self._content.detail(str(record.silenced))
-        yield self._moment(
-            f"dig.finding {pattern}", place, record.us, attributes,
-            links=list(self._implicated(record)), error=told if worth == "error" else "",
+        if self._origin.report_url:
+            url = f"{self._origin.report_url}#is=finding&id={record.t}"
+            attributes["dig.report.url"] = url
+        yield self._span(
+            f"dig.finding {pattern}", place, self._since(record), record.us, attributes,
+            list(self._implicated(record)), told if worth == "error" else "",
         )  # fmt: skip
         level = _LEVELS[worth]
         yield self._log("dig.finding", record, level, f"{pattern}: {told}", attributes, place)
@@ -229,10 +267,12 @@ class Mapping:
         place, cause = self._tree.heal(record.t, record.finding, made)
         outcome = "refused" if refused else "applied"
         self._totals["heals"] += not refused
-        attributes = self._common() | {
+        told = self._content.detail(describe.healing_text(record))
+        attributes = self._common("GUARDRAIL") | {
             "dig.heal.action": action,
             "dig.heal.outcome": outcome,
             "dig.finding.t": record.finding,
+            "output.value": told,
         }
         if isinstance(record.event, str):
             attributes["dig.event.id"] = label(record.event)
@@ -243,8 +283,7 @@ class Mapping:
         elif self._content.payloads:
             attributes["dig.note"] = self._content.text(record.note)
         links = [SpanLink(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
-        yield self._moment(f"dig.heal {action}", place, record.us, attributes, links)
-        told = self._content.detail(describe.healing_text(record))
+        yield self._span(f"dig.heal {action}", place, record.us, record.us, attributes, links)
         yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
         about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
         yield Count("dig.heals", about)
@@ -252,7 +291,15 @@ class Mapping:
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
         told = self._content.detail(describe.incident_text(record))
         place = self._tree.root(self._segment)
-        yield self._log("dig.incident", record, "WARN", told, self._common(), place)
+        yield self._log("dig.incident", record, "WARN", told, self._common(""), place)
+
+    def _since(self, record: FindingRow) -> int:
+        """The time of the first evidence of a finding; without any, that of the finding."""
+        evidence = record.evidence
+        if isinstance(evidence, dict):  # a session may have evicted what is past
+            evidence = {k: v for k, v in evidence.items() if (record.pattern, k) not in PAST}
+        times = map(self._tree.since, _names((record.subject, evidence)))
+        return min([record.us, *(us for us in times if us is not None)])
 
     def _implicated(self, record: FindingRow) -> Iterator[SpanLink]:
         """The activations that a finding names, and those behind the events that it names."""
@@ -272,18 +319,20 @@ class Mapping:
 
     # --- pieces ---
 
-    def _common(self) -> dict[str, Attribute]:
+    def _common(self, kind: str) -> dict[str, Attribute]:
+        """The attributes that the monitor's spans have in common; `kind` is OpenInference's."""
         execution = label(self._origin.execution)
-        return {"gen_ai.conversation.id": execution, "session.id": execution}
+        common: Attributes = {"gen_ai.conversation.id": execution, "session.id": execution}
+        return common | {"openinference.span.kind": kind} if kind else common
 
-    def _moment(
-        self, name: str, place: SpanPlace, us: int, attributes: dict[str, Attribute],
-        links: list[SpanLink] | None = None, error: str = "",
+    def _span(
+        self, name: str, place: SpanPlace, since: int, until: int, attributes: Attributes,
+        links: list[SpanLink], error: str = "",
     ) -> Span:  # fmt: skip
-        ns = self._origin.moment(us)
+        start, end = self._origin.moment(since), self._origin.moment(until)
         return Span(
-            name, place.trace_id, place.span_id, place.parent_id, ns, ns, None, attributes,
-            links=links or (), error=error,
+            name, place.trace_id, place.span_id, place.parent_id, start, end, None, attributes,
+            links=links, error=error,
         )  # fmt: skip
 
     def _log(

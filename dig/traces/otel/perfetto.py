@@ -1,7 +1,8 @@
 """Spans as Chrome trace events, for ui.perfetto.dev and chrome://tracing.
 
-Every agent is a track with its activations as slices; an arrow leads from the activation that
-generated an event to the one that consumed it. The monitor has a track for findings and healing.
+The run is a track, healing another, and each agent one, with its activations as slices. An arrow
+leads from the slice that generated an event to the one that consumed it. Findings overlap, so they
+are asynchronous slices: the viewer stacks them. Counters show open events and the buffers.
 """
 
 from __future__ import annotations
@@ -9,65 +10,109 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dig._util.text import name
 from dig.graph.codec import dumps
 
-from .content import label
-from .items import Span
+from .items import Item, Level, Span
 
 _PID = 1
-_MONITOR = 0
+_RUN, _HEALING = 1, 2
+_SHORTEST = 0.001
+"""Microseconds: a slice without length would hold no end of an arrow."""
+
+_COUNTERS = {
+    "dig.open_events": "open events",
+    "dig.open_activations": "agents at work",
+    "dig.buffered_events": "buffer",
+}
 
 
-def perfetto(spans: Iterable[Span], began_ns: int) -> Iterator[str]:
+def perfetto(items: Iterable[Item], began_ns: int) -> Iterator[str]:
     """The pieces of one JSON object; times are microseconds since the run began."""
-    return iter(list(_events(spans, began_ns)))
-
-
-def _events(spans: Iterable[Span], began_ns: int) -> Iterator[str]:
-    tracks: dict[str, int] = {}
-    ends: dict[int, tuple[float, int]] = {}  # span -> where an arrow from it begins
-    arrows = 0
+    events = list(_Tracks(began_ns).events(items))
     yield '{"displayTimeUnit":"ms","traceEvents":['
-    yield "\n" + dumps(_name("process_name", _MONITOR, "dig-monitor"))
-    yield ",\n" + dumps(_name("thread_name", _MONITOR, "monitor"))
-    for span in spans:
-        start, end = (span.start_ns - began_ns) / 1000, (span.end_ns - began_ns) / 1000
-        track = _MONITOR
-        if span.agent is not None:
-            if span.agent not in tracks:
-                tracks[span.agent] = len(tracks) + 1
-                name = _name("thread_name", tracks[span.agent], label(span.agent))
-                yield ",\n" + dumps(name)
-            track = tracks[span.agent]
-        yield ",\n" + dumps(_slice(span, track, start, end))
-        # An arrow must lie inside the slices that it joins.
-        ends[span.span_id] = max(start, end - 1), track
-        for link in span.links:
-            source = ends.get(link.span_id)
-            if source is not None and span.agent is not None:
-                arrows += 1
-                yield ",\n" + dumps(_arrow("s", arrows, *source))
-                yield ",\n" + dumps(_arrow("f", arrows, start, track) | {"bp": "e"})
+    for n, event in enumerate(events):
+        yield f"{',' if n else ''}\n{dumps(event)}"
     yield "\n]}\n"
 
 
-def _slice(span: Span, track: int, start: float, end: float) -> dict[str, Any]:
+class _Tracks:
+    """Gives each span its track, and arrows their ends."""
+
+    def __init__(self, began_ns: int) -> None:
+        self._began_ns = began_ns
+        self._agents: dict[str, int] = {}
+        self._slices: dict[int, tuple[float, float, int]] = {}  # span -> begin, end, track
+
+    def events(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
+        """The trace events of a run."""
+        yield _named("process_name", _RUN, "dig-monitor")
+        yield from _track(_RUN, "run")
+        yield from _track(_HEALING, "healing")
+        linked: list[Span] = []
+        for item in items:
+            if isinstance(item, Level):
+                yield self._counter(item)
+            elif isinstance(item, Span) and not item.is_open:
+                yield from self._span(item)
+                if item.agent is not None:
+                    linked.append(item)
+        arrows = 0
+        for span in linked:
+            for link in span.links:
+                if link.span_id in self._slices:
+                    arrows += 1
+                    yield from self._arrow(arrows, link.span_id, span.span_id)
+
+    def _span(self, span: Span) -> Iterator[dict[str, Any]]:
+        start, end = self._time(span.start_ns), self._time(span.end_ns)
+        about = {"name": span.name, "cat": "dig", "pid": _PID, "ts": start}
+        if span.attributes["openinference.span.kind"] == "EVALUATOR":
+            about |= {"cat": "finding", "id": f"{span.span_id:x}", "tid": _RUN}
+            yield {**about, "ph": "b", "args": _arguments(span)}
+            yield {**about, "ph": "e", "ts": end}
+            return
+        if span.agent is None:
+            track = _RUN if span.parent_id is None else _HEALING
+        else:
+            track = self._agents.get(span.agent, 0)
+            if not track:
+                track = self._agents[span.agent] = _HEALING + 1 + len(self._agents)
+                yield from _track(track, name(span.agent))
+        end = max(end, start + _SHORTEST)
+        self._slices[span.span_id] = start, end, track
+        yield {**about, "ph": "X", "tid": track, "dur": end - start, "args": _arguments(span)}
+
+    def _arrow(self, number: int, source: int, target: int) -> Iterator[dict[str, Any]]:
+        """An arrow from the end of a slice, or from when it had to go, to the begin of another."""
+        begin, end, track = self._slices[source]
+        until, _, to = self._slices[target]
+        since = max(begin, min(end - _SHORTEST, until))
+        about = {"name": "event", "cat": "dig", "id": number, "pid": _PID}
+        yield {**about, "ph": "s", "tid": track, "ts": since}
+        yield {**about, "ph": "f", "bp": "e", "tid": to, "ts": until}
+
+    def _counter(self, level: Level) -> dict[str, Any]:
+        agents = "".join(f" of {agent}" for _, agent in level.attributes)
+        return {
+            "name": _COUNTERS[level.metric] + agents, "ph": "C", "pid": _PID,
+            "ts": self._time(level.ns), "args": {"events": level.value},
+        }  # fmt: skip
+
+    def _time(self, ns: int) -> float:
+        return (ns - self._began_ns) / 1000
+
+
+def _arguments(span: Span) -> dict[str, Any]:
     marks = [{"name": mark.name, **mark.attributes} for mark in span.marks]
-    arguments = {**span.attributes, **({"events": marks} if marks else {})}
-    if span.error:
-        arguments["error"] = span.error
-    event = {"name": span.name, "cat": "dig", "pid": _PID, "tid": track, "ts": start}
-    if span.agent is None:
-        return {**event, "ph": "i", "s": "t", "args": arguments}
-    return {**event, "ph": "X", "dur": end - start, "args": arguments}
+    found: dict[str, Any] = {**span.attributes, **({"events": marks} if marks else {})}
+    return {**found, "error": span.error} if span.error else found
 
 
-def _arrow(phase: str, number: int, ts: float, track: int) -> dict[str, Any]:
-    return {
-        "name": "event", "cat": "dig", "ph": phase, "id": number, "pid": _PID, "tid": track,
-        "ts": ts,
-    }  # fmt: skip
+def _track(track: int, name: str) -> Iterator[dict[str, Any]]:
+    yield _named("thread_name", track, name)
+    yield {**_named("thread_sort_index", track, ""), "args": {"sort_index": track}}
 
 
-def _name(what: str, track: int, name: str) -> dict[str, Any]:
+def _named(what: str, track: int, name: str) -> dict[str, Any]:
     return {"name": what, "ph": "M", "pid": _PID, "tid": track, "args": {"name": name}}

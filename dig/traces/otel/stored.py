@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b, file_digest
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
 
 from dig.errors import TraceError
 from dig.traces.journal.files import open_file, read_file
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 10.0
 """Seconds without a delivery after which a receiver is taken for dead."""
+
+REPORT_URL = "DIG_REPORT_URL"
+"""The variable with the address at which reports are served; `{run}` in it is the run's id."""
 
 AT_ONCE = 1_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,7 +58,9 @@ def origin_of(path: Path) -> Origin:
             return _alone([*segments(trace)])
         about = json.loads(read_file(side))
         began = datetime.fromisoformat(about["began"]) - _1970
-        return Origin(str(about["execution"]), began // timedelta(microseconds=1) * 1000)
+        execution = str(about["execution"])
+        url = environ.get(REPORT_URL, "").replace("{run}", quote(execution, safe=""))
+        return Origin(execution, began // timedelta(microseconds=1) * 1000, url)
     except FileNotFoundError:
         raise missing(trace) from None
     except OSError as error:
@@ -103,9 +110,10 @@ def export_text(
     """
     origin = origin_of(path)
     mapping = Mapping(origin, content, most_depth)
-    spans = (i for items in items_of(path, mapping) for i in items if isinstance(i, Span))
+    items = (item for of_record in items_of(path, mapping) for item in of_record)
     if kind == "perfetto":
-        return perfetto(spans, origin.began_ns)
+        return perfetto(items, origin.began_ns)
+    spans = (item for item in items if isinstance(item, Span) and not item.is_open)
     write = jaeger if kind == "jaeger" else otlp_json
     return write(spans, service_per_agent)
 
@@ -147,7 +155,6 @@ def send(
                 waiting.clear()
                 otlp.wait_for_room(patience_s)
         writer.write(waiting)
-        writer.level(mapping.levels())
         end = origin.moment(mapping.now)
     finally:
         report = otlp.close(patience_s, (origin.began_ns, end))

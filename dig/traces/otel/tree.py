@@ -1,4 +1,4 @@
-"""Where spans stand: in which trace, below which parent, and how deep.
+"""Where spans stand: in which trace, below which parent, how deep, and since when.
 
 Parents follow the triggers, because viewers draw the parent tree and little else. A tree that is
 too deep is unreadable, and at some thousand levels no viewer draws it: what would be too deep
@@ -8,7 +8,7 @@ stands below the root of its segment again, and its links tell where it comes fr
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import compress
 
@@ -42,7 +42,7 @@ class SpanPlace:
 
 
 class Tree:
-    """The places of all spans of a run; of activations it keeps three numbers each."""
+    """The places of all spans of a run: four numbers an activation, and one an event."""
 
     def __init__(self, origin: Origin, graph: InteractionGraph, most_depth: int) -> None:
         """Begin without a span.
@@ -58,6 +58,8 @@ class Tree:
         self._segments = array("q")  # by number of activation
         self._depths = array("H")
         self._steps = array("q")
+        self._began = array("q")
+        self._emitted = array("q")  # by number of event
         self._roots: dict[int, SpanPlace] = {}
         self._span_id = lru_cache(maxsize=4096)(origin.activation)
         self._findings: dict[int, int] = {}  # logical time -> segment
@@ -111,7 +113,20 @@ class Tree:
         self._segments.append(number)
         self._depths.append(place.depth)
         self._steps.append(place.steps)
+        self._began.append(us)
         return place
+
+    def emitted(self, us: int) -> None:
+        """Note the time of the latest event."""
+        self._emitted.append(us)
+
+    def since(self, name: str) -> int | None:
+        """The time since which there is an event or activation, in microseconds, if there is."""
+        history = self._graph.history
+        n, v = history.event(name), history.activation(name)
+        if n is not None:
+            return self._emitted[n]
+        return None if v is None else self._began[v]
 
     def producer(self, event: str, number: int) -> SpanPlace:
         """The place of an event's generator; if from outside, the root of segment `number`."""
@@ -131,11 +146,18 @@ class Tree:
         """Forget an event that cannot be shown to any agent any more."""
         self._made.pop(event, None)
 
-    def evicted(self, stays: Sequence[bool]) -> None:
-        """Drop evicted activations; `stays` has for each activation whether the graph knows it."""
-        self._segments = array("q", compress(self._segments, stays))
-        self._depths = array("H", compress(self._depths, stays))
-        self._steps = array("q", compress(self._steps, stays))
+    def evicted(self, activations: Iterable[str], events: Iterable[str]) -> None:
+        """Drop what the graph has evicted.
+
+        Args:
+            activations: The activations that it had before, in order of their numbers.
+            events: The events.
+        """
+        history = self._graph.history
+        stays = [*_staying(activations, history.activation_ids)]
+        for kept in (self._segments, self._depths, self._steps, self._began):
+            kept[:] = array(kept.typecode, compress(kept, stays))
+        self._emitted[:] = array("q", compress(self._emitted, _staying(events, history.event_ids)))
         known = set(self._graph.findings)
         self._findings = {t: number for t, number in self._findings.items() if t in known}
         self._roots = {}
@@ -145,3 +167,13 @@ class Tree:
             parent = self.root(parent.segment)
         trace_id, above = parent.trace_id, parent.span_id
         return SpanPlace(trace_id, span_id, above, parent.segment, parent.depth + 1, steps)
+
+
+def _staying(before: Iterable[str], after: Iterable[str]) -> Iterator[bool]:
+    """For each of some ids, whether it is still there: `after` has those that are, in order."""
+    left = iter(after)
+    awaited = next(left, None)
+    for one in before:
+        yield one == awaited
+        if one == awaited:
+            awaited = next(left, None)

@@ -22,6 +22,7 @@ from opentelemetry.metrics import (
     NoOpMeterProvider,
     Observation,
 )
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link as SdkLink
 from opentelemetry.trace import (
@@ -36,11 +37,13 @@ from opentelemetry.trace import (
     TracerProvider,
     set_span_in_context,
 )
+from opentelemetry.trace import Span as SdkSpan
 
 from dig._version import __version__
 from dig.errors import SettingsError
 
-from .items import NAME, Count, Item, LogItem, Span, SpanLink
+from .delivery import HAS_RESOURCE_APART
+from .items import NAME, Count, Item, Level, LogItem, Span, SpanLink
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 """Bounds of the histograms: from a queue in memory to the patience of a person."""
@@ -64,6 +67,7 @@ _INSTRUMENTS = (
     ("histogram", "gen_ai.workflow.duration", "From the beginning of a run to its end"),
     ("gauge", "dig.open_events", "Work that nobody has consumed and somebody can reach"),
     ("gauge", "dig.open_activations", "Agents at work"),
+    ("gauge", "dig.buffered_events", "Events in the buffer of an agent"),
 )
 _OBSERVED = {
     "dig.detector.time": ("s", "How long detectors have looked", "dig.pattern"),
@@ -124,14 +128,17 @@ class Writer:
         self._provider = tracers
         self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
         self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
+        self._resource = getattr(logger, "resource", None) or Resource.create({})
         made = (meter or NoOpMeterProvider()).get_meter(NAME, __version__)
         self._instruments = _instruments(made, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
+        self._open: dict[int, SdkSpan] = {}  # by id: those that have begun
         self._tracer(None)
 
     def write(self, items: Iterable[Item]) -> None:
         """Write items in order."""
         counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
+        levels: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         for item in items:
             if isinstance(item, Span):
                 self._span(item)
@@ -139,19 +146,35 @@ class Writer:
                 self._log(item)
             elif isinstance(item, Count):
                 counts[item.metric, item.attributes] += 1
+            elif isinstance(item, Level):
+                levels[item.metric, item.attributes] = item.value
             else:
                 self._instruments[item.metric].record(item.seconds, dict(item.attributes))
         for (metric, attributes), number in counts.items():
             self._instruments[metric].add(number, dict(attributes))
-
-    def level(self, levels: Mapping[str, int]) -> None:
-        """Set the gauges to their current values, by metric."""
-        for metric, value in levels.items():
-            self._instruments[metric].set(value)
+        for (metric, attributes), value in levels.items():
+            self._instruments[metric].set(value, dict(attributes))
 
     # --- spans and log records ---
 
     def _span(self, item: Span) -> None:
+        span = self._open.pop(item.span_id, None)
+        if span is None:
+            span = self._begun(item)
+        else:
+            span.set_attributes(item.attributes)
+        if item.is_open:
+            self._open[item.span_id] = span
+            return
+        if not span.is_recording():
+            return
+        for mark in item.marks:
+            span.add_event(mark.name, mark.attributes, mark.ns)
+        if item.error:
+            span.set_status(Status(StatusCode.ERROR, item.error))
+        span.end(item.end_ns)
+
+    def _begun(self, item: Span) -> SdkSpan:
         tracer, ids = self._tracer(item.agent)
         with ids.giving(item.trace_id, item.span_id) if ids else nullcontext():
             span = tracer.start_span(
@@ -166,27 +189,22 @@ class Writer:
             self._flags[item.trace_id] = span.get_span_context().trace_flags
             if len(self._flags) > MOST_TRACES:
                 del self._flags[next(iter(self._flags))]
-        if not span.is_recording():
-            return
-        for mark in item.marks:
-            span.add_event(mark.name, mark.attributes, mark.ns)
-        if item.error:
-            span.set_status(Status(StatusCode.ERROR, item.error))
-        span.end(item.end_ns)
+        return span
 
     def _log(self, item: LogItem) -> None:
-        self._logger.emit(
-            LogRecord(
-                timestamp=item.ns,
-                observed_timestamp=item.ns,
-                context=self._below(item.trace_id, item.span_id),
-                severity_number=SeverityNumber[item.severity],
-                severity_text=item.severity,
-                body=item.body,
-                attributes=item.attributes,
-                event_name=item.name,
-            )
+        record: Any = LogRecord(
+            timestamp=item.ns,
+            observed_timestamp=item.ns,
+            context=self._below(item.trace_id, item.span_id),
+            severity_number=SeverityNumber[item.severity],
+            severity_text=item.severity,
+            body=item.body,
+            attributes=item.attributes,
+            event_name=item.name,
         )
+        if not HAS_RESOURCE_APART:
+            record.resource, record.dropped_attributes = self._resource, 0
+        self._logger.emit(record)
 
     def _below(self, trace_id: int, parent_id: int) -> Context:
         flags = self._flags.get(trace_id, _SAMPLED)

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from dig.detectors.interventions import (
     Act,
-    Create,
     Inject,
     Intervention,
     Reroute,
     action_of,
 )
+from dig.detectors.notes import as_system_event
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -46,7 +46,7 @@ from dig.graph.records import (
     Start,
 )
 from dig.monitor.approvals import DECIDED, PERSON
-from dig.monitor.healing import REPLACED
+from dig.monitor.healing import REHEARSED, REPLACED
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import are_names
@@ -63,7 +63,9 @@ Outputs = tuple[Output, ...]
 DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
-OWN_INCIDENTS = ("failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED)
+OWN_INCIDENTS = (
+    "failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED, REHEARSED,
+)  # fmt: skip
 """The incidents that a monitor records by itself."""
 
 
@@ -139,7 +141,7 @@ class ReplayDriver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        names = first.record.agents
+        names, setup = first.record.agents, replace(setup, choose=tape.chosen)
         try:
             monitor = setup.monitor(names, self.clock, self._take, fit=self._fit)
         except RuleError as error:
@@ -270,7 +272,7 @@ class ReplayDriver:
         if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
             return wish, None
         detail = row.detail if isinstance(row.detail, dict) else {}
-        return _lesser(wish, detail), str(detail.get("reason"))
+        return _lesser(graph, wish, detail), str(detail.get("reason"))
 
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record
@@ -340,13 +342,13 @@ def _is_own(incident: IncidentRow) -> bool:
     return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
 
 
-def _lesser(wish: Act, detail: Mapping[str, Any]) -> Intervention | None:
+def _lesser(graph: InteractionGraph, wish: Act, detail: Mapping[str, Any]) -> Intervention | None:
     """The intervention that a host has carried out instead of the wish."""
     done = detail.get("instead")
     if done == "inject" and isinstance(wish, Reroute):
         return Inject(wish.event, wish.note)
     if done == "create" and isinstance(wish, Reroute):
-        return Create(wish.note, wish.to)
+        return as_system_event(graph, wish)
     if isinstance(wish, Reroute) and "to" in detail:
         wish = replace(wish, to=tuple(detail["to"]))
     return wish if done == action_of(wish) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from dig.diagnosis.attribution.hierarchy import (
     covers,
     drafted,
     repaired,
+    step_edge,
 )
+from dig.diagnosis.attribution.reading import DataEdge
 from tests.diagnosis.attribution.talks import BRIDGES, LOOP, talk
 
 CASE = talk(LOOP)
@@ -119,3 +122,12 @@ def test_a_part_says_what_an_agent_saw_and_did() -> None:
     assert found.thought.startswith("I look them up")
     assert found.action == "print(lookup('bridges', 'Arvo'))"
     assert found.result.startswith("exitcode: 1")
+
+
+def test_recorded_lineage_allows_no_other_edge() -> None:
+    """An edge between steps along which no event went is dropped, whoever draws it."""
+    talk_ = replace(talk(), lineage=(DataEdge(0, 1, "e1", "text"), DataEdge(1, 4, "e2", "text")))
+    graph = drafted(talk_)
+    assert [one.data for one in graph.edges if one.level == "step"] == ["e1", "e2"]
+    more = graph.with_edges([step_edge(1, 4, "17", "number"), step_edge(3, 4, "17", "number")])
+    assert more.dropped == 1 and [one.data for one in more.edges][-1] == "17"

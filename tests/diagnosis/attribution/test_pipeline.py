@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.attribution.explaining import explain
-from dig.diagnosis.attribution.pipeline import METHODS, Method, ModelMethod, Part
+from dig.diagnosis.attribution.pipeline import METHODS, Method, ModelMethod
 from dig.diagnosis.attribution.ranking import Attribution, rank
 from dig.diagnosis.attribution.requests import Exemplar
+from dig.diagnosis.attribution.stages import Part
 from dig.errors import SettingsError
 from dig.runtime.llm import ModelSettings
 from dig.runtime.llm.model import Spending
@@ -199,7 +200,7 @@ def test_a_server_never_takes_the_answer_away(broken: Answer) -> None:
     _, found = asked(script(**dict.fromkeys(SCHEMAS, broken)))
     ranked = rank(talk())
     assert [one.step for one in found.candidates] == [one.step for one in ranked.candidates]
-    assert "the ranking's stands" in found.notes[0]
+    assert "the one without a model stands" in found.notes[0]
     assert {*statuses(found).values()} <= {"failed", "skipped"}
     assert found.method == "model"
 
@@ -237,7 +238,7 @@ def test_where_nothing_deviates_nothing_is_screened() -> None:
     assert len(server.requests) == 5
     assert statuses(found)["screening"] == "skipped"
     assert found.candidates[0].step == rank(talk()).candidates[0].step
-    assert "the ranking's stands" in found.notes[0]
+    assert "the one without a model stands" in found.notes[0]
 
 
 def test_an_empty_plan_is_one_subtask() -> None:
@@ -459,4 +460,4 @@ def test_every_method_has_an_answer_without_a_server(method: Method) -> None:
     """The ranking stands in."""
     _, found = asked([fails(500, "oops")], method)
     assert found.candidates and found.method == method
-    assert "the ranking's stands" in " ".join(found.notes)
+    assert "the one without a model stands" in " ".join(found.notes)

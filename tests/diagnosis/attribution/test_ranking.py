@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from math import isclose
 from pathlib import Path
 
@@ -26,7 +24,7 @@ from dig.diagnosis.attribution.ranking import Weights, rank
 from dig.diagnosis.attribution.reading import Conversation
 from dig.diagnosis.attribution.wording import FEATURES, features
 from dig.errors import SettingsError
-from tests.diagnosis.attribution.talks import BRIDGES, LOOP, history, talk, write
+from tests.diagnosis.attribution.talks import LOOP, history, talk, write
 
 AGENTS = ("Ann_Expert", "Bob-Expert", "Cy (of Lund)", "Orchestrator", "Computer_terminal", "human")
 TEXTS = (
@@ -179,7 +177,7 @@ def test_facts_are_numbers_names_addresses_and_quotes() -> None:
 def test_data_flow_goes_from_the_latest_step_that_has_it() -> None:
     """Each use is an edge, and the chain is the shortest way along edges."""
     case = talk([("A", "we got 4711"), ("B", "then 4711"), ("A", "so 4711 and 99"), ("B", "99")])
-    edges = flow(case.steps)
+    edges = flow(case)
     assert [(one.source, one.target, one.fact) for one in edges] == [
         (0, 1, "4711"), (1, 2, "4711"), (2, 3, "99")
     ]  # fmt: skip
@@ -201,25 +199,6 @@ def test_outcomes_of_tools() -> None:
 
 
 # --- determinism and weights ---
-
-
-def test_the_document_does_not_depend_on_hash_seeds(tmp_path: Path) -> None:
-    """The same bytes for any PYTHONHASHSEED."""
-    path = write(tmp_path / "1.json", history(BRIDGES))
-    code = (
-        "import sys; from pathlib import Path; "
-        "from dig.diagnosis.attribution.explaining import explain; "
-        "print(explain(Path(sys.argv[1]), has_graph=True).to_json())"
-    )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code, path], env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            capture_output=True, text=True, check=True,
-        ).stdout
-        for seed in ("0", "7", "99")
-    }  # fmt: skip
-    assert len(found) == 1
-    assert json.loads(found.pop())["answer"]["agent"] == "Map_Expert"
 
 
 def test_the_document_has_every_key(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +14,19 @@ import pytest
 
 from dig.diagnosis.attribution.spread import LEAST, Spread, chain, way
 from dig.diagnosis.attribution.structural import StructuralAnswer
-from dig.diagnosis.case import read_case
-from dig.diagnosis.concepts import Candidate
+from dig.diagnosis.case import Case, read_case
+from dig.diagnosis.concepts import Candidate, Status
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.signs.seen import UsualTeam
 from dig.diagnosis.suspects import SUSPECTS, Asking, Together, merged, suspects_of
 from dig.errors import SettingsError
+from dig.graph.codec import decode, to_row
+from dig.graph.records import Join, Record
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
+from dig.traces.run import RecordedRun
 from tests.diagnosis.failed_runs import failed
 from tests.diagnosis.written import Written, counts, good, part, usual
 
@@ -200,3 +206,35 @@ def test_a_damaged_copy_beside_a_good_one_does_not_matter(peers: UsualTeam) -> N
         if one.first.name == "unreadable"
     }
     assert found == {("b", "recovered"), ("c", "origin")}
+
+
+# --- metamorphic: what changes nothing about a run changes nothing about its answer ---
+
+
+def blamed(records: Sequence[Record]) -> list[tuple[str, int | None, str | None, Status]]:
+    """The candidates of a trace, by agent, step, mechanism and status."""
+    case = Case("made", "trace", RecordedRun(records), (), ())
+    found = SUSPECTS["attribution"].candidates(case)
+    return [(one.agent, one.step, one.mechanism, one.status) for one in found]
+
+
+@pytest.mark.parametrize("kind", ["silent", "drop", "crash"])
+def test_names_of_events_and_activations_are_of_no_importance(kind: str, tmp_path: Path) -> None:
+    """Renamed so that their order by name is another one, they give the same candidates."""
+    records = RecordedRun.read(failed(tmp_path, kind), payloads=True).records
+
+    def another(found: re.Match[str]) -> str:
+        return f'"{"ba"[found[1] == "e"]}{99_999 - int(found[2])}"'
+
+    text = json.dumps([to_row(one) for one in records])
+    renamed = [decode(row) for row in json.loads(re.sub(r'"([ae])(\d+)"', another, text))]
+    assert renamed[5] != records[5]
+    assert blamed(renamed) == blamed(records) != []
+
+
+def test_agents_that_come_at_the_end_and_do_nothing_change_nothing(tmp_path: Path) -> None:
+    """The first candidate stays who, where and why it was."""
+    *before, last = RecordedRun.read(failed(tmp_path), payloads=True).records
+    joined = [Join(last.t + n, last.us, f"new-{n}") for n in range(5)]
+    longer = [*before, *joined, replace(last, t=last.t + 5)]
+    assert blamed(longer)[0] == blamed([*before, last])[0]

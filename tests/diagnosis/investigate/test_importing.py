@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -146,11 +147,20 @@ def test_a_broken_itbench_table_is_refused_with_its_line(tmp_path: Path) -> None
     """The file and the line are named."""
     itbench(tmp_path)
     table(tmp_path / "k8s_events_raw.tsv", ("Timestamp", "Body"), ("1", "no json"))
-    with pytest.raises(TraceError, match=r"k8s_events_raw\.tsv:2: .*Body"):
+    with pytest.raises(TraceError, match=r"k8s_events_raw\.tsv:2: is no row"):
         import_snapshot("itbench", tmp_path)
     itbench(tmp_path)
     table(tmp_path / "otel_traces_raw.tsv", SPAN[:3], ("1", "t", "a"))
-    with pytest.raises(TraceError, match=r"otel_traces_raw\.tsv:2: is no span"):
+    with pytest.raises(TraceError, match=r"otel_traces_raw\.tsv:2: .*ParentSpanId"):
+        import_snapshot("itbench", tmp_path)
+    itbench(tmp_path)
+    row = ("yesterday", json.dumps({"kind": "Pod", "metadata": {"name": "p"}}))
+    table(tmp_path / "k8s_objects_raw.tsv", ("Timestamp", "Body"), ("1", row[1]), row)
+    with pytest.raises(TraceError, match=r"k8s_objects_raw\.tsv:3: .*yesterday"):
+        import_snapshot("itbench", tmp_path)
+    owned = json.dumps({"kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{}]}})
+    table(tmp_path / "k8s_objects_raw.tsv", ("Timestamp", "Body"), ("1", owned))
+    with pytest.raises(TraceError, match=r"k8s_objects_raw\.tsv:2: .*kind"):
         import_snapshot("itbench", tmp_path)
 
 
@@ -193,30 +203,49 @@ def test_the_tables_of_a_datapack_are_compared_with_the_normal_time() -> None:
     assert investigate(known, ServiceRules()).frontier == ("db",)
 
 
-def test_a_datapack_needs_duckdb_and_spans(tmp_path: Path) -> None:
-    """What is missing is named; with DuckDB the files are read."""
+def test_a_datapack_needs_duckdb_and_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is missing is named: the package that reads the files, or the spans."""
     with pytest.raises(SettingsError, match="abnormal_traces"):
         from_datapack("pack", lambda name, columns: [])
-    try:
-        import duckdb
-    except ImportError:
-        with pytest.raises(SettingsError, match=r"dig-monitor\[openrca2\]"):
-            import_snapshot("openrca2", tmp_path)
-        return
-    for name, rows in (
-        ("abnormal", TABLES["abnormal_traces"]),
-        ("normal", TABLES["normal_traces"]),
-    ):
-        duckdb.execute(
-            "CREATE OR REPLACE TABLE spans (time TIMESTAMP, trace_id TEXT, span_id TEXT, "
-            "parent_span_id TEXT, service_name TEXT, span_name TEXT, duration UBIGINT, "
-            '"attr.status_code" TEXT)'
-        )
-        stamped = [(f"1970-01-01 00:00:0{int(row[0])}", *row[1:]) for row in rows]
-        duckdb.executemany("INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stamped)
-        duckdb.execute(f"COPY spans TO '{tmp_path / name}_traces.parquet' (FORMAT parquet)")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(SettingsError, match=r"dig-monitor\[openrca2\]"):
+        import_snapshot("openrca2", tmp_path)
+
+
+COLUMNS = {
+    "traces": 'trace_id TEXT, span_id TEXT, parent_span_id TEXT, service_name TEXT, '
+              'span_name TEXT, duration UBIGINT, "attr.status_code" TEXT',
+    "logs": "service_name TEXT, level TEXT, message TEXT",
+    "metrics": "service_name TEXT, metric TEXT, value DOUBLE",
+}  # fmt: skip
+
+
+def parquet(duckdb: Any, folder: Path, name: str, columns: str, rows: Sequence[Any]) -> None:
+    """A table as a parquet file, as a datapack has it: with a time and a further column."""
+    given = f"time TIMESTAMPTZ, {columns}, further STRUCT(a INTEGER)"
+    filled = ", ".join("?" for _ in columns.split(", "))
+    duckdb.execute(f"CREATE OR REPLACE TABLE made ({given})")
+    duckdb.executemany(
+        f"INSERT INTO made VALUES (to_timestamp(?), {filled}, {{'a': 1}})", [[*row] for row in rows]
+    )
+    duckdb.execute(f"COPY made TO '{folder / name}.parquet' (FORMAT parquet)")
+
+
+def test_parquet_files_of_a_datapack_are_read(tmp_path: Path) -> None:
+    """All tables, as from rows in memory; a file that is none and a lacking column are told."""
+    duckdb = pytest.importorskip("duckdb")
+    for name, rows in TABLES.items():
+        parquet(duckdb, tmp_path, name, COLUMNS[name.partition("_")[2]], rows)
     known = import_snapshot("openrca2", tmp_path)
+    made = from_datapack(tmp_path.name, lambda name, columns: TABLES.get(name, []))
+    assert known.sha256 == made.sha256
     assert investigate(known, ServiceRules()).frontier == ("db",)
+    parquet(duckdb, tmp_path, "abnormal_logs", "service_name TEXT", [(1.0, "db")])
+    with pytest.raises(TraceError, match=r"abnormal_logs\.parquet.*level"):
+        import_snapshot("openrca2", tmp_path)
+    (tmp_path / "abnormal_traces.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(TraceError, match=r"abnormal_traces\.parquet.*cannot be read"):
+        import_snapshot("openrca2", tmp_path)
 
 
 @pytest.mark.parametrize(

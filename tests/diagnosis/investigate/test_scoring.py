@@ -82,6 +82,9 @@ def test_several_runs_pass_or_win_together() -> None:
     assert score(KNOWN, truth, [answered("S1"), *runs[:2]]).maj_at_k
     voted = majority(runs, "samples")
     assert score(KNOWN, truth, [voted]).pass_at_k
+    # Documents of several runs count with each of them: here 3 of 4 are right.
+    right = majority([answered("S1")] * 3, "samples")
+    assert score(KNOWN, truth, [right, answered("S4")]).maj_at_k
 
 
 def test_the_majority_and_how_far_runs_agree() -> None:
@@ -126,7 +129,7 @@ def test_the_answer_in_lines() -> None:
         "flash-sale: it began at S1",
         "  S1: it sends more traffic, and no caller of it does [s1-traffic, s1-log]",
         "HighErrorRate at S2: S1 -> S2",
-        "10 steps by rules, 4 entities judged: nothing was left to judge",
+        "10 steps by rules, 4 of its parts judged: nothing was left to judge",
     ]
 
 

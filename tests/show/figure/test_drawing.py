@@ -12,12 +12,15 @@ import pytest
 from dig import InteractionGraph
 from dig.errors import JournalError, SettingsError
 from dig.graph.codec import decode
+from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
 from dig.show.figure import palette
 from dig.show.figure.drawing import Drawing
-from dig.show.figure.scene import Box, Circle, Curve, Polygon, Words
+from dig.show.figure.scene import Box, Curve, Polygon, Words, text_width
 from dig.show.figure.selection import Wanted
-from tests.histories import arrive, end, row, start, trace, turn
+from dig.show.page.document import source
+from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.hostile import ATTACKS, hostile_run
+from tests.oracle import Row
 from tests.traces.runs import directory, hasty, solved
 
 from .pictures import scene, texts
@@ -110,14 +113,14 @@ def test_findings_of_a_trace_without_any_are_looked_for(tmp_path: Path) -> None:
 
 def test_the_legend_has_what_is_there_and_nothing_else() -> None:
     told = set(texts(scene(solved())))
-    assert {"generated, consumed", "accepted answer", "activation: submitted"} <= told
-    assert not {"delayed", "rerouted", "activation: waited", "healing"} & told
+    assert {"generated, consumed", "accepted answer", "activation: submits"} <= told
+    assert not {"delayed", "rerouted", "activation: waits", "healing"} & told
 
 
 FATES: list[tuple[str, Any, str]] = [
-    ("delayed", "delay", "activation: waited"),
-    ("rerouted", ("c",), "activation: rerouted"),
-    ("discarded", "discard", "activation: discarded"),
+    ("delayed", "delay", "activation: waits"),
+    ("rerouted", ("c",), "activation: reroutes"),
+    ("discarded", "discard", "activation: discards"),
 ]
 
 
@@ -142,7 +145,7 @@ def test_an_activation_that_has_not_ended_is_dashed_and_one_that_failed_is_marke
         start(3, "w", "b", "p"),
     )
     told = set(texts(Drawing.of(directory(tmp_path, "r", rows)).scene))
-    assert {"activation: failed", "activation: in progress", "in front of it"} <= told
+    assert {"activation: fails", "activation: in progress", "in front of it"} <= told
 
 
 def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
@@ -185,11 +188,9 @@ HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\u200b-\u200f\u2028-\u202e\ud800-\udfff
 def test_a_thousand_hostile_texts_change_nothing_in_the_svg(tmp_path: Path) -> None:
     """It has the elements that any other run has, and shows the names as text."""
     run = directory(tmp_path, "r", hostile_run(1000), agents_are=ATTACKS[0], method=ATTACKS[1])
-    text = Drawing.of(run).svg()
-    circles = [
-        one for one in parsed(text).iter(f"{SVG}circle") if one.find(f"{SVG}title") is not None
-    ]
-    assert len(circles) == 1000  # one for each activation
+    text = Drawing.of(run, Wanted(fold=False)).svg()
+    bars = [one for one in parsed(text).iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
+    assert len(bars) == 2000  # two for each activation: in the graph and in time
     assert not HARMFUL.search(text)
 
 
@@ -217,13 +218,114 @@ def test_an_activation_that_nothing_led_to_stands_where_the_others_had_come() ->
         turn(2, "j", "c"),
     )
     picture = scene(rows)
-    circles = [one for one in picture.shapes if isinstance(one, Circle) and one.title]
-    at = {one.title.split()[0]: one.at for one in circles}
+    bars = [one for one in picture.shapes if isinstance(one, Box) and one.title]
+    at = {one.title.split()[0]: one.at for one in reversed(bars)}  # the graph comes first
     assert at["j"][0] > at["v"][0]
-    assert "activation: did nothing" in texts(picture)
+    assert "activation: does nothing" in texts(picture)
+
+
+# --- one vocabulary with the page ---
+
+
+def test_edges_have_the_dashes_of_the_page() -> None:
+    """The page's table of dashes by fate, in the page's own file, is that of figures."""
+    glyphs = source("glyphs.js")
+    (table,) = re.findall(r"FATE_DASH = \{(.*?)\};", glyphs)
+    dashes = re.findall(r"(-?\d)\"?: \[([\d., ]*)\]", table)
+    on_page = {fate: tuple(map(float, filter(None, text.split(", ")))) for fate, text in dashes}
+    kinds = (palette.SEEN, palette.PRODUCTIVE, "delay", "reroute", "discard")
+    assert on_page == {str(n): palette.LINKS[kind].dash for n, kind in enumerate(kinds, -1)}
+
+
+# --- a part of a run, a width, and a diagnosis ---
+
+
+def test_a_finding_is_drawn_with_the_paths_that_prove_it(tmp_path: Path) -> None:
+    """What it names and how it came about, its label, and its sentence; the rest is left out."""
+    run = directory(tmp_path, "r", hasty())
+    picture = Drawing.of(run, Wanted(finding=12)).scene
+    titles = {s.title.split(",")[0] for s in picture.shapes if isinstance(s, Polygon) and s.title}
+    assert titles == {"p", "q", "f"}
+    assert "ET" in texts(picture)
+    assert "answer f was submitted too early" in picture.description
+    with pytest.raises(SettingsError, match=r"no finding has this record \(12\)"):
+        Drawing.of(run, Wanted(finding=3))
+
+
+def test_a_width_changes_the_picture_and_not_its_letters(tmp_path: Path) -> None:
+    """A figure for a column is as wide as the column, and is read without a glass."""
+    run = directory(tmp_path, "r", hasty())
+    wide, narrow = Drawing.of(run).scene, Drawing.of(run, width=3.3).scene
+    assert narrow.width == pytest.approx(3.3 * 96)
+    sizes = [{s.size for s in one.shapes if isinstance(s, Words)} for one in (wide, narrow)]
+    assert sizes[0] == sizes[1] and min(sizes[0]) >= 8.5
+    right = [s.at[0] + text_width(s.text, s.size) for s in narrow.shapes
+             if isinstance(s, Words) and s.anchor == "start"]  # fmt: skip
+    assert max(right) <= narrow.width
+    waits = (turn(n, f"v{n}", "a", p="delay") for n in range(1, 40))
+    with pytest.raises(SettingsError, match=r"at least \S+ inches wide"):
+        Drawing.of(directory(tmp_path, "long", trace(arrive(0, "p", None, "a"), *waits)), width=3.3)
+
+
+def crowd() -> list[Row]:
+    """`a` gives a part to each of ten others, and each of them answers."""
+    team = "bcdefghijk"
+    return trace(
+        arrive(0, "p", None, "a"),
+        turn(1, "v", "a", " ".join(f"q{one}" for one in team), p="consume"),
+        [emit(1, f"q{one}", "v", one) for one in team],
+        [deliver(1, f"q{one}", one) for one in team],
+        *(
+            [
+                *turn(2, f"w{one}", one, f"s{one}", **{f"q{one}": "consume"}),
+                emit(2, f"s{one}", f"w{one}"),
+            ]
+            for one in team
+        ),
+        agents="abcdefghijk",
+    )
+
+
+def test_lanes_that_behave_alike_are_drawn_once() -> None:
+    """With many agents; the lane says how many it stands for, and can be unfolded."""
+    shown = texts(scene(crowd()))
+    assert "b and 9 alike" in shown
+    assert not {"c", "qc", "sc", "wc"} & set(shown)
+    assert "lanes that are alike drawn once" in scene(crowd()).description
+    assert {"c", "sc", "wc"} <= set(texts(scene(crowd(), fold=False)))
+
+
+def test_an_agent_that_a_finding_is_about_keeps_its_lane(tmp_path: Path) -> None:
+    found = row(3, "finding", pattern="ET", stage=None, subject={"event": "se"}, evidence={})
+    rows = [*crowd(), {**found, "t": len(crowd())}]
+    shown = texts(Drawing.of(directory(tmp_path, "r", rows)).scene)
+    assert "b and 8 alike" in shown and "e" in shown
+
+
+def test_a_diagnosis_is_drawn_with_flags_a_path_and_a_table(tmp_path: Path) -> None:
+    """Candidates by number, the chain as one path, and what was tried in dots."""
+    places = (SuspectedPlace("w", 5, "b: it lost q"), SuspectedPlace("v", 1, "a: it split p"))
+    tried = TriedChange("b is told", "validated", 2, 3, 0, 1)
+    known = KnownCause(5, "b lost q (confirmed)", places, (0, 1, 2), (tried,))
+    picture = Drawing.of(directory(tmp_path, "r", solved()), cause=known).scene
+    shown = texts(picture)
+    assert "cause: b lost q (confirmed)" in shown and "2 a: it split p" in shown
+    assert {"1", "2", "the failure went on", "candidate of the diagnosis"} <= set(shown)
+    good, bad = "\N{BLACK CIRCLE}", "\N{WHITE CIRCLE}"
+    assert f"{good}{good}{bad} | {bad} validated: b is told" in shown
+    chain = [s for s in picture.shapes if isinstance(s, Curve) and s.look == palette.LINKS["chain"]]
+    assert len(chain) == 5  # v to q to w to s to x, and the legend
 
 
 # --- files ---
+
+
+def test_letters_in_a_pdf_are_letters(tmp_path: Path) -> None:
+    """Its fonts are embedded as TrueType: type 3 is refused by publishers, and not searchable."""
+    pytest.importorskip("matplotlib")
+    Drawing.of(directory(tmp_path, "r", solved())).save(tmp_path / "r.pdf")
+    data = (tmp_path / "r.pdf").read_bytes()
+    assert b"/Type3" not in data and b"/FontFile2" in data
 
 
 @pytest.mark.parametrize("form", ["svg", "png", "pdf"])
@@ -264,7 +366,7 @@ def test_both_back_ends_draw_the_same_shapes() -> None:
     """The scene is computed once; a back end that left a kind of shape out would be seen."""
     picture = scene(hasty())
     kinds = {type(shape).__name__ for shape in picture.shapes}
-    assert kinds == {"Box", "Circle", "Curve", "Polygon", "Words"}
+    assert kinds == {"Box", "Curve", "Polygon", "Words", "Circle"}
     root = parsed(Drawing(picture).svg())
     drawn = sum(len(list(root.iter(SVG + tag))) for tag in ("path", "circle", "rect", "text"))
     assert drawn == len(picture.shapes)

@@ -79,7 +79,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(wanted: dict[str, Any], me
 def test_more_than_can_be_read_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A picture of too much is a grey square; the sentence names the ways to less."""
     monkeypatch.setattr(selection, "MOST_ITEMS", 12)
-    with pytest.raises(SettingsError, match="--from and --to, --focus ID, or --cleaned"):
+    with pytest.raises(SettingsError, match="--focus ID, --finding T, --fold, or --cleaned"):
         chosen(WAITING)
     assert chosen(WAITING, last=5).nodes
 

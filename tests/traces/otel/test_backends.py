@@ -1,4 +1,4 @@
-"""Backends that we did not write keep what matters: MLflow the links, Phoenix tree and sessions.
+"""Backends that we did not write keep what matters: names, kinds, inputs, outputs and the tree.
 
 They are heavy, so each is installed apart and its interpreter named:
 
@@ -19,8 +19,12 @@ import pytest
 
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
+from dig.traces.otel.content import Content
 from dig.traces.otel.stored import export_text, send
 from tests.backends import server
+
+CONTENT = Content(payloads=True)
+SAID = ("input.value", "output.value")
 
 pytestmark = [pytest.mark.backend, pytest.mark.timeout(300)]
 
@@ -33,7 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def expected(run: Path) -> dict[str, Any]:
     """The spans that were sent, by id in hexadecimal."""
-    whole = json.loads("".join(export_text(run, "otlp-json")))
+    whole = json.loads("".join(export_text(run, "otlp-json", content=CONTENT)))
     return {
         span["spanId"]: span
         for resource in whole["resourceSpans"]
@@ -48,7 +52,8 @@ mlflow.set_tracking_uri(sys.argv[1])
 found = mlflow.search_traces(locations=["0"], return_type="list")
 print(json.dumps([
     {"id": s.span_id, "parent": s.parent_id, "name": s.name, "status": s.status.status_code.value,
-     "links": [[l.trace_id, l.span_id, l.attributes] for l in s.links or []]}
+     "links": [[l.trace_id, l.span_id, l.attributes] for l in s.links or []],
+     "kind": s.span_type, "inputs": s.inputs, "outputs": s.outputs}
     for trace in found for s in trace.data.spans
 ]))
 """
@@ -60,7 +65,7 @@ def test_mlflow_keeps_the_links(run: Path, tmp_path: Path, monkeypatch: pytest.M
     arguments = ["-m", "mlflow", "server", "--host", "127.0.0.1", "--port", "{port}", *store]
     with server("DIG_MLFLOW", tmp_path, arguments) as address:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=0")
-        report = send(run, address)
+        report = send(run, address, content=CONTENT)
         print(f"sent: {report}")
         read = subprocess.run(
             [os.environ["DIG_MLFLOW"], "-c", READ_MLFLOW, address],
@@ -75,6 +80,9 @@ def test_mlflow_keeps_the_links(run: Path, tmp_path: Path, monkeypatch: pytest.M
     for span_id, span in sent.items():
         assert got[span_id]["parent"] == span.get("parentSpanId")
         assert got[span_id]["name"] == span["name"]
+        kind, *said = values(span)
+        assert got[span_id]["kind"] == kind
+        assert [got[span_id][key] for key in ("inputs", "outputs")] == [*map(parsed, said)]
         ends = [link["spanId"] for link in span["links"]]
         assert [link[1] for link in got[span_id]["links"]] == ends
         about = [[pair["key"] for pair in link["attributes"]] for link in span["links"]]
@@ -91,7 +99,7 @@ def test_phoenix_keeps_the_tree_and_the_session(run: Path, tmp_path: Path) -> No
         "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
     }  # fmt: skip
     with server("DIG_PHOENIX", tmp_path, ["-m", "phoenix.server.main", "serve"], **variables) as at:
-        report = send(run, at)
+        report = send(run, at, content=CONTENT)
         print(f"sent: {report}")
         sent = expected(run)
         got = _of_phoenix(at, len(sent))
@@ -103,9 +111,24 @@ def test_phoenix_keeps_the_tree_and_the_session(run: Path, tmp_path: Path) -> No
         assert back["status_code"] == ("ERROR" if span["status"] else "UNSET")
         assert len(back["events"]) == len(span["events"])
         assert back["attributes"]["session.id"] == run.name
-        if span["name"].startswith("invoke_agent"):
-            assert back["span_kind"] == "AGENT"
+        kind, *said = values(span)
+        assert back["span_kind"] == kind
+        assert [back["attributes"].get(key) for key in SAID] == said
     print(f"Phoenix: {len(got)} spans came back, as one tree in session {run.name}")
+
+
+def values(span: Any) -> list[str | None]:
+    """The kind of a span, its input and its output."""
+    found = {pair["key"]: pair["value"].get("stringValue") for pair in span["attributes"]}
+    return [found.get(key) for key in ("openinference.span.kind", *SAID)]
+
+
+def parsed(text: str | None) -> Any:
+    """A text as MLflow has it, which reads JSON."""
+    try:
+        return json.loads(text or "null")
+    except ValueError:
+        return text
 
 
 def _of_phoenix(address: str, wanted: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ def spans(records: Iterable[Record], **settings: Any) -> dict[str, Span]:
     """The spans of a run, by name and id."""
     found = {}
     for item in mapped(records, **settings):
-        if isinstance(item, Span):
+        if isinstance(item, Span) and not item.is_open:
             name = item.attributes.get("dig.activation.id", item.name)
             assert name not in found
             found[str(name)] = item
@@ -50,6 +50,11 @@ def chaos(seed: int) -> Recorder:
     sink = Recorder()
     simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=sink)
     return sink
+
+
+def every_span(items: Iterable[Item]) -> Iterator[Span]:
+    """All spans, that of the run with its end."""
+    return (item for item in items if isinstance(item, Span) and not item.is_open)
 
 
 seeds = st.integers(0, 10_000)
@@ -69,7 +74,7 @@ def test_what_is_exported_afterwards_is_what_is_exported_live(seed: int) -> None
 @given(seeds)
 def test_every_span_has_an_id_of_its_own_and_a_parent_in_its_trace(seed: int) -> None:
     """Ids are valid and unique, parents exist, and no tree is deeper than it may be."""
-    found = [item for item in mapped(chaos(seed), most_depth=3) if isinstance(item, Span)]
+    found = [*every_span(mapped(chaos(seed), most_depth=3))]
     by_id = {span.span_id: span for span in found}
     assert len(by_id) == len(found)
     for span in found:
@@ -85,7 +90,7 @@ def test_every_span_has_an_id_of_its_own_and_a_parent_in_its_trace(seed: int) ->
 @given(seeds)
 def test_links_lead_to_spans_that_are_exported(seed: int) -> None:
     """No link leads nowhere, and none to something that came later."""
-    found = {item.span_id: item for item in mapped(chaos(seed)) if isinstance(item, Span)}
+    found = {span.span_id: span for span in every_span(mapped(chaos(seed)))}
     for span in found.values():
         for link in span.links:
             assert found[link.span_id].start_ns <= span.end_ns
@@ -135,7 +140,7 @@ def test_a_chain_is_cut_where_it_would_be_too_deep() -> None:
     found = spans(ring(30))
     root = next(span for span in found.values() if span.parent_id is None)
     below_root = [name for name, span in found.items() if span.parent_id == root.span_id]
-    assert below_root == ["a1", "a13", "a25", "run end"]
+    assert below_root == ["a1", "a13", "a25"]
     assert found["a14"].parent_id == found["a13"].span_id
     assert found["a30"].attributes["dig.depth"] == 30
     assert found["a13"].links[0].span_id == found["a12"].span_id
@@ -271,6 +276,30 @@ def test_payloads_stay_unless_they_are_asked_for() -> None:
     """By default no payload, note or answer leaves."""
     said = ("the question", "the payload", "the note", "the answer")
     assert [one for one in said if one in talk()] == []
+
+
+def test_a_root_lasts_as_long_as_the_run_and_says_what_came_of_it() -> None:
+    """Its output is the end in words or, if payloads may leave, the answer; then the request is
+    its input."""
+    stage = Stage()
+    stage.give("a", payload="the question")
+    stage.clock.now = 2.0
+    stage.turn("a", answer("the answer"))
+    stage.monitor.finish("submitted", "the answer")
+    root = spans(stage.sink)["invoke_workflow run"]
+    assert (root.start_ns, root.end_ns, root.error) == (1_000, 2_000_001_000, "")
+    assert root.attributes["output.value"] == "An answer was accepted after 2.0 s."
+    told = spans(stage.sink, content=Content(payloads=True))["invoke_workflow run"].attributes
+    assert (told["input.value"], told["output.value"]) == ("the question", "the answer")
+
+
+def test_a_run_without_an_answer_is_an_error() -> None:
+    """Its root is red, and says how the run ended."""
+    stage = Stage()
+    stage.give("a")
+    stage.monitor.finish("timeout")
+    root = spans(stage.sink)["invoke_workflow run"]
+    assert root.error == "The time limit ended the run after 0.0 s. There is no answer."
 
 
 def test_payloads_that_leave_are_cut_and_without_secrets() -> None:

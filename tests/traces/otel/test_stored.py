@@ -15,6 +15,8 @@ from dig import Output
 from dig.errors import TraceError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
+from dig.tasks.run.execute import execute
+from dig.tasks.run.team_run import TeamRun
 from dig.traces.otel.stored import SpanFormat, export_text, origin_of
 from tests.cli.test_cli import digmon
 from tests.helpers import Stage, answer, out
@@ -103,10 +105,10 @@ def test_otlp_json_is_what_goes_over_the_wire(run: Path, call: Any, tmp_path: Pa
     with http_receiver() as receiver:
         code, told, _ = call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
     assert code == 0
-    assert "delivered 6 spans" in told
+    assert "delivered 5 spans" in told
     written = [s for r in read.resource_spans for scope in r.scope_spans for s in scope.spans]
     assert written == receiver.spans()
-    assert len(written) == 6
+    assert len(written) == 5
 
 
 def with_base64(value: Any, key: str = "") -> Any:
@@ -194,8 +196,8 @@ def test_each_agent_can_be_a_service(run: Path, call: Any) -> None:
         )
     services = {span.name: service for service, span in receiver.spans_by_service()}
     assert services == {
-        "invoke_workflow run": "dig-monitor", "invoke_agent a": "a", "invoke_agent b": "b",
-        "dig.finding ET": "dig-monitor", "run end": "dig-monitor",
+        "a responds: e1 -> e2, e3": "a", "b fails: e2, e3": "b", "b submits: e2 -> e4": "b",
+        "dig.finding ET": "dig-monitor", "invoke_workflow run": "dig-monitor",
     }  # fmt: skip
     jaeger = exported(run, "jaeger", service_per_agent=True)["data"][0]
     names = {key: process["serviceName"] for key, process in jaeger["processes"].items()}
@@ -214,7 +216,7 @@ def test_jaeger_json_has_the_structure_that_is_documented(run: Path) -> None:
     (trace,) = whole["data"]
     assert trace.keys() == {"traceID", "spans", "processes", "warnings"}
     ids = {span["spanID"] for span in trace["spans"]}
-    assert len(ids) == len(trace["spans"]) == 6
+    assert len(ids) == len(trace["spans"]) == 5
     for span in trace["spans"]:
         assert span.keys() == {
             "traceID", "spanID", "flags", "operationName", "references", "startTime", "duration",
@@ -273,18 +275,66 @@ def refs(span: Any) -> list[tuple[str, str, str]]:
 
 
 def test_perfetto_has_a_track_for_each_agent_and_arrows_between(run: Path) -> None:
-    """Complete slices in microseconds since the run began, and a pair of ends for each arrow."""
+    """Slices in microseconds since the run began, named by what was done, and arrows."""
     events = exported(run, "perfetto")["traceEvents"]
     tracks = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
-    assert tracks == {"monitor": 0, "a": 1, "b": 2}
-    slices = [(e["tid"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
-    assert slices == [(1, 500_000, 750_000), (2, 1_250_000, 0), (2, 1_250_000, 750_000)]
-    begins = {e["id"]: (e["tid"], e["ts"]) for e in events if e["ph"] == "s"}
-    ends = {e["id"]: (e["tid"], e["ts"]) for e in events if e["ph"] == "f"}
-    assert begins == {1: (1, 1_249_999)}
-    assert ends == {1: (2, 1_250_000)}
-    instants = {e["name"] for e in events if e["ph"] == "i"}
-    assert instants == {"invoke_workflow run", "dig.finding ET", "run end"}
+    assert tracks == {"run": 1, "healing": 2, "a": 3, "b": 4}
+    slices = [(e["tid"], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+    assert slices == [
+        (3, "a responds: e1 -> e2, e3", 500_000, 750_000),
+        (4, "b fails: e2, e3", 1_250_000, pytest.approx(0.001)),
+        (4, "b submits: e2 -> e4", 1_250_000, 750_000),
+        (1, "invoke_workflow run", 0, 2_000_000),
+    ]
+    (arrow,) = [(e["tid"], e["ts"]) for e in events if e["ph"] == "s"]
+    assert arrow == (3, pytest.approx(1_249_999.999))
+    finding = [(e["ph"], e["name"], e["ts"]) for e in events if e.get("cat") == "finding"]
+    assert finding == [("b", "dig.finding ET", 2_000_000), ("e", "dig.finding ET", 2_000_000)]
+
+
+def test_every_arrow_of_perfetto_has_its_ends_in_slices(tmp_path: Path) -> None:
+    """Viewers drop an arrow that begins or ends beside a slice: also those from outside."""
+    directory = execute(TeamRun(agents=6, size=10_000, seed=604), tmp_path / "runs").directory
+    events = exported(directory, "perfetto")["traceEvents"]
+    slices = [(e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
+    ends = [e for e in events if e["ph"] in "sf"]
+    consumed = sum(
+        len(e["args"]["dig.in.event_ids"])
+        for e in events
+        if "dig.in.event_ids" in e.get("args", {})
+    )
+    assert len(ends) == 2 * consumed > 60
+    for end in ends:
+        assert any(t == end["tid"] and a <= end["ts"] < b for t, a, b in slices)
+    begins = {e["id"]: e["ts"] for e in ends if e["ph"] == "s"}
+    assert all(begins[e["id"]] <= e["ts"] for e in ends if e["ph"] == "f")
+
+
+def test_perfetto_counts_open_events_and_buffers(run: Path) -> None:
+    """Each counter has a value whenever it changes, and a buffer belongs to its agent."""
+    counters: dict[str, list[tuple[float, int]]] = {}
+    for event in exported(run, "perfetto")["traceEvents"]:
+        if event["ph"] == "C":
+            counters.setdefault(event["name"], []).append((event["ts"], event["args"]["events"]))
+    assert counters["open events"][:1] == [(0, 1)]
+    assert counters["open events"][-1] == (2_000_000, 1)  # e3 was never read
+    assert counters["buffer of a"] == [(0, 1), (1_250_000, 0)]
+    assert [value for _, value in counters["buffer of b"]] == [1, 2, 2, 1]
+    assert counters["agents at work"][-1] == (2_000_000, 0)
+
+
+def test_a_root_leads_to_the_report_and_so_does_a_finding(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address for reports is filled with the run's id; without one nothing is told."""
+    urls = [s.get("dig.report.url") for s in map(tags, exported(run, "jaeger")["data"][0]["spans"])]
+    assert set(urls) == {None}
+    monkeypatch.setenv("DIG_REPORT_URL", "https://example.org/{run}/report.html")
+    told = {s["operationName"]: tags(s) for s in exported(run, "jaeger")["data"][0]["spans"]}
+    address = "https://example.org/r1/report.html"
+    assert told["invoke_workflow run"]["dig.report.url"] == address
+    found = told["dig.finding ET"]
+    assert found["dig.report.url"] == f"{address}#is=finding&id={found['dig.finding.t']}"
 
 
 # --- what is wrong with a call ---
@@ -339,5 +389,5 @@ def test_what_was_lost_is_an_exit_status(
         receiver.refuses = {"/v1/traces": 403}
         code, out, err = call("export", run, "--format", "otlp", "--endpoint", receiver.endpoint)
     assert (code, out) == (1, "")
-    assert "lost 6 spans" in err
+    assert "lost 5 spans" in err
     assert "403" in err

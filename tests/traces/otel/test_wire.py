@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dig.detectors.finding import PAST
 from dig.graph import records as kinds
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
@@ -21,6 +22,7 @@ from .receiver import Received, attributes, grpc_receiver, http_receiver, points
 ORIGIN = Origin("20260101-000000-abcdef", BEGAN_NS)
 CONSUMER, INTERNAL, ERROR = 5, 1, 2
 MOST_DEPTH = 12
+KIND = "openinference.span.kind"
 
 Receivers = Callable[[], AbstractContextManager[Received]]
 
@@ -52,12 +54,14 @@ class Tree:
         self.spans = spans
         self.about = {span.span_id: attributes(span) for span in spans}
         self.by_id = {span.span_id: span for span in spans}
-        self.activations = self._by("dig.activation.id", "invoke_agent")
-        self.findings = self._by("dig.finding.t", "dig.finding ")
+        self.activations = self._by("dig.activation.id", "AGENT")
+        self.findings = self._by("dig.finding.t", "EVALUATOR")
         self.roots = {s.trace_id: s for s in spans if s.name.startswith("invoke_workflow")}
 
-    def _by(self, key: str, prefix: str) -> dict[Any, Any]:
-        return {self.about[s.span_id][key]: s for s in self.spans if s.name.startswith(prefix)}
+    def _by(self, key: str, kind: str) -> dict[Any, Any]:
+        """The spans of a kind of OpenInference, by an attribute."""
+        spans = [s for s in self.spans if self.about[s.span_id][KIND] == kind]
+        return {self.about[s.span_id][key]: s for s in spans}
 
     def depth(self, span: Any) -> int:
         depth = 0
@@ -80,14 +84,13 @@ def ns(us: int) -> int:
 def test_nothing_is_lost(told: Told, sent: tuple[Received, ExportReport], tree: Tree) -> None:
     """With the defaults everything arrives once, and the sender's count is the receiver's."""
     received, report = sent
-    named = Counter(span.name.partition(" ")[0] for span in tree.spans)
+    kinds_ = Counter(about[KIND] for about in tree.about.values())
     segments = 1 + told.records[-1].t // 20_000
-    assert named == {
-        "invoke_workflow": segments,
-        "invoke_agent": len(told.acted),
-        "dig.finding": len(told.of("finding")),
-        "dig.heal": len(told.of("heal")),
-        "run": 1,
+    assert kinds_ == {
+        "CHAIN": segments,
+        "AGENT": len(told.acted),
+        "EVALUATOR": len(told.of("finding")),
+        "GUARDRAIL": len(told.of("heal")),
     }
     assert segments > 1
     assert len(tree.by_id) == len(tree.spans)
@@ -96,12 +99,12 @@ def test_nothing_is_lost(told: Told, sent: tuple[Received, ExportReport], tree: 
 
 
 def test_activations_are_what_the_trace_says(told: Told, tree: Tree) -> None:
-    """Agent, times, kind, inputs, outputs, errors, and what was not consumed."""
+    """Name, agent, times, kind, inputs, outputs, errors, and what was not consumed."""
     assert tree.activations.keys() == told.acted.keys()
     for acted in told.acted.values():
         span = tree.activations[acted.id]
         about = tree.about[span.span_id]
-        assert span.name == f"invoke_agent {acted.agent}"
+        assert span.name == name_of(acted, told)
         assert span.kind == (CONSUMER if acted.start.inputs else INTERNAL)
         assert span.start_time_unix_nano == ns(acted.start.us)
         assert acted.stop is not None
@@ -114,6 +117,37 @@ def test_activations_are_what_the_trace_says(told: Told, tree: Tree) -> None:
         assert span.status.code == (ERROR if failed else 0)
         assert ("dig.unfinished" in about) == (acted.end is None)
         assert marks(span) == expected_marks(acted, told)
+
+
+def name_of(acted: Acted, told: Told) -> str:
+    """The name of an activation's span: the agent, its deed, and the events that it is about."""
+    fates = acted.fates(told.made)
+    by_fate = {
+        way: [event for event, fate in fates.items() if fate.fate == way]
+        for way in ("consume", "reroute", "discard", "delay")
+    }
+    made = [emit.event for emit in acted.outputs]
+    if acted.end is None:
+        what, about = "in progress", list(acted.start.inputs)
+    elif acted.end.error is not None:
+        what, about = "fails", by_fate["delay"]
+    elif made or by_fate["consume"]:
+        is_answer = any(emit.final for emit in acted.outputs)
+        what, about = "submits" if is_answer else "responds", by_fate["consume"]
+    elif by_fate["reroute"]:
+        what, about = "reroutes", by_fate["reroute"]
+        made = list(dict.fromkeys(a for f in acted.end.fates for a in f.to or ()))
+    elif by_fate["discard"]:
+        what, about = "discards", by_fate["discard"]
+    else:
+        what, about = "waits" if fates else "does nothing", by_fate["delay"]
+    ids = few(about) + (f" -> {few(made)}" if made else "")
+    return f"{acted.agent} {what}" + (f": {ids.strip()}" if ids else "")
+
+
+def few(ids: list[str]) -> str:
+    """Some ids, of which four are shown."""
+    return ", ".join(ids[:4]) + (f" and {len(ids) - 4} more" if len(ids) > 4 else "")
 
 
 def marks(span: Any) -> list[tuple[str, str]]:
@@ -176,12 +210,13 @@ def test_findings_and_healing_have_spans_of_their_own(told: Told, tree: Tree) ->
     for row in told.of("finding"):
         span, about = tree.findings[row.t], tree.about[tree.findings[row.t].span_id]
         assert span.name == f"dig.finding {row.pattern}"
-        assert span.start_time_unix_nano == span.end_time_unix_nano == ns(row.us)
+        assert span.start_time_unix_nano == ns(min([row.us, *evidence_times(row, told)]))
+        assert span.end_time_unix_nano == ns(row.us)
         assert span.status.code == (ERROR if row.severity == "error" else 0)
         assert about["dig.severity"] == row.severity
         named = {attributes(link)["dig.id"] for link in span.links}
         assert "activation" not in row.subject or row.subject["activation"] in named
-    heals = [span for span in tree.spans if span.name.startswith("dig.heal")]
+    heals = [span for span in tree.spans if span.name.startswith("dig.heal ")]
     for row, span in zip(told.of("heal"), heals, strict=True):
         about = tree.about[span.span_id]
         finding = tree.findings[row.finding]
@@ -192,6 +227,23 @@ def test_findings_and_healing_have_spans_of_their_own(told: Told, tree: Tree) ->
         assert span.parent_span_id == finding.span_id
 
 
+def evidence_times(row: kinds.FindingRow, told: Told) -> list[int]:
+    """The times of the events and activations that a finding names, but for the agents."""
+    found = []
+    parts = [row.subject, {k: v for k, v in row.evidence.items() if (row.pattern, k) not in PAST}]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            parts += [value for key, value in part.items() if key not in ("agent", "path", "cause")]
+        elif isinstance(part, list):
+            parts += part
+        elif part in told.made:
+            found.append(told.made[part].us)
+        elif part in told.acted:
+            found.append(told.acted[part].start.us)
+    return found
+
+
 def test_segments_follow_each_other(told: Told, tree: Tree) -> None:
     """A long run is several traces; each root refers to the one before, all tell the same run."""
     roots = sorted(tree.roots.values(), key=lambda root: tree.about[root.span_id]["dig.segment"])
@@ -199,9 +251,11 @@ def test_segments_follow_each_other(told: Told, tree: Tree) -> None:
     for before, root in pairwise(roots):
         assert root.links[0].span_id == before.span_id
         assert root.links[0].trace_id == before.trace_id != root.trace_id
+        assert root.start_time_unix_nano == before.end_time_unix_nano
     ids = {tree.about[root.span_id]["gen_ai.conversation.id"] for root in roots}
     assert ids == {ORIGIN.execution}
-    assert all(r.start_time_unix_nano == r.end_time_unix_nano for r in roots)
+    assert roots[0].start_time_unix_nano == ns(0)
+    assert roots[-1].end_time_unix_nano == ns(told.records[-1].us)
 
 
 def test_log_records_tell_what_was_found_and_done(
@@ -215,7 +269,7 @@ def test_log_records_tell_what_was_found_and_done(
         "dig.run.end": 1,
     }
     for log in logs:
-        assert log.time_unix_nano == tree.by_id[log.span_id].start_time_unix_nano
+        assert log.time_unix_nano == tree.by_id[log.span_id].end_time_unix_nano
         assert log.trace_id == tree.by_id[log.span_id].trace_id
         assert log.body.string_value
 
@@ -240,8 +294,7 @@ def test_metrics_count_what_the_trace_has(told: Told, sent: tuple[Received, Expo
     assert times(metrics["dig.event.hold"]) == approx(held)
     waited = list(waits(told))
     assert times(metrics["dig.event.wait"]) == approx(waited)
-    assert "dig.open_events" in metrics
-    assert "dig.open_activations" in metrics
+    assert {"dig.open_events", "dig.open_activations", "dig.buffered_events"} <= metrics.keys()
 
 
 def counts(metric: Any, key: str) -> Counter[str]:
@@ -276,9 +329,9 @@ def waits(told: Told) -> Iterator[int]:
 
 
 def test_the_end_is_told(told: Told, tree: Tree) -> None:
-    """The last span says how the run ended, and how much there was."""
-    (end,) = (span for span in tree.spans if span.name == "run end")
-    about = tree.about[end.span_id]
+    """The last root says how the run ended, and how much there was."""
+    (about,) = (one for one in tree.about.values() if "dig.outcome" in one)
+    assert about["dig.segment"] == len(tree.roots) - 1
     (finish,) = told.of("finish")
     assert about["dig.outcome"] == finish.outcome
     assert about["dig.records"] == len(told.records)

@@ -3,14 +3,16 @@
 import { $, h } from "./dom.js";
 import { inFocus, nodesOf } from "./focus.js";
 import { Layout } from "./layout.js";
+import { Contents } from "./contents.js";
 import { Address, fromHash } from "./link.js";
+import { Clock, Pace } from "./live.js";
 import { Model } from "./model.js";
-import { Pace } from "./pace.js";
 import { colours, isDark, setTheme } from "./theme.js";
 import { View } from "./view.js";
 import { counted, describe } from "./words.js";
 
 const AHEAD = 1.2; // how much room there is for a run that grows
+const FOOT = 24; // pixels below the lanes for what is said about them
 
 export class App {
   constructor(canvas) {
@@ -18,10 +20,14 @@ export class App {
     this.model = new Model();
     this.view = new View();
     this.layout = new Layout(this.model, this.view);
+    this.contents = new Contents(this.model);
     this.isReady = false;
     this.twin = null; // the run beside it
+    this.clock = new Clock(this);
     this.live = null; // null: a report; else "live", "waiting", "lost" or "ended"
     this._isAsked = false;
+    this.unknown = null; // what the address names and the run has not
+    this.view.changed = () => this.ask();
     this.pace = new Pace(this);
     this.address = new Address(this);
   }
@@ -41,18 +47,25 @@ export class App {
       lanes = model.lanes.length;
     if (!model.add(rows)) return;
     if (view.folded && model.repeats.found.length !== folds) layout.reset();
-    else layout.update();
     if (model.lanes.length !== lanes) view.arrange(model);
-    const { end } = layout.axis,
-      isOut = end > view.place(view.width - 12);
-    if (view.fitted && (isOut || model.lanes.length !== lanes)) this._fit();
+    this.grow(model.lanes.length !== lanes);
+  }
+
+  /** Shows what has come, or that time goes on; all of it, if all of it was shown. */
+  grow(isOther = false) {
+    const { view, layout } = this;
+    layout.update();
+    const isOut = view.end > view.place(view.width - 12);
+    if (view.fitted && (isOut || isOther)) view.fit();
     this.ask();
   }
 
   setLive(state) {
     this.live = state;
+    if (state !== "live") this.clock.stop();
+    this.view.room = state === "live" ? AHEAD : 1; // so that not every record moves all
     this.parts?.heading.update();
-    if (state === "ended" && this.view.fitted) this.fit();
+    if (state === "ended" && this.view.fitted) this.view.fit();
   }
 
   /** The first rows are there: opens the view that the address tells of. */
@@ -65,9 +78,9 @@ export class App {
   open(hash) {
     const { view, model, layout } = this;
     const told = fromHash(hash, view, model);
-    view.arrange(model);
     layout.reset();
-    this._fit();
+    this._choose(told.selected);
+    view.fit();
     if (told.window) {
       view.fitted = false;
       view.from = told.window.from;
@@ -75,7 +88,7 @@ export class App {
       if (told.lane) view.laneHeight = told.lane;
       view.top = told.top ?? 0;
     }
-    this._choose(told.selected);
+    this.unknown = told.unknown;
     this.tabs.show(told.tab);
     this.ask();
   }
@@ -86,24 +99,17 @@ export class App {
     const box = canvas.parentElement.getBoundingClientRect();
     view.width = Math.round(box.width);
     view.height = Math.round(box.height);
+    $("stage").style.setProperty("--gutter", `${view.gutter}px`);
     const width = Math.round(view.width * ratio),
       height = Math.round(view.height * ratio);
     if (canvas.width === width && canvas.height === height) return;
     canvas.width = width;
     canvas.height = height;
-    if (view.fitted) this._fit();
+    if (view.fitted) view.fit();
     if (this.isReady) this.paint(); // at once: a canvas of another size is empty
   }
 
   // --- moving ---
-
-  pan(dx, dy) {
-    this._moved((view, end) => view.pan(dx, dy, end));
-  }
-
-  zoom(factor, x) {
-    this._moved((view, end) => view.zoom(factor, x, end));
-  }
 
   /** Zooms around what is selected, if it is in sight; else around the middle. */
   zoomHere(factor) {
@@ -112,67 +118,47 @@ export class App {
     const place = { event: layout.eventAt, activation: layout.startAt }[one?.kind]?.[one.i];
     const x = place === undefined ? -1 : view.x(place);
     const isSeen = x >= view.gutter && x <= view.width;
-    this.zoom(factor, isSeen ? x : view.gutter + view.plot / 2);
-  }
-
-  stretch(factor, y) {
-    this._moved((view) => view.stretch(factor, y));
-  }
-
-  center(place) {
-    this._moved((view, end) =>
-      view.pan((view.place(view.gutter + view.plot / 2) - place) * view.scale, 0, end),
-    );
-  }
-
-  fit() {
-    this._moved(() => this._fit());
-  }
-
-  /** Shows everything; while a run grows with room ahead, so that not every record moves all. */
-  _fit() {
-    this.view.fit(this.layout.axis.end * (this.live === "live" ? AHEAD : 1));
-  }
-
-  _moved(move) {
-    move(this.view, this.layout.axis.end);
-    this.ask();
+    view.zoom(factor, isSeen ? x : view.gutter + view.plot / 2);
   }
 
   /** Brings something into sight. */
   reveal(one) {
-    const { view, layout, model } = this;
-    if (!one) return;
-    const nodes = one.kind === "finding" ? nodesOf(model, one) : [one];
-    const places = nodes
-      .filter((node) => node.kind !== "agent")
-      .flatMap((node) =>
-        node.kind === "event"
-          ? [layout.eventAt[node.i]]
-          : [layout.startAt[node.i], layout.endOf(node.i)],
-      );
-    if (one.kind === "finding") places.push(layout.axis.place(one));
-    const lane = one.kind === "agent" ? one.i : (nodes[0]?.lane ?? null);
-    if (!places.length) places.push(view.from, view.from);
-    const [from, to] = [Math.min(...places), Math.max(...places)];
-    this._moved(() => {
-      if (one.kind === "finding") view.approach(from, to, this._lanesOf(nodes));
-      view.reveal(from, to, lane, layout.axis.end);
-    });
+    const { view } = this,
+      places = this.extent(one) ?? [view.from, view.from];
+    const lanes = one.kind === "agent" ? [one.i] : nodesOf(this.model, one).map(({ lane }) => lane);
+    if (one.kind === "finding") view.approach(places, lanes);
+    view.reveal(places, lanes[0]);
   }
 
-  /** The positions of the agents' lanes in which some nodes are. */
-  _lanesOf(nodes) {
-    return nodes
-      .filter((node) => node.lane > 0)
-      .map((node) => this.view.position[node.lane])
-      .filter((position) => position >= 0);
+  /** The places from the first to the last moment of something; null for an agent. */
+  extent(one) {
+    const { layout, model } = this,
+      found = layout.extent(nodesOf(model, one));
+    if (one.kind !== "finding") return found;
+    const raised = layout.axis.place(one),
+      [from, to] = found ?? [raised, raised];
+    return [Math.min(from, raised), Math.max(to, raised)];
+  }
+
+  /** Has the measured stretch, or else what is selected, fill the picture. */
+  fill() {
+    const { selected, measured } = this.view,
+      places = measured ?? (selected && this.extent(selected));
+    if (places) this.view.fill(places, 0.8);
+  }
+
+  /** Measures a stretch of the axis: two places, or null. */
+  measure(places) {
+    this.view.measured = places;
+    this.ask();
   }
 
   // --- choosing ---
 
   /** Selects a node, agent or finding; null selects nothing. */
   select(one) {
+    this.address.step();
+    this.unknown = null;
     this._choose(one);
     if (one) {
       this.tabs.show(one.kind === "finding" ? "findings" : "details");
@@ -205,12 +191,27 @@ export class App {
   _focus() {
     const { model, view } = this;
     view.setFocus(inFocus(model, view.selected, view.hops, view.cleaned));
+    this._arrange();
+  }
+
+  /** Arranges the lanes anew; lanes that come or go have all of the height again. */
+  _arrange() {
+    const { view } = this;
+    const isOther = view.arrange(this.model);
+    view.foot = this.twin || view.away ? FOOT : 0;
+    if (isOther) view.fitLanes();
+    this.ask();
   }
 
   setHops(hops) {
     this.view.hops = Math.max(0, Math.min(9, hops));
     this._focus();
-    this.ask();
+  }
+
+  /** Shows the lanes that have no part in the chosen finding, too, or folds them again. */
+  toggleLanes() {
+    this.view.hasAllLanes = !this.view.hasAllLanes;
+    this._arrange();
   }
 
   hover(one, x = 0, y = 0) {
@@ -227,7 +228,6 @@ export class App {
     this.view.cleaned = isCleaned;
     this._focus();
     this.say(isCleaned ? "The cleaned graph: productive edges only." : "The raw graph.");
-    this.ask();
   }
 
   setAxis(axis) {
@@ -250,19 +250,13 @@ export class App {
   /** Changes the axis, and shows the same stretch of time on it. */
   _anew(change) {
     const { view, layout } = this;
-    const before = layout.axis,
-      wasFitted = view.fitted;
+    const before = layout.axis;
     const ends = [view.from, view.place(view.width)].map((place) => this._moment(before, place));
     change();
     layout.reset();
-    if (wasFitted) this._fit();
-    else {
-      const [from, to] = ends.map((at) => layout.axis.place(at));
-      view.scale = view.plot / Math.max(to - from, 1e-6);
-      view.from = from;
-      view.bound(layout.axis.end);
-    }
-    this.ask();
+    view.measured = null;
+    if (view.fitted) view.fit();
+    else view.fill(ends.map((at) => layout.axis.place(at)), 1);
   }
 
   _moment(axis, place) {
@@ -273,7 +267,9 @@ export class App {
 
   setAt(t) {
     const { model, view } = this;
-    view.at = t === null || t >= model.t ? null : Math.max(0, t);
+    const at = t === null || t >= model.t ? null : Math.max(0, t);
+    if (at === view.at) return;
+    view.at = at;
     this.ask();
   }
 
@@ -281,19 +277,12 @@ export class App {
     const names = this.view.hidden[group];
     if (isHidden) names.add(key);
     else names.delete(key);
-    this._arranged();
+    this._arrange();
   }
 
   unhide() {
     for (const names of Object.values(this.view.hidden)) names.clear();
-    this._arranged();
-  }
-
-  _arranged() {
-    this.view.arrange(this.model);
-    if (this.view.fitted) this._fit();
-    this.view.bound(null);
-    this.ask();
+    this._arrange();
   }
 
   toggleTheme() {
@@ -303,7 +292,6 @@ export class App {
 
   recolour() {
     this.painter.recolour(colours());
-    this.parts.heading.update();
     this.ask();
   }
 

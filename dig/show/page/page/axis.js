@@ -25,9 +25,8 @@ export class Axis {
   }
 
   get end() {
-    const { model } = this,
-      beside = model.beside ? this.value(model.beside) : 1;
-    return this.fold(Math.max(this.value(model), beside, 1));
+    const { now, beside } = this.model;
+    return this.fold(Math.max(this.value(now), beside ? this.value(beside) : 1, 1));
   }
 
   /** The value at a place. */

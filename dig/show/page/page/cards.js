@@ -14,17 +14,26 @@ export class Cards {
   update() {
     const { model, live } = this.app,
       { head } = model;
+    this.headline.textContent = this._stuck() ?? this._end() ?? "";
+    this.headline.hidden = !this.headline.textContent;
     const version = [model.version, live, head.state, JSON.stringify(head.verdict)].join("|");
     if (version === this.version) return;
     this.version = version;
-    this.headline.textContent = this._end() ?? "";
-    this.headline.hidden = !this.headline.textContent;
     refill(this.list, ...this._cards().map((card) => this._card(card)));
   }
 
   /** The line of the verdict that says how the run ended. */
   _end() {
     return this.app.model.head.verdict?.find(([label]) => label === "end")?.[1];
+  }
+
+  /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
+  _stuck() {
+    const { model, clock } = this.app,
+      { standstill } = clock;
+    if (!standstill) return null;
+    const [since, left] = [standstill.since_us, standstill.due_us - model.now.us].map(seconds);
+    return `Stuck since ${since}: work is waiting, and no agent is at it. Deadlock (DL) in ${left}.`;
   }
 
   _cards() {
@@ -105,8 +114,8 @@ export class Cards {
   _answer() {
     const { model } = this.app,
       { head, finish } = model;
-    if (!finish && head.state === "in progress") return null;
     const accepted = model.events.findLast((event) => event.accepted !== undefined);
+    if (!finish && (head.state === "in progress" || (head.unit && !accepted))) return null;
     if (model.run.session || !accepted)
       return {
         kind: model.run.session ? "none" : "error",

@@ -1,9 +1,9 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
 import { h, refill } from "./dom.js";
-import { factsOf, fate, more, MOST_ROWS, rows, section, spent } from "./pieces.js";
+import { factsOf, fate, more, MOST_ROWS, rows, said, section, spent } from "./pieces.js";
 import { story } from "./story.js";
-import { ACTIONS, counted, number, PAST, seconds, told, worth } from "./words.js";
+import { ACTIONS, counted, list, number, origin, PAST, seconds, told, worth } from "./words.js";
 
 /** When something was. */
 export function clockOf(at) {
@@ -80,16 +80,26 @@ export class Details {
       section(
         `Inputs (${one.inputs.length})`,
         rows(one.inputs, (edge) => [
-          app.link(edge.event),
-          ` ${edge.event.type}, waited ${seconds(one.us - edge.landed.us)}`,
+          h(
+            "div",
+            { class: "what" },
+            app.link(edge.event),
+            ` ${edge.event.type} ${origin(edge.event)}, waited ${seconds(one.us - edge.landed.us)}`,
+            said(app, edge.event),
+          ),
           fate(edge.fate, one.end ? PAST[edge.fate].replace(" by", "") : "in front"),
         ]),
       ),
       section(
         `Outputs (${one.outputs.length})`,
         rows(one.outputs, (event) => [
-          app.link(event),
-          ` ${event.type}, for ${event.to.join(", ") || "nobody"}`,
+          h(
+            "div",
+            { class: "what" },
+            app.link(event),
+            ` ${event.type}, for ${list(event.to)}`,
+            said(app, event),
+          ),
         ]),
       ),
       this._raised(one),
@@ -104,7 +114,7 @@ export class Details {
     const facts = {
       type: one.final ? "final: an answer" : one.type,
       from: maker,
-      to: one.to.join(", ") || "nobody",
+      to: list(one.to),
       emitted: `${clockOf(one)}, record ${one.t}`,
       policy: one.policy,
       waited: this._waits(one),

@@ -2,19 +2,22 @@
 // become a profile of how many there are, and edges wait until one looks closer.
 
 import { firstBy } from "./axis.js";
+import { drawBands } from "./draw_bands.js";
 import { drawEdges } from "./draw_edges.js";
-import { drawFrame, drawFlags, drawFolds, drawMoment, WORTH_COLOUR } from "./draw_frame.js";
-import { drawWaits } from "./draw_waits.js";
+import {
+  drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
+} from "./draw_frame.js";
 import { hatch, isHollow, outline, shapeOf } from "./glyphs.js";
 import { SLOT, TOP } from "./layout.js";
 import { worth } from "./words.js";
 
 const MOST_EVENTS = 6000; // in sight, as shapes of their own
+const MOST_SAID = 36; // characters of what an event says
 const DIM = 0.13;
 
 export class Painter {
-  constructor(canvas, model, layout, view) {
-    Object.assign(this, { canvas, model, layout, view });
+  constructor(canvas, { model, layout, view, contents }) {
+    Object.assign(this, { canvas, model, layout, view, contents });
     this.ctx = canvas.getContext("2d", { alpha: false });
     this.drawn = { events: 0, activations: 0, edges: 0, isMore: false, isDense: false };
     this.frameMs = 0;
@@ -42,10 +45,11 @@ export class Painter {
     drawFrame(this);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(view.gutter, TOP, view.plot, view.height - TOP);
+    ctx.rect(view.gutter, TOP, view.plot, view.bottom - TOP);
     ctx.clip();
     this._contents();
     ctx.restore();
+    drawFoot(this);
     drawFlags(this);
     this.frameMs = performance.now() - began;
     this.firstMs ??= performance.now();
@@ -60,18 +64,31 @@ export class Painter {
       ? this.inSight.filter((i) => this.view.focus?.has(this.model.events[i]))
       : this.inSight;
     this.slots = this.isDense ? null : this.layout.slots(this.view.scale, this.view.laneHeight);
+    drawBands(this);
     drawFolds(this);
     drawWaits(this);
     const edges = drawEdges(this);
     this._bars();
     if (this.isDense) this._profile();
-    this._events();
+    if (this.view.top > 0) this._pinned();
+    else this._events(this.seated);
     drawMoment(this);
+    drawMeasured(this);
     Object.assign(this.drawn, {
       ...edges,
       events: this.inSight.length,
       isDense: this.isDense,
     });
+  }
+
+  /** The first lane above the others, which are scrolled below it. */
+  _pinned() {
+    const { ctx, view, theme } = this,
+      isFirst = (i) => this.model.events[i].lane === 0;
+    this._events(this.seated.filter((i) => !isFirst(i)));
+    ctx.fillStyle = theme.band;
+    ctx.fillRect(view.gutter, TOP, view.plot, view.laneHeight);
+    this._events(this.seated.filter(isFirst));
   }
 
   _inSight() {
@@ -81,14 +98,15 @@ export class Painter {
       places = layout.eventAt;
     const low = view.top / view.laneHeight - 1;
     const high = (view.top + view.height - TOP) / view.laneHeight;
+    const isHere = view.position.map(
+      (position) => position === 0 || (position > low && position < high),
+    );
     for (
       let i = firstBy(places, (place) => place, this.left);
       i < events.length && places[i] <= this.right;
       i += 1
-    ) {
-      const position = view.position[events[i].lane];
-      if (position > low && position < high && view.showsEvent(events[i])) found.push(i);
-    }
+    )
+      if (isHere[events[i].lane] && view.showsEvent(events[i])) found.push(i);
     return found;
   }
 
@@ -102,11 +120,12 @@ export class Painter {
     const { ctx, view, layout, model, theme, shape } = this;
     const last = new Float64Array(model.lanes.length).fill(-1e9);
     let count = 0;
+    this.ink = null;
     ctx.font = `10px ${this.font}`;
     ctx.textBaseline = "middle";
     for (const lane of view.order) {
       if (!this.isLaneSeen(lane.i)) continue;
-      const y = view.y(lane.i) + shape.pad;
+      const y = Math.round(view.y(lane.i)) + shape.pad;
       for (
         let k = firstBy(lane.activations, (one) => layout.endOf(one.i), this.left);
         k < lane.activations.length;
@@ -141,12 +160,15 @@ export class Painter {
   _bar(one, x0, x1, y, isOpen) {
     const { ctx, view, theme, shape } = this;
     const width = x1 - x0,
-      action = isOpen ? "working" : one.action;
+      action = isOpen ? "working" : one.action,
+      ink = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
-    ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
+    if (ink !== this.ink) ctx.fillStyle = this.ink = ink; // to set it costs as much as to draw
     const isPlain = shape.bar < 8 || width < 6; // round corners cost more than they show
-    if (isPlain) ctx.fillRect(x0, y, width, shape.bar);
-    else {
+    if (isPlain) {
+      const left = Math.round(x0);
+      ctx.fillRect(left, y, Math.max(1, Math.round(x1) - left), shape.bar);
+    } else {
       ctx.beginPath();
       ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
       ctx.fill();
@@ -159,12 +181,14 @@ export class Painter {
       else ctx.stroke();
     }
     this._mark(one, x0 - 2, y - 2, width + 4, shape.bar + 4);
-    if (width > 26 && shape.bar >= 11 && !shape.isTight) {
+    const left = Math.max(x0, view.gutter) + 5; // the name stays where one can see it
+    if (x1 - left > 21 && shape.bar >= 11 && !shape.isTight && !view.isDim(one)) {
       ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
+      this.ink = null;
       const text = action === "error" ? `! ${one.id}` : one.id;
-      if (ctx.measureText(text).width < width - 8) {
-        if (action === "wait") this._behind(text, x0 + 5, y + shape.bar / 2);
-        ctx.fillText(text, x0 + 5, y + shape.bar / 2 + 0.5);
+      if (ctx.measureText(text).width < x1 - left - 3) {
+        if (action === "wait") this._behind(text, left, y + shape.bar / 2);
+        ctx.fillText(text, left, y + shape.bar / 2 + 0.5);
       }
     }
   }
@@ -202,20 +226,21 @@ export class Painter {
   }
 
   /** Events, gathered by look and drawn at once. */
-  _events() {
+  _events(shown) {
     const { ctx, view, model, theme } = this,
       looks = new Map(),
       seats = [];
     const isLabelled = this.seated.length < 160 && !this.shape.isTight;
-    for (const i of this.seated) {
+    for (const i of shown) {
       const event = model.events[i],
         seat = this.seat(i),
-        isUnder = this.slots?.on[i] >= 0; // no row is free: only counted, beside another event
+        isCounted = this.slots?.on[i] >= 0, // no row is free: it lies on another event
+        isUnder = isCounted && !view.focus?.has(event);
       const key = `${view.isDim(event) ? DIM : 1}|${shapeOf(event.type)}`;
       if (!looks.has(key)) looks.set(key, []);
       if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
-      const more = this.slots?.more.get(i);
+      const more = view.laneHeight < 12 ? 0 : this.slots?.more.get(i);
       if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {
@@ -233,7 +258,8 @@ export class Painter {
     this._labels(seats);
   }
 
-  /** Ids beside events, from right to left, where there is place up to the next one. */
+  /** Ids beside events, from right to left, where there is place up to the next one; on the way of
+   * a finding with the beginning of what the event says. What is dim has none. */
   _labels(seats) {
     const { ctx, theme, view } = this,
       next = new Map();
@@ -244,17 +270,22 @@ export class Painter {
     ctx.lineWidth = 3;
     ctx.lineJoin = "round";
     for (const { event, more, isLabelled, x, y } of seats.reverse()) {
+      if (view.isDim(event)) continue;
       const row = `${event.lane}|${Math.round(y)}`;
       const id = event.id.length > 14 ? `${event.id.slice(0, 13)}…` : event.id;
-      const text = [isLabelled ? id : "", more ? `+${more}` : ""].join(" ").trim();
-      if (x + 8 + ctx.measureText(text).width < (next.get(row) ?? view.width) - 6) {
-        ctx.globalAlpha = view.isDim(event) ? DIM : 1;
-        ctx.strokeText(text, x + 8, y + 0.5); // so that edges do not run through it
-        ctx.fillText(text, x + 8, y + 0.5);
-      }
+      const count = more ? `+${more}` : "",
+        room = (next.get(row) ?? view.width) - x - 17;
+      const says = view.marked && isLabelled ? this.contents.excerpt(event, MOST_SAID) : "";
+      const text = [[id, count, says], [id, count], [count]]
+        .slice(isLabelled ? 0 : 2)
+        .map((parts) => parts.filter(Boolean).join(" "))
+        .find((one) => one && ctx.measureText(one).width < room);
       next.set(row, x);
+      if (!text || x < view.gutter) continue;
+      const left = x + (view.marked?.has(event) ? 11 : 8);
+      ctx.strokeText(text, left, y + 0.5); // so that edges do not run through it
+      ctx.fillText(text, left, y + 0.5);
     }
-    ctx.globalAlpha = 1;
   }
 
   /** Where events lie too thick: how many, pixel by pixel. */
@@ -264,24 +295,22 @@ export class Painter {
       width = Math.ceil(view.plot / step);
     const room = shape.isTight ? view.laneHeight * 0.4 : view.laneHeight - shape.below - 2;
     if (room < 3) return;
-    const counts = new Map();
-    for (const i of this.inSight) {
-      const { lane } = model.events[i];
-      if (!counts.has(lane)) counts.set(lane, new Uint16Array(width));
-      const column = Math.floor(((layout.eventAt[i] - view.from) * view.scale) / step);
-      if (column >= 0 && column < width) counts.get(lane)[column] += 1;
-    }
+    const counts = []; // by lane and column
     let most = 1;
-    for (const row of counts.values()) for (const n of row) if (n > most) most = n;
+    for (const i of this.inSight) {
+      const row = (counts[model.events[i].lane] ??= new Uint16Array(width));
+      const column = Math.floor(((layout.eventAt[i] - view.from) * view.scale) / step);
+      if (column >= 0 && column < width) most = Math.max(most, (row[column] += 1));
+    }
     ctx.fillStyle = theme.density;
     ctx.globalAlpha = view.focus ? DIM : 1;
-    for (const [lane, row] of counts) {
-      const bottom = view.y(lane) + view.laneHeight - 2;
-      row.forEach((n, column) => {
-        if (!n) return;
-        const height = Math.max(1.5, room * Math.sqrt(n / most));
-        ctx.fillRect(view.gutter + column * step, bottom - height, step - 0.5, height);
-      });
-    }
+    counts.forEach((row, lane) => {
+      const bottom = Math.round(view.y(lane) + view.laneHeight - 2);
+      for (let column = 0; column < width; column += 1) {
+        if (!row[column]) continue;
+        const height = Math.max(1, Math.round(room * Math.sqrt(row[column] / most)));
+        ctx.fillRect(view.gutter + column * step, bottom - height, step, height);
+      }
+    });
   }
 }

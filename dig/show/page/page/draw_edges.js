@@ -33,7 +33,7 @@ export function drawEdges(painter) {
 function inSight(painter, edges, ends) {
   const { view, layout, left, right } = painter,
     seen = [];
-  const { eventAt, startAt } = layout;
+  const { fromAt, startAt } = layout;
   const low = view.top - view.laneHeight,
     high = view.top + view.height;
   const startOf = (edge) => startAt[edge.activation.i];
@@ -43,10 +43,10 @@ function inSight(painter, edges, ends) {
     i += 1
   ) {
     const edge = edges[i],
-      from = eventAt[edge.event.i],
+      from = fromAt[edge.i],
       to = startOf(edge);
     if (from > right || (from >= left) + (to <= right) < ends) continue;
-    const a = view.position[edge.event.lane],
+    const a = view.position[edge.from?.lane ?? edge.event.lane],
       b = view.position[edge.activation.lane];
     if (Math.max(a, b) * view.laneHeight < low || Math.min(a, b) * view.laneHeight > high) continue;
     const fate = view.fateOf(edge);
@@ -142,6 +142,16 @@ function path(painter, edges, isCurved) {
   return ends;
 }
 
+/** Where an edge begins: at its event or, after a delay or reroute, at the activation that decided
+ * it; if healing redirected the event, beside the event at that moment. */
+function origin(painter, { i, event, from }) {
+  if (!from || painter.view.position[from.lane] < 0) return painter.seat(event.i);
+  const { view, layout, shape } = painter,
+    x = view.x(layout.fromAt[i]);
+  if (!from.activation) return { ...painter.seat(event.i), x };
+  return { x, y: view.y(from.lane) + shape.pad + shape.bar / 2, s: 0 };
+}
+
 const BEYOND = 400; // pixels out of sight to which an edge is drawn
 
 /** An edge without what is far out of sight, which costs much where lines are dashed. */
@@ -157,8 +167,8 @@ function clipped(at, width) {
 /** Where an edge begins and ends: at the side of a bar or, if there is no place, from above or below. */
 function ways(painter, edge) {
   const { view, layout, shape } = painter,
-    { event, activation } = edge;
-  const seat = painter.seat(event.i),
+    { activation } = edge;
+  const seat = origin(painter, edge),
     top = view.y(activation.lane) + shape.pad;
   const { inputs } = activation;
   const share = inputs.length > 1 ? (inputs.indexOf(edge) + 0.5) / inputs.length : 0.5;

@@ -1,9 +1,9 @@
 // What stands around the picture: lanes and their names, the axis of time, flags of findings, what
 // is folded, and the moment that is shown.
 
-import { ticks } from "./axis.js";
+import { firstBy, ticks } from "./axis.js";
 import { TOP } from "./layout.js";
-import { clock, counted, rank, worth } from "./words.js";
+import { clock, counted, rank, seconds, worth } from "./words.js";
 
 /** The colour of a finding in the picture, by what it is worth. */
 export const WORTH_COLOUR = {
@@ -24,27 +24,29 @@ function lanes({ ctx, view, theme, font, hover }) {
   ctx.rect(0, TOP, view.width, view.height - TOP);
   ctx.clip();
   ctx.textBaseline = "middle";
-  view.order.forEach((lane, i) => {
-    const y = view.y(lane.i),
+  view.order.toReversed().forEach((lane, n) => {
+    const i = view.order.length - 1 - n,
+      y = view.y(lane.i),
       tall = view.laneHeight;
-    if (y + tall < TOP || y > view.height) return;
+    if (y + tall < view.pinned - tall || y > view.bottom) return;
     if (i % 2 === 0) {
       ctx.fillStyle = theme.band;
       ctx.fillRect(view.gutter, y, view.plot, tall);
     }
     const isChosen = view.selected === lane;
-    if (isChosen || hover === lane) {
-      ctx.fillStyle = theme.band;
-      ctx.fillRect(0, y, view.gutter, tall);
+    if (isChosen || hover === lane || i === 0) {
+      ctx.fillStyle = isChosen || hover === lane ? theme.band : theme.ground;
+      ctx.fillRect(0, y, view.gutter - 1, tall);
     }
     if (isChosen) {
       ctx.fillStyle = theme.accent;
       ctx.fillRect(0, y, 3, tall);
     }
-    ctx.globalAlpha = view.focusLanes && !view.focusLanes.has(lane.i) ? 0.45 : 1;
+    const isAside = lane.i === 0 || (view.focusLanes && !view.focusLanes.has(lane.i));
     ctx.font = `${isChosen ? 600 : 400} ${tall < 14 ? 10 : 12}px ${font}`;
-    ctx.fillStyle = lane.i === 0 ? theme["ink-2"] : theme.ink;
-    const middle = Math.max(y + Math.min(tall / 2, 22), i ? 0 : TOP - view.top + 6);
+    ctx.fillStyle = isAside ? theme["ink-3"] : theme.ink;
+    const highest = Math.min(i ? view.pinned + 9 : 0, y + tall - 9); // in sight, while its lane is
+    const middle = Math.max(y + Math.min(tall / 2, 22), highest);
     const isNamed = tall >= 11 || isChosen || i % Math.ceil(12 / tall) === 0;
     if (isNamed)
       ctx.fillText(
@@ -56,9 +58,9 @@ function lanes({ ctx, view, theme, font, hover }) {
       ctx.font = `10.5px ${font}`;
       ctx.fillStyle = theme["ink-3"];
       const count = counted(lane.activations.length, "turn");
-      ctx.fillText(lane.present ? count : `${count}, left`, 14, middle + 15);
+      if (middle + 20 < y + tall)
+        ctx.fillText(lane.present ? count : `${count}, left`, 14, middle + 15);
     }
-    ctx.globalAlpha = 1;
   });
   ctx.restore();
 }
@@ -126,7 +128,7 @@ export function drawFlags(painter) {
     ctx.lineWidth = isChosen ? 1.5 : 1;
     const lines = isChosen ? [view.selected] : flag.all;
     for (const x of new Set(lines.map((one) => Math.round(view.x(layout.axis.place(one))))))
-      line(ctx, x, 42, x, view.height);
+      line(ctx, x, 42, x, view.bottom);
     ctx.globalAlpha = 1;
     ctx.lineWidth = 1.3;
     ctx.beginPath();
@@ -158,9 +160,8 @@ function marks(painter) {
   let last = -Infinity;
   for (const heal of model.heals) {
     const x = view.x(layout.axis.place(heal));
-    if (heal.action === "refused" || heal.t > view.until || x < view.gutter || x > view.width)
-      continue;
-    if (x - last < 4) continue;
+    const isShown = heal.t <= view.until && heal.t >= view.since && heal.action !== "refused";
+    if (!isShown || x < view.gutter || x > view.width || x - last < 4) continue;
     last = x;
     painter.marks.push({ x, heal });
     ctx.beginPath();
@@ -198,6 +199,63 @@ export function drawFolds(painter) {
   }
 }
 
+/** Below the lanes: how many have no part in the chosen finding. A click shows them. */
+export function drawFoot({ ctx, view, theme, font }) {
+  if (!view.foot) return;
+  ctx.fillStyle = theme.panel;
+  ctx.fillRect(0, view.bottom, view.width, view.foot);
+  ctx.strokeStyle = theme.line;
+  line(ctx, 0, view.bottom + 0.5, view.width, view.bottom + 0.5);
+  if (!view.away) return;
+  const texts = view.hasAllLanes
+    ? [`fold ${counted(view.away, "lane")}`, "fold"]
+    : [`${counted(view.away, "lane")} folded`, `+${view.away}`];
+  ctx.font = `11px ${font}`;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = theme.accent;
+  const text = texts.find((one) => ctx.measureText(one).width < view.gutter - 18);
+  if (text) ctx.fillText(text, 14, view.bottom + view.foot / 2 + 1);
+}
+
+/** The stretch that was measured: how long it is, and what is in it. */
+export function drawMeasured(painter) {
+  const { ctx, view, layout, model, theme, font } = painter;
+  if (!view.measured) return;
+  const [from, to] = view.measured,
+    { axis } = layout,
+    x0 = view.x(from),
+    x1 = view.x(to);
+  ctx.fillStyle = ctx.strokeStyle = theme.accent;
+  ctx.globalAlpha = 0.1;
+  ctx.fillRect(x0, TOP, x1 - x0, view.height);
+  ctx.globalAlpha = 1;
+  ctx.lineWidth = 1;
+  for (const x of [x0, x1]) line(ctx, x, TOP, x, view.height);
+  const within = (places) => firstBy(places, (at) => at, to) - firstBy(places, (at) => at, from);
+  const long = axis.at(to) - axis.at(from);
+  const text = [
+    view.axis === "wall" ? seconds(long) : counted(Math.round(long), "record"),
+    counted(within(layout.startAt), "turn"),
+    counted(within(layout.eventAt), "event"),
+  ].join(" · ");
+  ctx.font = `600 11px ${font}`;
+  pill(painter, text, (x0 + x1) / 2, TOP + 4, theme.accent);
+}
+
+/** A text on a ground of its own, around a pixel and within the picture. */
+export function pill({ ctx, view, theme, font }, text, middle, y, colour) {
+  ctx.font = `600 11px ${font}`;
+  const width = ctx.measureText(text).width + 14,
+    left = Math.max(view.gutter + 2, Math.min(middle - width / 2, view.width - width - 2));
+  ctx.fillStyle = colour;
+  ctx.beginPath();
+  ctx.roundRect(left, y, width, 18, 9);
+  ctx.fill();
+  ctx.fillStyle = theme.panel;
+  ctx.textBaseline = "middle";
+  ctx.fillText(text, left + 7, y + 9.5);
+}
+
 /** The moment that is shown; what comes later is not in the picture. */
 export function drawMoment(painter) {
   const { ctx, view, theme } = painter;
@@ -217,4 +275,39 @@ function line(ctx, x0, y0, x1, y1) {
   ctx.moveTo(x0, y0);
   ctx.lineTo(x1, y1);
   ctx.stroke();
+}
+
+/** How much lies in each buffer, as a strip below the bars: so one sees what waits. */
+export function drawWaits(painter) {
+  const { ctx, view, layout, theme, shape } = painter;
+  if (view.laneHeight < 16) return;
+  ctx.fillStyle = theme.wait;
+  for (const lane of view.order) {
+    if (!painter.isLaneSeen(lane.i) || !lane.load.length) continue;
+    const y = view.y(lane.i) + shape.pad + shape.bar + 1.5;
+    let from = -1e6,
+      n = 0,
+      peak = 0; // peak: in what is too short to be seen by itself
+    const until = (x) => {
+      if (peak > n) strip(painter, from, from + 0.7, y, peak);
+      strip(painter, peak > n ? from + 0.7 : from, x, y, n);
+      [from, peak] = [x, 0];
+    };
+    for (const step of lane.load) {
+      const x = view.x(layout.axis.place(step));
+      if (step.t > view.until || x > view.width) break;
+      if (x - from >= 0.7) until(x);
+      else peak = Math.max(peak, n);
+      n = step.n;
+    }
+    until(view.x(painter.now()));
+  }
+  ctx.globalAlpha = 1;
+}
+
+function strip({ ctx, view }, from, to, y, n) {
+  const x = Math.max(from, view.gutter);
+  if (!n || to <= x) return;
+  ctx.globalAlpha = Math.min(0.95, 0.25 + 0.17 * n) * (view.focus ? 0.3 : 1);
+  ctx.fillRect(x, y, Math.min(to, view.width) - x, 3);
 }

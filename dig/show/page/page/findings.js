@@ -4,6 +4,7 @@
 import { h, refill } from "./dom.js";
 import { clockOf } from "./details.js";
 import { story } from "./story.js";
+import { way } from "./way.js";
 import { number, rank, worth } from "./words.js";
 
 const MOST_ROWS = 500;
@@ -43,6 +44,8 @@ export class Findings {
       model.heals.length,
       chosen?.id,
       view.hops,
+      view.away,
+      view.hasAllLanes,
       [...view.hidden.patterns, "", ...view.hidden.worths].join(),
       [...this.open].join(),
       view.at === null ? "" : view.at,
@@ -144,20 +147,19 @@ export class Findings {
       { class: "more" },
       h("p", { text: one.why }),
       one.silenced === null ? null : h("p", { class: "lead", text: `Silenced: ${one.silenced}` }),
-      one.paths.map((path) =>
-        h(
-          "p",
-          { class: "lead" },
-          "Path: ",
-          path.nodes.slice(0, 24).flatMap((id, i) => [i ? " → " : null, app.link(id)]),
-          path.nodes.length > 24 ? ` and ${path.nodes.length - 24} more` : null,
-        ),
-      ),
+      way(app, one.paths),
       this._healing(one),
       h(
         "div",
         { class: "steps" },
         h("button", { type: "button", text: "Show it", onclick: () => app.reveal(one) }),
+        app.view.away
+          ? h("button", {
+              type: "button",
+              text: app.view.hasAllLanes ? "Fold other lanes" : "All lanes",
+              onclick: () => app.toggleLanes(),
+            })
+          : null,
         h("button", {
           type: "button",
           text: "Fewer hops",
@@ -175,6 +177,7 @@ export class Findings {
 
   _healing(one) {
     const { app } = this;
+    if (app.model.head.unit) return null; // no run: there was nothing to heal
     if (!one.heals.length) return h("p", { class: "lead", text: "Healing: nothing was done." });
     const heals = one.heals.map((heal) =>
       h(

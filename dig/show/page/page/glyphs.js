@@ -5,9 +5,22 @@ export const FATE_COLOUR = { "-1": "edge", 0: "edge", 1: "delay", 2: "reroute", 
 
 const KNOWN = ["problem", "solution", "raw_data", "message", "notice", "system", "final"];
 
+const LIKE = {
+  // beliefs of an investigation
+  origin: "problem",
+  symptom: "message",
+  healthy: "notice",
+  defer: "raw_data",
+  // roles in a conversation
+  planner: "problem",
+  worker: "message",
+  tool: "raw_data",
+  outside: "notice",
+};
+
 /** The name of the shape and colour of a type of event; types of a user's own share one. */
 export function shapeOf(type) {
-  return KNOWN.includes(type) ? type : "other";
+  return LIKE[type] ?? (KNOWN.includes(type) ? type : "other");
 }
 
 /** Adds the outline of an event to the current path; `s` is half its size. */

@@ -3,7 +3,7 @@
 import { Axis } from "./axis.js";
 import { $, h } from "./dom.js";
 import { isDark } from "./theme.js";
-import { ACTIONS, counted, describe, number, seconds, weighed } from "./words.js";
+import { ACTIONS, counted, describe, list, number, origin, seconds, weighed } from "./words.js";
 
 const MOST_FAILED = 5;
 
@@ -15,7 +15,7 @@ export class Heading {
   update() {
     const { app } = this,
       { model } = app;
-    const title = model.run.run ?? model.head.file ?? "Run";
+    const title = model.head.team ?? model.run.run ?? model.head.file ?? "Run";
     if ($("title").textContent !== title) $("title").textContent = title;
     const chips = this._chips();
     const text = chips.map(([what]) => what).join("|");
@@ -54,12 +54,9 @@ export class Heading {
     if (live === "waiting") chips.push(["connection lost, trying again", "bad"]);
     if (live === "lost") chips.push(["the server has gone", "bad"]);
     if (head.agents_are === "simulated") chips.push(["simulated agents", "strong"]);
-    const isClosed = model.run.session && finish?.outcome === "stopped"; // how all sessions end
-    const state = isClosed ? "session over" : finish ? finish.outcome : head.state;
-    const grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
-    if (state) chips.push([state, state === "submitted" ? grade : finish && !isClosed ? "bad" : ""]);
+    chips.push(...this._status());
     if (head.method) chips.push([`method ${head.method}`, ""]);
-    chips.push([counted(model.lanes.length - 1, "agent"), ""], [seconds(model.us), ""]);
+    chips.push([counted(model.lanes.length - 1, head.lanes ?? "agent"), ""], [seconds(model.now.us), ""]);
     const counts = weighed(model.findings);
     for (const [one, kind] of [["error", "bad"], ["warning", ""], ["notice", ""]])
       if (counts[one]) chips.push([counted(counts[one], one), kind]);
@@ -67,6 +64,20 @@ export class Heading {
     if (head.score) chips.push([head.score, ""]);
     if (head.began) chips.push([head.began.slice(0, 16).replace("T", " "), ""]);
     return chips;
+  }
+
+  /** How the run has ended, or stands; of a session what happened to its requests. */
+  _status() {
+    const { head, finish } = this.app.model,
+      requests = Object.entries(head.requests ?? {});
+    if (requests.length)
+      return requests.map(([state, n]) => [
+        `${number(n)} ${state}`,
+        state === "answered" ? "strong" : "bad",
+      ]);
+    const state = finish ? finish.outcome : head.state,
+      grade = { good: "good", bad: "bad" }[head.answer?.grade] ?? "strong";
+    return state ? [[state, state === "submitted" ? grade : finish ? "bad" : ""]] : [];
   }
 }
 
@@ -91,6 +102,8 @@ export class Hint {
       $(id).setAttribute("aria-pressed", String(isPressed));
     $("fold").disabled = !view.folded && !this._isFoldable();
     const parts = [];
+    if (app.unknown) parts.push(`the link names ${app.unknown}, which is not in this run`);
+    if (view.at !== null) parts.push(app.timebar.text);
     if (drawn.isMore)
       parts.push(
         drawn.edges
@@ -127,16 +140,27 @@ export class Tip {
     const { element, app } = this;
     element.hidden = !one;
     if (!one) return;
-    element.replaceChildren(
-      ...tip(one, app.model).map((text, i) => h(i ? "p" : "strong", { text })),
-    );
+    element.replaceChildren(...tip(one, app).map((text, i) => h(i ? "p" : "strong", { text })));
     const { width, height } = app.view;
     element.style.left = `${Math.max(4, Math.min(x + 14, width - element.offsetWidth - 6))}px`;
     element.style.top = `${y + 18 + element.offsetHeight > height ? y - element.offsetHeight - 8 : y + 18}px`;
   }
 }
 
-function tip(one, model) {
+const MOST_LISTED = 4; // inputs and outputs at the pointer
+const MOST_SAID = 60; // characters of each
+
+/** Events in a line each, with what they say. */
+function lines(app, label, events) {
+  const rows = events.slice(0, MOST_LISTED).map((event) => {
+    const says = app.contents.excerpt(event, MOST_SAID);
+    return `${label}: ${event.id} ${event.type}${says ? `: ${says}` : ""}`;
+  });
+  const more = events.length - rows.length;
+  return more > 0 ? [...rows, `${label}: and ${more} more`] : rows;
+}
+
+function tip(one, app) {
   switch (one.kind) {
     case "fold":
       return [
@@ -145,6 +169,8 @@ function tip(one, model) {
           : `Nothing happens for ${one.fold.text}`,
         "Click to unfold.",
       ];
+    case "away":
+      return ["Lanes without a part in this finding", "Click to show or to fold them."];
     case "finding":
       return [`${one.title} · ${seconds(one.us)}`, one.plain, one.says];
     case "agent":
@@ -152,13 +178,15 @@ function tip(one, model) {
     case "activation":
       return [
         `${one.id} of ${one.agent}`,
-        `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? model).us - one.us)}`,
-        `${one.inputs.length} in, ${one.outputs.length} out`,
+        `${ACTIONS[one.end ? one.action : "working"]} · ${seconds(one.us)}, took ${seconds((one.end ?? app.model.now).us - one.us)}`,
+        ...lines(app, "in", one.inputs.map((edge) => edge.event)),
+        ...lines(app, "out", one.outputs),
       ];
     default:
       return [
         `${one.id} · ${one.type}`,
-        `from ${one.by ? one.by.agent : one.source === "system" ? "healing" : "outside"} at ${seconds(one.us)}, for ${one.to.slice(0, 4).join(", ") || "nobody"}${one.to.length > 4 ? " ..." : ""}`,
-      ];
+        `${origin(one)} at ${seconds(one.us)}, for ${list(one.to, MOST_LISTED)}`,
+        app.contents.excerpt(one, 3 * MOST_SAID),
+      ].filter(Boolean);
   }
 }

@@ -8,6 +8,7 @@ const NEAR = 8;
 export function hit(painter, x, y) {
   const { view, layout, model, shape } = painter;
   if (y < TOP) return flagAt(painter, x, y);
+  if (y > view.bottom) return view.away ? { kind: "away" } : null;
   const lane = view.laneAt(y);
   if (x < view.gutter) return lane;
   const fold = (painter.folds ?? []).find((one) => x >= one.x0 - 3 && x <= one.x1 + 3);
@@ -29,7 +30,9 @@ function flagAt(painter, x, y) {
 function eventAt(painter, x, y) {
   let best = [],
     least = NEAR;
+  const isPinned = y < painter.view.pinned;
   for (const i of painter.seated) {
+    if (painter.view.top > 0 && isPinned !== (painter.model.events[i].lane === 0)) continue;
     const seat = painter.seat(i);
     const far = Math.max(Math.abs(seat.x - x), Math.abs(seat.y - y));
     if (far < least) best = [];

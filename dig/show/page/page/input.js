@@ -2,6 +2,8 @@
 
 import { hit } from "./hit.js";
 
+const AXIS = 24; // pixels from the top in which a drag measures
+
 export class Input {
   constructor(app, canvas) {
     this.app = app;
@@ -14,7 +16,7 @@ export class Input {
     canvas.addEventListener("pointerup", (e) => this._up(e));
     canvas.addEventListener("pointercancel", (e) => this._lift(e));
     canvas.addEventListener("pointerleave", () => app.hover(null));
-    canvas.addEventListener("dblclick", (e) => app.zoom(2.5, e.offsetX));
+    canvas.addEventListener("dblclick", (e) => app.view.zoom(2.5, e.offsetX));
   }
 
   /** The wheel zooms along time; with Shift it goes along, with Alt lanes grow or shrink. */
@@ -24,11 +26,11 @@ export class Input {
     const unit = e.deltaMode === 1 ? 16 : e.deltaMode === 2 ? 400 : 1;
     const dx = e.deltaX * unit,
       dy = e.deltaY * unit;
-    if (e.altKey) app.stretch(Math.exp(-dy / 400), e.offsetY);
-    else if (e.shiftKey) app.pan(-(dx || dy), 0);
-    else if (!e.ctrlKey && Math.abs(dx) > Math.abs(dy)) app.pan(-dx, 0);
-    else if (e.offsetX < app.view.gutter && !e.ctrlKey) app.pan(0, -dy);
-    else app.zoom(Math.exp(-dy / (e.ctrlKey ? 120 : 420)), e.offsetX);
+    if (e.altKey) app.view.stretch(Math.exp(-dy / 400), e.offsetY);
+    else if (e.shiftKey) app.view.pan(-(dx || dy), 0);
+    else if (!e.ctrlKey && Math.abs(dx) > Math.abs(dy)) app.view.pan(-dx, 0);
+    else if (e.offsetX < app.view.gutter && !e.ctrlKey) app.view.pan(0, -dy);
+    else app.view.zoom(Math.exp(-dy / (e.ctrlKey ? 120 : 420)), e.offsetX);
   }
 
   _down(e) {
@@ -36,6 +38,9 @@ export class Input {
     this.canvas.setPointerCapture(e.pointerId);
     this.pointers.set(e.pointerId, { x: e.offsetX, y: e.offsetY });
     if (this.pointers.size === 1) this.moved = 0;
+    const isMeasuring = e.shiftKey || e.offsetY < AXIS;
+    this.measuredFrom = isMeasuring ? this.app.view.place(e.offsetX) : null;
+    if (isMeasuring) this.app.measure(null);
   }
 
   _move(e) {
@@ -49,9 +54,12 @@ export class Input {
     if (this.pointers.size === 2) this._pinch(e, last);
     else {
       this.moved += Math.abs(dx) + Math.abs(dy);
-      if (this.moved > 4) {
+      if (this.moved > 4 && this.measuredFrom !== null) {
+        const to = this.app.view.place(e.offsetX);
+        this.app.measure([Math.min(to, this.measuredFrom), Math.max(to, this.measuredFrom)]);
+      } else if (this.moved > 4) {
         this.canvas.classList.add("grabbing");
-        this.app.pan(dx, dy);
+        this.app.view.pan(dx, dy);
       }
     }
     this.pointers.set(e.pointerId, { x: e.offsetX, y: e.offsetY });
@@ -62,8 +70,8 @@ export class Input {
     const far = (at) => Math.hypot(at.x - other.x, at.y - other.y);
     const now = { x: e.offsetX, y: e.offsetY };
     this.moved = 99;
-    this.app.zoom(far(now) / Math.max(1, far(last)), (now.x + other.x) / 2);
-    this.app.pan((now.x - last.x) / 2, (now.y - last.y) / 2);
+    this.app.view.zoom(far(now) / Math.max(1, far(last)), (now.x + other.x) / 2);
+    this.app.view.pan((now.x - last.x) / 2, (now.y - last.y) / 2);
   }
 
   _up(e) {
@@ -72,6 +80,7 @@ export class Input {
     if (!wasOne || this.moved > 4) return;
     const found = hit(this.app.painter, e.offsetX, e.offsetY);
     if (found?.kind === "fold") this.app.toggleFold();
+    else if (found?.kind === "away") this.app.toggleLanes();
     else this.app.select(found);
   }
 

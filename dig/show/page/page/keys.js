@@ -4,24 +4,26 @@ import { h } from "./dom.js";
 import { after, before } from "./focus.js";
 
 const HELP = [
-  ["← → ↑ ↓", "move the picture (Shift: faster)"],
-  ["+ −", "zoom in and out"],
+  ["W S + −", "zoom in and out"],
+  ["A D ← → ↑ ↓", "move the picture (Shift: faster)"],
   ["[ ]", "lanes lower, higher"],
+  ["f", "have the selection, or what is measured, fill the picture"],
+  ["m", "measure the selection; or drag along the time, or with Shift"],
   ["0", "show everything"],
   ["n p", "next, previous finding"],
   ["j k", "next, previous activation or event"],
   ["h l", "to what led to it, to what it led to"],
-  ["Enter", "bring what is selected into sight"],
-  ["Esc", "select nothing"],
+  ["Esc", "measure nothing, select nothing"],
   ["c", "raw or cleaned"],
   ["t", "time or records"],
-  ["f", "fold what repeats"],
+  ["r", "fold what repeats"],
+  ["v", "show, or fold, lanes without a part in the finding"],
   ["space", "play"],
   [", .", "one record back, on"],
   ["Home End", "the first moment, all of it"],
   ["1 2 3", "findings, details, overview"],
   ["/", "search"],
-  ["d", "dark or light"],
+  ["x", "dark or light"],
   ["?", "this list"],
 ];
 
@@ -48,12 +50,12 @@ export function startKeys(app, dialog) {
   );
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || dialog.open) return;
-    const inField = e.target.closest("input, select, textarea, details .sheet");
+    const inField = e.target.closest("input:not([type=range]), details .sheet");
     if (inField && e.key !== "Escape") return;
     const isOwn = e.target.closest("button, summary, [role=tab], [role=option], .panel");
     if (isOwn && [" ", "Enter"].includes(e.key)) return;
     if (isOwn && e.key.startsWith("Arrow")) return;
-    const act = actions(app, dialog, e)[e.key];
+    const act = actions(app, dialog, e)[e.key.toLowerCase()];
     if (!act) return;
     e.preventDefault();
     act();
@@ -63,38 +65,48 @@ export function startKeys(app, dialog) {
 function actions(app, dialog, e) {
   const far = e.shiftKey ? 240 : 60,
     { view } = app;
+  const closer = () => app.zoomHere(1.5),
+    further = () => app.zoomHere(1 / 1.5),
+    back = () => view.pan(far, 0),
+    on = () => view.pan(-far, 0);
   return {
-    ArrowLeft: () => app.pan(far, 0),
-    ArrowRight: () => app.pan(-far, 0),
-    ArrowUp: () => app.pan(0, far),
-    ArrowDown: () => app.pan(0, -far),
-    "+": () => app.zoomHere(1.5),
-    "=": () => app.zoomHere(1.5),
-    "-": () => app.zoomHere(1 / 1.5),
-    "[": () => app.stretch(1 / 1.25, view.height / 2),
-    "]": () => app.stretch(1.25, view.height / 2),
-    0: () => app.fit(),
+    w: closer,
+    s: further,
+    a: back,
+    d: on,
+    "+": closer,
+    "=": closer,
+    "-": further,
+    arrowleft: back,
+    arrowright: on,
+    arrowup: () => view.pan(0, far),
+    arrowdown: () => view.pan(0, -far),
+    "[": () => view.stretch(1 / 1.25, view.height / 2),
+    "]": () => view.stretch(1.25, view.height / 2),
+    f: () => app.fill(),
+    m: () => app.measure(view.selected && app.extent(view.selected)),
+    0: () => view.fit(),
     n: () => stepFinding(app, 1),
     p: () => stepFinding(app, -1),
     j: () => stepNode(app, 1),
     k: () => stepNode(app, -1),
     h: () => follow(app, before),
     l: () => follow(app, after),
-    Enter: () => app.reveal(view.selected),
-    Escape: () => app.select(null),
+    escape: () => (view.measured ? app.measure(null) : app.select(null)),
     c: () => app.setCleaned(!view.cleaned),
     t: () => app.setAxis(view.axis === "wall" ? "logical" : "wall"),
-    f: () => app.toggleFold(),
+    r: () => app.toggleFold(),
+    v: () => app.toggleLanes(),
     " ": () => app.timebar.toggle(),
     ",": () => app.timebar.step(-1),
     ".": () => app.timebar.step(1),
-    Home: () => app.setAt(0),
-    End: () => app.setAt(null),
+    home: () => app.setAt(0),
+    end: () => app.setAt(null),
     1: () => app.tabs.show("findings"),
     2: () => app.tabs.show("details"),
     3: () => app.tabs.show("overview"),
     "/": () => app.search.focus(),
-    d: () => app.toggleTheme(),
+    x: () => app.toggleTheme(),
     "?": () => dialog.showModal(),
   };
 }

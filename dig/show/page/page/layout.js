@@ -22,6 +22,7 @@ export class Layout {
     this.eventAt = [];
     this.startAt = [];
     this.endAt = []; // of an activation in progress: NaN
+    this.fromAt = []; // of delivery edges
     this._open = [];
     this._slots = null;
     this.update();
@@ -29,7 +30,7 @@ export class Layout {
 
   /** Takes what is new in the model: as much work as there is news. */
   update() {
-    const { events, activations } = this.model,
+    const { events, activations, edges } = this.model,
       axis = this.axis;
     for (let i = this.eventAt.length; i < events.length; i += 1)
       this.eventAt.push(axis.place(events[i]));
@@ -38,25 +39,39 @@ export class Layout {
       this.endAt.push(NaN);
       this._open.push(i);
     }
+    for (let i = this.fromAt.length; i < edges.length; i += 1)
+      this.fromAt.push(axis.place(edges[i].from ?? edges[i].event));
     this._open = this._open.filter((i) => {
       const { end } = activations[i];
       if (end) this.endAt[i] = axis.place(end);
       return !end;
     });
+    this.view.end = axis.end;
   }
 
   endOf(i) {
-    return Number.isNaN(this.endAt[i]) ? this.axis.place(this.model) : this.endAt[i];
+    return Number.isNaN(this.endAt[i]) ? this.axis.place(this.model.now) : this.endAt[i];
+  }
+
+  /** The places from the first to the last moment of some nodes; none, for none. */
+  extent(nodes) {
+    const places = nodes.flatMap((node) =>
+      node.kind === "event"
+        ? [this.eventAt[node.i]]
+        : [this.startAt[node.i], this.endOf(node.i)],
+    );
+    return places.length ? [Math.min(...places), Math.max(...places)] : null;
   }
 
   /** What there is place for in a lane of this height. */
   lane(height) {
-    const pad = Math.max(1, Math.min(8, height * 0.08));
-    const bar = Math.max(4, Math.min(15, height * 0.26));
+    // Whole pixels: what is not smoothed at its edges is drawn much faster.
+    const pad = Math.round(Math.max(1, Math.min(8, height * 0.08)));
+    const bar = Math.round(Math.max(4, Math.min(15, height * 0.26)));
     const below = pad + bar + 6;
     const rows = Math.max(0, Math.floor((height - below) / SLOT));
     if (rows) return { pad, bar, below, rows, isTight: false };
-    const tall = Math.max(2, Math.min(15, height * 0.5)); // no place for events: they lie on bars
+    const tall = Math.round(Math.max(2, Math.min(15, height * 0.5))); // no place for events: they lie on bars
     return { pad, bar: tall, below: pad + tall + 6, rows, isTight: true };
   }
 

@@ -4,10 +4,18 @@ import { LEAST_LANE } from "./view.js";
 
 const HIDDEN = ["agents", "types", "worths", "patterns", "fates"];
 
-/** Keeps the address of the page that of its view. */
+/** Keeps the address of the page that of its view. The browser's Back goes to what was selected
+ * before; selections within a moment are one step. */
 export class Address {
   constructor(app) {
     this.app = app;
+    this._isStep = false;
+  }
+
+  /** What comes now is a step that one can go back from. */
+  step() {
+    if (!this._isStep) this.update();
+    this._isStep = true;
   }
 
   updateSoon() {
@@ -16,8 +24,12 @@ export class Address {
   }
 
   update() {
-    const hash = toHash(this.app.view, this.app.tabs.shown);
-    if (hash !== location.hash.replace(/^#/, "")) history.replaceState(null, "", `#${hash}`);
+    const hash = toHash(this.app.view, this.app.tabs.shown),
+      isStep = this._isStep;
+    this._isStep = false;
+    if (hash === location.hash.replace(/^#/, "")) return;
+    if (isStep) history.pushState(null, "", `#${hash}`);
+    else history.replaceState(null, "", `#${hash}`);
   }
 }
 
@@ -46,6 +58,8 @@ function toHash(view, tab) {
     );
   }
   set("hops", String(view.hops), "0");
+  set("lanes", view.hasAllLanes ? "all" : "", "");
+  if (view.measured) parts.set("span", view.measured.map((at) => at.toPrecision(9)).join());
   for (const key of HIDDEN) for (const name of view.hidden[key]) parts.append(`no-${key}`, name);
   return parts.toString();
 }
@@ -58,14 +72,19 @@ export function fromHash(text, view, model) {
   view.folded = parts.get("fold") === "1";
   view.at = number(parts, "at", 0, model.t);
   view.hops = number(parts, "hops", 0, 9) ?? 0;
+  view.hasAllLanes = parts.get("lanes") === "all";
+  const span = (parts.get("span") ?? "").split(",").map(Number);
+  view.measured = span.length === 2 && span.every(Number.isFinite) ? span : null;
   for (const key of HIDDEN) {
     const names = parts.getAll(`no-${key}`);
     view.hidden[key] = new Set(key === "fates" ? names.map(Number) : names);
   }
   const window = { from: number(parts, "from"), to: number(parts, "to") };
   const isWindow = window.from !== null && window.to !== null && window.to > window.from;
+  const selected = chosen(parts, model);
   return {
-    selected: chosen(parts, model),
+    selected,
+    unknown: parts.has("is") && !selected ? `${parts.get("is")} ${parts.get("id")}` : null,
     tab: parts.get("tab") ?? "findings",
     window: isWindow ? window : null,
     lane: number(parts, "lane", LEAST_LANE, 110),

@@ -21,7 +21,7 @@ import { Timebar } from "./timebar.js";
 
 const canvas = $("canvas");
 const app = new App(canvas);
-app.painter = new Painter(canvas, app.model, app.layout, app.view);
+app.painter = new Painter(canvas, app);
 app.findings = new Findings(app, $("findings"));
 app.details = new Details(app, $("details"));
 app.overview = new Overview(app, $("overview"));
@@ -32,7 +32,6 @@ app.tabs = new Tabs((name) => {
 app.search = new Search(app, $("search"), $("results"));
 app.timebar = new Timebar(app, {
   scrubber: $("scrubber"),
-  moment: $("moment"),
   play: $("play"),
   back: $("back"),
   on: $("on"),
@@ -59,7 +58,7 @@ const buttons = {
   wall: () => app.setAxis("wall"),
   logical: () => app.setAxis("logical"),
   fold: () => app.toggleFold(),
-  fit: () => app.fit(),
+  fit: () => app.view.fit(),
   in: () => app.zoomHere(1.6),
   out: () => app.zoomHere(1 / 1.6),
   theme: () => app.toggleTheme(),
@@ -84,7 +83,7 @@ async function copy() {
 }
 
 new ResizeObserver(() => app.resize()).observe($("picture"));
-addEventListener("hashchange", () => app.open(location.hash));
+addEventListener("popstate", () => app.open(location.hash));
 
 window.dig = {
   app,

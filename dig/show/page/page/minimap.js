@@ -2,6 +2,7 @@
 
 import { pen } from "./dom.js";
 import { WORTH_COLOUR } from "./draw_frame.js";
+import { LEAD, MARGINS } from "./view.js";
 import { rank, worth } from "./words.js";
 
 export class Minimap {
@@ -11,7 +12,7 @@ export class Minimap {
     this.key = "";
     this.ground = document.createElement("canvas");
     let isDown = false;
-    const go = (e) => app.center(this.place(e.offsetX));
+    const go = (e) => app.view.center(this.place(e.offsetX));
     canvas.addEventListener("pointerdown", (e) => {
       isDown = true;
       canvas.setPointerCapture(e.pointerId);
@@ -23,33 +24,34 @@ export class Minimap {
     });
   }
 
-  get left() {
-    return this.app.view.gutter;
+  /** Pixels a place, and the pixel of a place: those of the picture when it shows all. */
+  get scale() {
+    const { view } = this.app;
+    return (view.plot - MARGINS) / view.span;
+  }
+
+  x(place) {
+    return this.app.view.gutter + LEAD + place * this.scale;
   }
 
   place(x) {
-    return (
-      ((x - this.left) / (this.canvas.clientWidth - this.left - 24)) * this.app.layout.axis.end
-    );
+    return (x - this.app.view.gutter - LEAD) / this.scale;
   }
 
   paint() {
-    const { view, layout, painter } = this.app,
-      { theme } = painter;
+    const { view, painter } = this.app,
+      { theme } = painter,
+      left = view.gutter;
     this._ground();
     const ctx = pen(this.canvas),
       width = this.canvas.clientWidth,
       tall = this.canvas.clientHeight;
     ctx.drawImage(this.ground, 0, 0, width, tall);
-    const scale = (width - this.left - 24) / layout.axis.end;
-    const x0 = this.left + Math.max(0, view.from) * scale;
-    const x1 = Math.max(
-      x0 + 4,
-      this.left + Math.min(layout.axis.end, view.place(view.width)) * scale,
-    );
+    const x0 = Math.max(left, this.x(view.from)),
+      x1 = Math.max(x0 + 4, Math.min(width, this.x(view.place(view.width))));
     ctx.fillStyle = theme.panel;
     ctx.globalAlpha = 0.66;
-    ctx.fillRect(this.left, 0, x0 - this.left, tall);
+    ctx.fillRect(left, 0, x0 - left, tall);
     ctx.fillRect(x1, 0, width - x1, tall);
     ctx.globalAlpha = 1;
     ctx.strokeStyle = theme.accent;
@@ -68,6 +70,7 @@ export class Minimap {
       view.axis,
       view.folded,
       view.order.length,
+      view.span,
       theme.ground,
       this.canvas.clientWidth,
     ].join("|");
@@ -86,14 +89,13 @@ export class Minimap {
     ctx.textBaseline = "middle";
     ctx.fillStyle = theme["ink-3"];
     ctx.fillText("whole run", 14, tall / 2);
-    const scale = (width - this.left - 24) / layout.axis.end;
     const each = (tall - 12) / Math.max(1, view.order.length);
     ctx.fillStyle = theme.density;
     view.order.forEach((lane, i) => {
       let last = -1;
       for (const one of lane.activations) {
-        const x0 = this.left + layout.startAt[one.i] * scale;
-        const x1 = Math.max(x0 + 0.8, this.left + layout.endOf(one.i) * scale);
+        const x0 = this.x(layout.startAt[one.i]);
+        const x1 = Math.max(x0 + 0.8, this.x(layout.endOf(one.i)));
         if (x1 - last < 0.6) continue;
         ctx.fillRect(x0, 8 + i * each, x1 - x0, Math.max(1, each * 0.62));
         last = x1;
@@ -102,7 +104,7 @@ export class Minimap {
     const worstLast = [...model.findings].sort((a, b) => rank(b) - rank(a));
     for (const finding of worstLast) {
       ctx.fillStyle = theme[WORTH_COLOUR[worth(finding)]];
-      ctx.fillRect(this.left + layout.axis.place(finding) * scale - 1, 2, 2, 5);
+      ctx.fillRect(this.x(layout.axis.place(finding)) - 1, 2, 2, 5);
     }
   }
 }

@@ -7,7 +7,8 @@ export const FATES = ["consume", "delay", "reroute", "discard"];
 export const SYSTEM = 0; // the lane of what comes from outside and of healing
 
 const CONSUME = 0,
-  DELAY = 1;
+  DELAY = 1,
+  REROUTE = 2;
 
 export class Model {
   constructor() {
@@ -25,6 +26,7 @@ export class Model {
     this.findings = [];
     this.heals = [];
     this.incidents = [];
+    this.clockUs = 0; // of a run that goes on: what its clock shows now
     this.beside = null; // the model of the run below
     this.failed = new Map(); // part of the monitor that failed -> how often, and the latest failure
     this.types = new Map(); // type of event -> how many
@@ -64,6 +66,11 @@ export class Model {
     return isKnown;
   }
 
+  /** The latest moment: that of the last record or, while a run goes on, what its clock shows. */
+  get now() {
+    return { t: this.t, us: Math.max(this.us, this.clockUs) };
+  }
+
   /** An event or activation by its id. */
   node(id) {
     return this._byId.get(id);
@@ -76,11 +83,6 @@ export class Model {
   /** A finding by its id: the number of its record, with signs where several have it. */
   finding(id) {
     return this._findingAt.get(id);
-  }
-
-  /** The agent that made an event: its lane. */
-  maker(event) {
-    return event.by ? event.by.lane : SYSTEM;
   }
 
   _addLane(name) {
@@ -126,7 +128,6 @@ export class Model {
       by,
       source: row.by,
       type: row.final ? "final" : row.type,
-      of: row.type,
       final: row.final,
       to: row.to,
       payload: row.payload,
@@ -137,11 +138,10 @@ export class Model {
       findings: [],
       notes: [],
       landed: new Map(),
+      left: new Map(), // lane -> where the event comes from when that agent looks at it again
       touched: by ? at.t : Infinity,
-      lane: 0,
-      done: Infinity,
+      lane: by ? by.lane : SYSTEM,
     };
-    event.lane = this.maker(event);
     this.events.push(event);
     this._byId.set(event.id, event);
     this.lanes[event.lane].events.push(event);
@@ -158,7 +158,6 @@ export class Model {
     if (!event) return;
     this._tell(event, at, "deliver", { to: row.to });
     if (row.to === null) {
-      event.done = at.t;
       event.accepted = at.t;
       return;
     }
@@ -187,7 +186,6 @@ export class Model {
       findings: [],
       action: "working",
       touched: Infinity,
-      depth: 0,
     };
     for (const id of row.inputs) {
       const event = this._byId.get(id);
@@ -199,11 +197,11 @@ export class Model {
         fate: -1,
         to: null,
         landed: lane.buffer.get(event) || at,
+        from: event.left.get(lane.i) ?? null, // null: from where it was generated
       };
       this.edges.push(edge);
       activation.inputs.push(edge);
       event.seen.push(edge);
-      if (event.by) activation.depth = Math.max(activation.depth, event.by.depth + 1);
     }
     this.activations.push(activation);
     this._byId.set(activation.id, activation);
@@ -241,10 +239,16 @@ export class Model {
     lane.fates[fate] += 1;
     if (fate === CONSUME) {
       event.touched = Math.min(event.touched, at.t);
-      event.done = Math.min(event.done, at.t);
       activation.touched = Math.min(activation.touched, at.t);
     }
     if (fate !== DELAY) lane.buffer.delete(event);
+    const heirs = fate === DELAY ? [activation.agent] : fate === REROUTE ? to : [];
+    this._leaves(event, heirs, { ...at, lane: activation.lane, activation });
+  }
+
+  /** Notes where an event goes on from to some agents: not from where it was generated. */
+  _leaves(event, agents, from) {
+    for (const name of agents ?? []) event.left.set(this._agent(name).i, from);
   }
 
   _join(row, at) {
@@ -264,7 +268,9 @@ export class Model {
   }
 
   _redirect(row, at) {
-    this._tell(this._byId.get(row.event), at, "redirect", { to: row.to });
+    const event = this._byId.get(row.event);
+    this._tell(event, at, "redirect", { to: row.to });
+    if (event) this._leaves(event, row.to, { ...at, lane: event.lane });
   }
 
   _expire(row, at) {

@@ -2,6 +2,7 @@
 
 import { h, refill } from "./dom.js";
 import { FATES } from "./model.js";
+import { whyItFailed } from "./diagnosis.js";
 import { factsOf } from "./pieces.js";
 import { number, seconds, weighed } from "./words.js";
 
@@ -23,6 +24,7 @@ export class Overview {
     refill(
       this.element,
       this._verdict(),
+      whyItFailed(this.app),
       h("section", {}, h("h3", { text: "In numbers" }), this._numbers()),
       h("section", {}, h("h3", { text: "Who sent how many events to whom" }), this._matrix()),
       h("section", {}, h("h3", { text: "Agents" }), this._agents()),
@@ -117,7 +119,7 @@ export class Overview {
   _cell(from, to, n, most) {
     if (!n) return h("td", { class: "none" });
     const { app } = this,
-      strength = 0.14 + 0.86 * Math.sqrt(n / most);
+      strength = 0.08 + 0.42 * Math.sqrt(n / most); // ink is legible on all of them
     const button = h("button", {
       type: "button",
       text: n > 999 ? "1k+" : String(n),
@@ -126,7 +128,6 @@ export class Overview {
       onclick: () => app.selectPair(from, to),
     });
     button.style.background = `color-mix(in srgb, var(--reroute) ${Math.round(100 * strength)}%, var(--panel))`;
-    button.style.color = strength > 0.55 ? "var(--bar-ink)" : "var(--ink)";
     return h("td", {}, button);
   }
 

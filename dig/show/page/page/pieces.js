@@ -6,6 +6,8 @@ import { number, PAST } from "./words.js";
 /** The longest list that is shown whole. */
 export const MOST_ROWS = 200;
 
+const MOST_SAID = 120; // characters
+
 /** A part with its title. */
 export function section(title, ...children) {
   return h("section", {}, h("h3", { text: title }), ...children);
@@ -37,6 +39,12 @@ export function more(all) {
   return all.length > MOST_ROWS
     ? h("li", { text: `and ${number(all.length - MOST_ROWS)} more` })
     : null;
+}
+
+/** The beginning of what an event says, if it says something. */
+export function said(app, event) {
+  const text = app.contents.excerpt(event, MOST_SAID);
+  return text ? h("p", { class: "said", text }) : null;
 }
 
 /** What was done with an event: a sign, and a word. */

@@ -1,6 +1,7 @@
 // Where rows come from: out of the page itself, or live from the server that gave the page.
 
 import { Twin } from "./twin.js";
+import { countIn } from "./words.js";
 
 const AT_ONCE = 4000; // rows between two frames, so that a large run does not freeze the page
 
@@ -16,9 +17,11 @@ async function readInlined(app, text) {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const { head, rows, twin } = JSON.parse(await new Response(stream).text());
+  countIn(head.unit ?? "s");
   app.setHead(head);
   app.add(rows);
   if (twin) app.twin = new Twin(app, twin);
+  if (head.open && !location.hash) history.replaceState(null, "", `#${head.open}`);
   app.ready();
 }
 
@@ -47,6 +50,7 @@ function follow(app, address) {
     app.setLive(source.readyState === EventSource.CLOSED ? "lost" : "waiting"),
   );
   source.addEventListener("head", (e) => app.setHead(JSON.parse(e.data)));
+  source.addEventListener("clock", (e) => app.clock.take(JSON.parse(e.data)));
   source.addEventListener("message", (e) => {
     for (const row of JSON.parse(e.data)) waiting.push(row);
     ask();

@@ -30,6 +30,7 @@ export function state(app) {
     lane: view.laneHeight,
     top: view.top,
     fitted: view.fitted,
+    measured: view.measured,
     lanes: view.order.map((lane) => lane.id),
     selected: selected ? { kind: selected.kind, id: selected.id } : null,
     focus: view.focus ? [...view.focus].map((node) => node.id).sort() : null,

@@ -1,15 +1,23 @@
-// The moment: scrubber, play, steps. The graph is shown as it stood after one record.
+// The moment: slider, play, steps. The graph is shown as it stood after one record. The slider has
+// the scale of the strip above it: a place on it is a place on the axis.
 
 import { seconds } from "./words.js";
 
 const WHOLE_S = 24; // how long a whole run plays
 
 export class Timebar {
-  constructor(app, { scrubber, moment, play, back, on, end }) {
-    Object.assign(this, { app, scrubber, moment, play, playing: false, place: 0, last: 0 });
+  constructor(app, { scrubber, play, back, on, end }) {
+    Object.assign(this, { app, scrubber, play, playing: false, place: 0, last: 0 });
     scrubber.addEventListener("input", () => {
-      const t = Number(scrubber.value);
-      app.setAt(t >= app.model.t ? null : t);
+      const { axis } = app.layout;
+      app.setAt(axis.record(axis.at(Number(scrubber.value))));
+    });
+    scrubber.addEventListener("keydown", (e) => {
+      const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      e.stopPropagation();
+      this.step(step);
     });
     play.addEventListener("click", () => this.toggle());
     back.addEventListener("click", () => this.step(-1));
@@ -17,25 +25,26 @@ export class Timebar {
     end.addEventListener("click", () => app.setAt(null));
   }
 
-  update() {
+  /** The moment that is shown, in words. */
+  get text() {
     const { model, view } = this.app,
       t = view.at ?? model.t;
-    this.scrubber.max = String(Math.max(0, model.t));
-    this.scrubber.value = String(t);
-    this.scrubber.setAttribute("aria-valuetext", `record ${t} at ${seconds(model.times[t] ?? 0)}`);
-    this.moment.textContent =
-      view.at === null
-        ? `all of it · ${seconds(model.us)}`
-        : `record ${t} of ${model.t} · ${seconds(model.times[t] ?? 0)}`;
-    this.play.textContent = this.playing ? "Pause" : "Play";
-    this.play.setAttribute("aria-pressed", String(this.playing));
+    return `record ${t} of ${model.t} at ${seconds(model.times[t] ?? 0)}`;
+  }
+
+  update() {
+    const { view, painter } = this.app;
+    this.scrubber.max = String(view.span);
+    this.scrubber.value = String(painter.now());
+    this.scrubber.setAttribute("aria-valuetext", this.text);
+    this.play.textContent = this.playing ? "❚❚" : "▶";
+    this.play.setAttribute("aria-label", this.playing ? "Pause" : "Play");
   }
 
   step(by) {
     const { model, view } = this.app;
     this.stop();
-    const t = (view.at ?? model.t) + by;
-    this.app.setAt(t >= model.t ? null : Math.max(0, t));
+    this.app.setAt((view.at ?? model.t) + by);
   }
 
   toggle() {
@@ -44,7 +53,7 @@ export class Timebar {
       return;
     }
     const { model, view, layout } = this.app;
-    const at = view.at === null || view.at >= model.t ? 0 : view.at;
+    const at = view.at ?? 0;
     this.playing = true;
     this.place = layout.axis.place({ t: at, us: model.times[at] });
     this.last = performance.now();
@@ -59,17 +68,15 @@ export class Timebar {
 
   _tick(now) {
     if (!this.playing) return;
-    const { layout, model } = this.app,
-      { axis } = layout;
+    const { axis } = this.app.layout;
     this.place += (axis.end * Math.max(0, now - this.last)) / 1000 / WHOLE_S;
     this.last = now;
-    const t = axis.record(axis.at(this.place));
     if (this.place >= axis.end) {
       this.stop();
       this.app.setAt(null);
       return;
     }
-    if (t !== this.app.view.at) this.app.setAt(Math.min(t, model.t));
+    this.app.setAt(axis.record(axis.at(this.place)));
     requestAnimationFrame((then) => this._tick(then));
   }
 }

@@ -3,10 +3,11 @@
 
 import { $ } from "./dom.js";
 import { Painter } from "./draw.js";
+import { pill } from "./draw_frame.js";
 import { Layout, TOP } from "./layout.js";
 import { Model } from "./model.js";
 import { View } from "./view.js";
-import { number } from "./words.js";
+import { number, seconds } from "./words.js";
 
 export class Twin {
   constructor(app, { head, rows, difference }) {
@@ -17,7 +18,8 @@ export class Twin {
     this.view = new View();
     this.layout = new Layout(this.model, this.view, app.layout);
     const canvas = $("twin-canvas");
-    this.painter = new Painter(canvas, this.model, this.layout, this.view);
+    this.contents = app.contents;
+    this.painter = new Painter(canvas, this);
     this.painter.recolour(app.painter.theme);
     this.isKnown = difference.records !== null; // else comparing took too long: all is drawn
     [this.here, this.there] = difference.records ?? [0, 0];
@@ -26,8 +28,9 @@ export class Twin {
     app.model.beside = this.model; // so that the axis is long enough for both
     $("twin").hidden = false;
     $("with").hidden = false;
-    $("with").textContent = named(app.model.head);
-    $("without").textContent = `${named(head)}: ${end(head)}`;
+    const [above, below] = names(app.model.head, head);
+    $("with").textContent = above;
+    $("without").textContent = `${below}: ${end(head)}`;
     new ResizeObserver(() => app.ask()).observe(canvas.parentElement);
   }
 
@@ -71,6 +74,11 @@ export class Twin {
     ])
       if (painter.canvas[key] !== Math.round(size * ratio))
         painter.canvas[key] = Math.round(size * ratio);
+    const { order, hidden } = this.app.view,
+      shown = new Set(order.map((lane) => lane.id)),
+      isFolded = ({ id }) => this.app.model.lane(id) && !shown.has(id);
+    const agents = this.model.lanes.filter(isFolded).map((lane) => lane.id);
+    view.hidden = { ...hidden, agents: new Set(agents) };
     view.arrange(this.model);
     view.fitLanes();
   }
@@ -116,13 +124,14 @@ export class Twin {
     ctx.globalAlpha = 0.09;
     ctx.fillRect(from, TOP, view.width - from, view.height - TOP);
     ctx.globalAlpha = 1;
-    write(painter, "It ends here.", from, view.width, isBad ? theme.error : theme.final, 600);
+    const says = from > view.gutter ? "It ends here." : `It ended at ${seconds(this.model.us)}.`;
+    write(painter, says, from, view.width, isBad ? theme.error : theme.final, 600);
   }
 
   /** The line of the first difference; above, with what it is. */
   _line(painter, isNamed) {
     const x = this._x(),
-      { ctx, view, theme, font } = painter;
+      { ctx, view, theme } = painter;
     if (x === null || x < view.gutter || x > view.width) return;
     ctx.strokeStyle = theme.heal;
     ctx.lineWidth = 1.5;
@@ -133,23 +142,15 @@ export class Twin {
     ctx.stroke();
     ctx.setLineDash([]);
     if (!isNamed) return;
-    ctx.font = `600 11px ${font}`;
-    const text = `First difference: ${this.says}`,
-      width = ctx.measureText(text).width + 14,
-      left = Math.max(view.gutter + 2, Math.min(x - width / 2, view.width - width - 2));
-    ctx.fillStyle = theme.heal;
-    ctx.beginPath();
-    ctx.roundRect(left, view.height - 22, width, 18, 9);
-    ctx.fill();
-    ctx.fillStyle = theme.panel;
-    ctx.textBaseline = "middle";
-    ctx.fillText(text, left + 7, view.height - 12.5);
+    pill(painter, `First difference: ${this.says}`, x, view.bottom + 3, theme.heal);
   }
 }
 
-/** The name of a run in a pair: what was done about failures. */
-function named(head) {
-  return head.method === "mas" ? "Without the monitor" : "With the monitor";
+/** The names of two runs: with and without the monitor, if that is what they differ in. */
+function names(...heads) {
+  const are = heads.map(({ method }) => method !== "mas");
+  if (are[0] === are[1]) return heads.map(({ execution, file }) => execution ?? file);
+  return are.map((is) => (is ? "With the monitor" : "Without the monitor"));
 }
 
 function end(head) {

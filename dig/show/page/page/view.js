@@ -5,6 +5,8 @@ import { GUTTER, TOP } from "./layout.js";
 import { worth } from "./words.js";
 
 export const LEAST_LANE = 5; // pixels
+export const LEAD = 14; // pixels before the first moment of a run that is shown whole
+export const MARGINS = LEAD + 50; // and after its last
 const MOST_LANE = 110;
 const LEGIBLE_LANE = 30; // with place for events, and for what they are called
 const SMALL = 160; // pixels: too short to tell what is there
@@ -20,6 +22,8 @@ export class View {
     this.scale = 1; // pixels a place
     this.top = 0; // pixels scrolled down
     this.laneHeight = 60;
+    this.foot = 0; // pixels below the lanes for what is said about them
+    this.measured = null; // a stretch of places: from, to
     this.width = 0;
     this.height = 0;
     this.selected = null;
@@ -27,6 +31,7 @@ export class View {
     this.focus = null; // Set of nodes that are not dimmed
     this.focusLanes = null;
     this.marked = null; // Set of nodes that the chosen finding names
+    this.hasAllLanes = false; // also those without a part in the chosen finding
     this.hidden = {
       agents: new Set(),
       types: new Set(),
@@ -34,18 +39,13 @@ export class View {
       patterns: new Set(),
       fates: new Set(),
     };
-    this.order = []; // lanes from top to bottom
+    this.order = []; // lanes from top to bottom; the first, of what is outside, never scrolls
+    this.away = 0; // lanes without a part in the chosen finding, which are folded
     this.position = []; // of each lane in it; -1: hidden
     this.fitted = true; // goes on showing everything while a run grows
-    this._told = [];
-  }
-
-  onChange(listener) {
-    this._told.push(listener);
-  }
-
-  changed(what) {
-    for (const listener of this._told) listener(what);
+    this.end = 1; // the place of the last moment, and how much of a growing run's axis is free
+    this.room = 1;
+    this.changed = () => {};
   }
 
   // --- geometry ---
@@ -67,56 +67,81 @@ export class View {
   }
 
   y(lane) {
-    return TOP + this.position[lane] * this.laneHeight - this.top;
+    return lane ? TOP + this.position[lane] * this.laneHeight - this.top : TOP;
+  }
+
+  /** Where the lane ends that never scrolls, and where the others do. */
+  get pinned() {
+    return TOP + this.laneHeight;
+  }
+
+  get bottom() {
+    return this.height - this.foot;
   }
 
   laneAt(y) {
-    if (y < TOP) return null;
-    return this.order[Math.floor((y - TOP + this.top) / this.laneHeight)] ?? null;
+    if (y < TOP || y > this.bottom) return null;
+    const top = y < this.pinned ? 0 : this.top;
+    return this.order[Math.floor((y - TOP + top) / this.laneHeight)] ?? null;
   }
 
-  /** Which lanes there are, in which order. */
+  /** Which lanes there are, in which order; returns whether others than before. */
   arrange(model) {
-    this.order = model.lanes.filter((lane) => lane.i === 0 || !this.hidden.agents.has(lane.id));
+    const shown = model.lanes.filter((lane) => lane.i === 0 || !this.hidden.agents.has(lane.id));
+    const isPart = (lane) => lane.i === 0 || this.focusLanes.has(lane.i);
+    const parts = this.marked && this.focus ? shown.filter(isPart) : shown;
+    const before = this.order.map((lane) => lane.i).join();
+    this.order = this.hasAllLanes ? shown : parts;
+    this.away = shown.length - parts.length;
     this.position = new Array(model.lanes.length).fill(-1);
     this.order.forEach((lane, i) => {
       this.position[lane.i] = i;
     });
+    return this.order.map((lane) => lane.i).join() !== before;
   }
 
   // --- moving ---
 
+  /** The length of the axis: what the picture shows if it shows all, as the strip below it does. */
+  get span() {
+    return this.end * this.room;
+  }
+
   /** Shows everything, along and across. */
-  fit(end) {
+  fit() {
     this.fitted = true;
-    const room = this.plot - 64;
-    this.scale = room / Math.max(end, 1e-9);
-    this.from = -14 / this.scale;
+    this.scale = (this.plot - MARGINS) / Math.max(this.span, 1e-9);
+    this.from = -LEAD / this.scale;
     this.fitLanes();
   }
 
   fitLanes() {
-    const each = (this.height - TOP - 6) / Math.max(1, this.order.length);
+    const each = (this.bottom - TOP - 6) / Math.max(1, this.order.length);
     const whole = Math.floor(each > 12 ? each : each * 8) / (each > 12 ? 1 : 8);
     this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, whole));
     this.top = 0;
+    this.changed();
   }
 
-  pan(dx, dy, end) {
+  pan(dx, dy) {
     this.fitted = false;
     this.from -= dx / this.scale;
     this.top -= dy;
-    this.bound(end);
+    this.bound();
+  }
+
+  center(place) {
+    this.pan((this.place(this.gutter + this.plot / 2) - place) * this.scale, 0);
   }
 
   /** Zooms along time around a pixel that stays where it is. */
-  zoom(factor, x, end) {
+  zoom(factor, x) {
     this.fitted = false;
     const place = this.place(x);
-    const least = (this.plot - 64) / Math.max(end, 1e-9) / 1.5;
+    const least = (this.plot - MARGINS) / Math.max(this.span, 1e-9) / 1.5;
     this.scale = Math.max(least, Math.min(this.scale * factor, least * 1e6));
     this.from = place - (x - this.gutter) / this.scale;
-    this.bound(end);
+    this.bound();
   }
 
   /** Makes lanes higher or lower, around a pixel. */
@@ -124,48 +149,52 @@ export class View {
     const lane = (y - TOP + this.top) / this.laneHeight;
     this.laneHeight = Math.max(LEAST_LANE, Math.min(MOST_LANE, this.laneHeight * factor));
     this.top = lane * this.laneHeight - (y - TOP);
-    this.bound(null);
+    this.bound();
   }
 
-  /** Comes so close to a stretch of places in some lanes that one can tell what is there. */
-  approach(from, to, lanes) {
-    if (to > from && (to - from) * this.scale < SMALL) {
-      this.fitted = false;
-      this.scale = (this.plot * 0.4) / (to - from);
-      this.from = (from + to) / 2 - this.plot / this.scale / 2;
-    }
-    const span = Math.max(...lanes) - Math.min(...lanes) + 1;
-    const each = Math.min(LEGIBLE_LANE, Math.floor((this.height - TOP) / span));
-    if (lanes.length && each > this.laneHeight) {
-      this.fitted = false;
-      this.laneHeight = each;
-      this.top = Math.min(...lanes) * each;
-    }
+  /** Has some places take so much of the width, in the middle. */
+  fill([from, to], share) {
+    this.fitted = false;
+    this.scale = (this.plot * share) / Math.max(to - from, this.span * 1e-6);
+    this.from = (from + to) / 2 - this.plot / this.scale / 2;
+    this.bound();
   }
 
-  /** Brings a stretch of places and a lane into sight. */
-  reveal(from, to, lane, end) {
+  /** Comes so close to some places and lanes that one can tell what is there. */
+  approach([from, to], lanes) {
+    if (to > from && (to - from) * this.scale < SMALL) this.fill([from, to], 0.4);
+    const at = lanes.map((lane) => this.position[lane]).filter((position) => position > 0),
+      first = Math.min(...at),
+      each = Math.min(LEGIBLE_LANE, (this.bottom - this.pinned) / (Math.max(...at) - first + 1));
+    if (!at.length || each <= this.laneHeight) return;
+    this.fitted = false;
+    this.laneHeight = each;
+    this.top = (first - 1) * each;
+  }
+
+  /** Brings some places and a lane into sight. */
+  reveal([from, to], lane) {
     const seen = this.plot / this.scale;
-    if (from < this.from || to > this.from + seen) {
+    if (to - from > seen * 0.9) this.fill([from, to], 0.8);
+    else if (from < this.from || to > this.from + seen) {
       this.fitted = false;
-      if (to - from > seen * 0.9) this.scale = (this.plot * 0.8) / (to - from);
-      this.from = (from + to) / 2 - this.plot / this.scale / 2;
+      this.from = (from + to - seen) / 2;
     }
-    if (lane !== null && this.position[lane] >= 0) {
+    if (lane && this.position[lane] >= 0) {
       const y = this.position[lane] * this.laneHeight,
-        room = this.height - TOP - this.laneHeight;
-      if (y < this.top) this.top = y;
+        room = this.bottom - TOP - this.laneHeight;
+      if (y < this.top + this.laneHeight) this.top = y - this.laneHeight;
       if (y > this.top + room) this.top = y - room;
     }
-    this.bound(end);
+    this.bound();
   }
 
-  bound(end) {
-    const tall = this.order.length * this.laneHeight - (this.height - TOP - 6);
+  bound() {
+    const tall = this.order.length * this.laneHeight - (this.bottom - TOP - 6);
     this.top = Math.max(0, Math.min(this.top, tall));
-    if (end === null) return;
     const seen = this.plot / this.scale;
-    this.from = Math.max(-seen * 0.5, Math.min(this.from, end - seen * 0.5));
+    this.from = Math.max(-seen * 0.5, Math.min(this.from, this.end - seen * 0.5));
+    this.changed();
   }
 
   // --- what is to be seen ---

@@ -1,10 +1,17 @@
 // Times, numbers and what happened to an event, in words.
 
+let unit = "s";
+
+/** Takes another unit of time than seconds: steps, where there is no clock. */
+export function countIn(name) {
+  unit = name;
+}
+
 /** A time on the axis, as exact as its steps. */
 export function clock(us, step) {
   const seconds = us / 1e6;
   const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step / 1e6) - 1e-9)));
-  if (seconds < 100 || digits > 0) return `${seconds.toFixed(digits)} s`;
+  if (seconds < 100 || digits > 0 || unit !== "s") return `${seconds.toFixed(digits)} ${unit}`;
   const minutes = Math.floor(seconds / 60),
     rest = Math.round(seconds % 60);
   if (minutes < 60) return `${minutes}:${String(rest).padStart(2, "0")}`;
@@ -13,6 +20,7 @@ export function clock(us, step) {
 
 export function seconds(us) {
   const s = us / 1e6;
+  if (unit !== "s") return `${s.toFixed(1)} ${unit}`;
   if (s >= 100) return `${Math.round(s).toLocaleString("en")} s`;
   return s >= 0.1 ? `${s.toFixed(1)} s` : `${(s * 1000).toFixed(s < 0.001 ? 2 : 0)} ms`;
 }
@@ -63,8 +71,15 @@ export const ACTIONS = {
   working: "at work",
 };
 
-function list(names) {
-  return names && names.length ? names.join(", ") : "nobody";
+export function list(names, most = Infinity) {
+  const rest = (names?.length ?? 0) > most ? " ..." : "";
+  return names?.length ? names.slice(0, most).join(", ") + rest : "nobody";
+}
+
+/** Where an event comes from. */
+export function origin(event) {
+  if (event.by) return `of ${event.by.agent}`;
+  return event.source === "system" ? "of healing" : "from outside";
 }
 
 /** One step in the story of an event. */
@@ -107,6 +122,6 @@ export function describe(one) {
     case "activation":
       return `Activation ${one.id} of ${one.agent}: ${number(one.inputs.length)} in, ${number(one.outputs.length)} out.`;
     default:
-      return `Event ${one.id}, ${one.type}, from ${one.by ? one.by.agent : (one.source ?? "outside")}.`;
+      return `Event ${one.id}, ${one.type} ${origin(one)}.`;
   }
 }

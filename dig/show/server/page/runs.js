@@ -3,29 +3,36 @@
 
 const EVERY_MS = 2000;
 const COLUMNS = [
-  { label: "run", text: (run) => run.path, sort: (run) => run.path },
-  { label: "task", text: (run) => word(run.task), sort: (run) => word(run.task) },
-  { label: "method", text: (run) => word(run.method), sort: (run) => word(run.method) },
-  { label: "agents", text: (run) => run.agents || "", sort: (run) => run.agents, isNumber: true },
-  { label: "outcome", text: status, sort: status },
-  ...["error", "warning", "notice"].map((worth) => ({
-    label: `${worth}s`,
+  { label: "run", text: (run) => run.path },
+  { label: "outcome", text: (run) => run.ending, style: standing, isChoice: true },
+  { label: "score", text: (run) => (run.figure === null ? "" : `${round(run.figure)}`),
+    sort: (run) => run.figure ?? Infinity, style: (run) => run.quality, isNumber: true },
+  { label: "task", text: (run) => word(run.task ?? run.team), isChoice: true },
+  { label: "method", text: (run) => word(run.method), isChoice: true },
+  { label: "agents", text: (run) => run.agents || "", isNumber: true },
+  ...["error", "warning", "notice", "silenced"].map((worth) => ({
+    label: worth === "silenced" ? worth : `${worth}s`,
     text: (run) => run.worth[worth] || "",
     sort: (run) => run.worth[worth] || 0,
+    style: (run) => (run.worth[worth] ? worth : ""),
     isNumber: true,
   })),
-  { label: "silenced", text: (run) => run.worth.silenced || "",
-    sort: (run) => run.worth.silenced || 0, isNumber: true },
   { label: "findings", text: findings, sort: (run) => total(run.findings) },
+  { label: "healed", text: (run) => total(run.heals) || "", sort: (run) => total(run.heals),
+    isNumber: true },
   { label: "events", text: (run) => run.events.toLocaleString("en"), sort: (run) => run.events,
     isNumber: true },
   { label: "time", text: (run) => `${run.seconds.toFixed(1)} s`, sort: (run) => run.seconds,
     isNumber: true },
-  { label: "began", text: (run) => (run.began ?? "").slice(0, 16).replace("T", " "),
-    sort: (run) => run.began ?? "" },
+  { label: "began", text: (run) => (run.began ?? "").slice(0, 16).replace("T", " ") },
 ];
+const CHOICES = COLUMNS.filter((column) => column.isChoice);
 
-const state = { runs: [], folder: "", column: 0, isDown: true, filter: "", shown: "", error: "" };
+const state = {
+  runs: [], folder: "", column: 0, isDown: true, filter: "", shown: "", error: "",
+  wanted: {}, // the value of each choice; empty: any
+  two: [], // the names of the runs to compare
+};
 window.digRuns = state; // for whoever tests this page
 
 const $ = (id) => document.getElementById(id);
@@ -35,8 +42,16 @@ function word(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function status(run) {
-  return run.state === "ended" || run.state === "cut off" ? run.outcome ?? run.state : run.state;
+function round(figure) {
+  return Number(figure.toPrecision(4));
+}
+
+/** How well a run has ended, as far as its score or its requests tell. */
+function standing(run) {
+  if (run.state !== "ended") return run.state.replace(" ", "-");
+  if (run.quality !== "unknown") return run.quality;
+  const isBad = Object.keys(run.requests).some((one) => one !== "answered");
+  return isBad || ["error", "timeout"].includes(run.outcome) ? "bad" : "";
 }
 
 function total(counts) {
@@ -65,9 +80,11 @@ function compare(a, b) {
 }
 
 function chosen() {
-  const { sort } = COLUMNS[state.column];
+  const { text, sort = text } = COLUMNS[state.column];
   const wanted = state.filter.toLowerCase();
-  const has = (run) => COLUMNS.some(({ text }) => String(text(run)).toLowerCase().includes(wanted));
+  const has = (run) =>
+    CHOICES.every(({ label, text }) => !state.wanted[label] || text(run) === state.wanted[label]) &&
+    COLUMNS.some(({ text }) => String(text(run)).toLowerCase().includes(wanted));
   const sign = state.isDown ? -1 : 1;
   return state.runs.filter(has).sort((a, b) => sign * compare(sort(a), sort(b)));
 }
@@ -75,26 +92,57 @@ function chosen() {
 function row(run) {
   const tr = document.createElement("tr");
   tr.className = run.state.replace(" ", "-");
-  COLUMNS.forEach((column, i) => {
+  COLUMNS.forEach(({ text, style, isNumber }, i) => {
     const cell = element(i ? "td" : "th", "", i ? {} : { scope: "row" });
-    if (column.isNumber) cell.className = "number";
-    if (column.label === "outcome") cell.className = "outcome";
-    const text = String(column.text(run));
-    cell.append(i ? text : element("a", text, { href: run.address }));
+    cell.className = `${isNumber ? "number" : ""} ${style?.(run) ?? ""}`.trim();
+    if (i) cell.append(String(text(run)));
+    else cell.append(picker(run), element("a", text(run), { href: run.address }));
     tr.append(cell);
   });
   if (run.problem) tr.title = run.problem;
   return tr;
 }
 
+/** The box that takes a run into the two that are compared. */
+function picker(run) {
+  const box = element("input", "", { type: "checkbox", "aria-label": `Compare ${run.path}` });
+  box.checked = state.two.includes(run.path);
+  box.addEventListener("change", () => {
+    const others = state.two.filter((name) => name !== run.path);
+    state.two = box.checked ? [...others, run.path].slice(-2) : others;
+    show();
+  });
+  return box;
+}
+
 function show() {
   const runs = chosen();
-  const hadFocus = document.activeElement?.getAttribute("href");
+  const before = document.activeElement,
+    label = before?.getAttribute("href") ?? before?.getAttribute("aria-label");
   $("folder").textContent = state.folder;
   $("columns").replaceChildren(...COLUMNS.map(heading));
   $("runs").replaceChildren(...runs.map(row));
+  $("choices").replaceChildren(...CHOICES.map(choice).filter(Boolean));
+  $("compare").disabled = state.two.length < 2;
   $("count").textContent = state.error || counted(runs.length, state.runs.length);
-  if (hadFocus) document.querySelector(`a[href="${CSS.escape(hadFocus)}"]`)?.focus();
+  const same = [...document.querySelectorAll("a[href], [aria-label]")].find((one) =>
+    label && [one.getAttribute("href"), one.getAttribute("aria-label")].includes(label));
+  same?.focus();
+}
+
+/** A list of the values of a column, if there are several. */
+function choice({ label, text }) {
+  const values = [...new Set(state.runs.map(text))].filter(Boolean).sort();
+  if (values.length < 2) return null;
+  const select = element("select", "", { "aria-label": label });
+  select.append(element("option", `any ${label}`, { value: "" }));
+  for (const value of values) select.append(element("option", value, { value }));
+  select.value = state.wanted[label] ?? "";
+  select.addEventListener("change", () => {
+    state.wanted[label] = select.value;
+    show();
+  });
+  return select;
 }
 
 function heading(column, i) {
@@ -132,6 +180,11 @@ async function ask() {
   setTimeout(ask, EVERY_MS);
 }
 
+$("compare").addEventListener("click", () => {
+  const [one, other] = state.two.map((name) => state.runs.find((run) => run.path === name));
+  location.href = `${one.address}with/${other.address.split("/")[1]}`;
+});
+$("wanted").addEventListener("submit", (event) => event.preventDefault());
 $("filter").addEventListener("input", (event) => {
   state.filter = event.target.value;
   show();

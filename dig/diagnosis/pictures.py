@@ -1,0 +1,259 @@
+"""Pages of what is no run: a conversation, and an investigation.
+
+Both are shown by the page of runs, so there is one layout and one viewer: what spoke or was judged
+is an agent, a message or a judgement is an activation, and what went on from it is an event.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dig._util.text import one_line, safe_text
+from dig.show.page.rows import MOST_TEXT
+from dig.show.page.writing import Report, write_page
+
+from .attribution.reading import Conversation
+from .document import CandidateRow, Diagnosis
+from .investigate.beliefs import Alert, Belief, Claim, Fact, Message, World
+from .investigate.controller import Inbox
+from .investigate.frontier import reached, successors
+from .investigate.investigation import Investigation
+from .telling import cause
+
+LASTS = 0.6
+"""How long a step takes on the page; steps are a second apart."""
+MOST_FACTS = 50
+
+
+class _Page:
+    """The rows of a page, as they are written."""
+
+    def __init__(self, title: str, agents: Iterable[str]) -> None:
+        """Begin with the agents, whose lanes have this order."""
+        self.title, self.rows = title, list[dict[str, Any]]()
+        self._found: list[dict[str, Any]] = []
+        self._arrived: set[tuple[str, str]] = set()
+        self._add(0.0, "run", run=one_line(title, 120), agents=[*agents], limits={})
+
+    def _add(self, ts: float, kind: str, **more: Any) -> None:
+        self.rows.append({"t": len(self.rows), "ts": ts, "kind": kind, **more})
+
+    def say(self, ts: float, event: str, by: str | None, type_: str, to: Sequence[str],
+            payload: object, *, is_answer: bool = False) -> None:  # fmt: skip
+        """An event that arrives at once."""
+        text = payload if isinstance(payload, str) else json.dumps(payload, indent=1)
+        text = safe_text(text)
+        self._add(
+            ts, "emit", event=event, by=by, to=[*to], type=type_, final=is_answer,
+            payload=text[:MOST_TEXT], chars=len(text),
+        )  # fmt: skip
+        for agent in [None] if is_answer else to:
+            self._add(ts, "deliver", event=event, to=agent)
+            self._arrived.add((event, agent or ""))
+
+    def act(
+        self, ts: float, name: str, agent: str, inputs: Iterable[str], lasts: float = LASTS
+    ) -> int:
+        """An activation that uses events; the record that starts it."""
+        used = [one for one in dict.fromkeys(inputs) if (one, agent) in self._arrived]
+        began = len(self.rows)
+        self._add(ts, "start", activation=name, agent=agent, inputs=used)
+        fates = [{"event": one, "fate": "consume"} for one in used]
+        outputs = [name]  # the page asks how many there are
+        self._add(ts + lasts, "end", activation=name, fates=fates, outputs=outputs)
+        return began
+
+    def find(
+        self, t: int, pattern: str, title: str, says: str, ids: Sequence[str],
+        path: Sequence[str] = (), *, is_first: bool,
+    ) -> None:  # fmt: skip
+        """A row of the list of findings, with a flag in the picture."""
+        told = one_line(says, 400)
+        paths = [{"nodes": [*path], "says": ""}] if path else []
+        self._found.append({
+            "t": t, "ts": self.rows[t]["ts"], "kind": "finding", "found": True, "stage": None,
+            "pattern": one_line(pattern, 40), "severity": "error" if is_first else "notice",
+            "silenced": None, "like": pattern, "title": title, "plain": told, "says": told,
+            "why": told, "paths": paths, "ids": [*ids],
+        })  # fmt: skip
+
+    def write(self, out: Path, head: Mapping[str, Any]) -> Report:
+        """Write the page; the first finding is chosen.
+
+        Args:
+            out: The file.
+            head: Further data of the head (`dig.show.page.about`).
+        """
+        first = next(iter(self._found), None)
+        opened = f"is=finding&id={first['t']}" if first else ""
+        known = {"file": self.title, "open": opened, "unit": "steps", "records": len(self.rows)}
+        return write_page({**known, **head}, [*self.rows, *self._found], out)
+
+
+def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -> Report:
+    """Write the page of an explained conversation: lanes by agent, subtasks as bands.
+
+    Args:
+        conversation: The conversation.
+        found: Its diagnosis, with the graph.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    graph = found.graph or {"edges": [], "subtasks": []}
+    into: dict[int, list[str]] = {}
+    readers: dict[int, dict[str, None]] = {}
+    for edge in graph["edges"]:
+        if edge["level"] == "step":
+            into.setdefault(edge["target"], ["task"]).append(_text(edge["source"]))
+            reader = conversation.steps[edge["target"]].agent
+            readers.setdefault(edge["source"], {})[reader] = None
+    page = _Page(found.source.name, conversation.agents)
+    steps, began = conversation.steps, list[int]()
+    if conversation.task:
+        page.say(0.0, "task", None, "problem", [steps[0].agent], conversation.task)
+    for one in steps:
+        name, to = _step(one.number), [*readers.get(one.number, ())]
+        began.append(page.act(one.number, name, one.agent, into.get(one.number, ["task"])))
+        page.say(one.number + LASTS, _text(one.number), name, one.role, to, one.text)
+    for row in found.candidates:
+        if row.step is not None:
+            _blame(page, row, row.step, began, found.chain if row.rank == 1 else ())
+    bands = [
+        {
+            "from": began[one["first"]], "says": f"{one['id']}: {one['name']}",
+            "to": began[one["last"] + 1] if one["last"] + 1 < len(began) else len(page.rows),
+        }
+        for one in graph["subtasks"]
+    ]  # fmt: skip
+    named = cause(found)
+    told = named.says if named else "No agent can be named."
+    head = {"state": "taken as failed", "bands": bands, "verdict": [["end", told]]}
+    return page.write(out, head)
+
+
+def _blame(
+    page: _Page, row: CandidateRow, step: int, began: Sequence[int], chain: Sequence[int]
+) -> None:
+    says = "; ".join(one.says for one in row.evidence)
+    says += "" if row.status == "open" else f" ({row.status})"
+    title = f"{'Cause' if row.rank == 1 else 'Candidate'}: {row.agent}, step {step}"
+    path = [node for one in chain for node in (_step(one), _text(one))]
+    page.find(
+        began[step], row.id, title, says, [_step(step), _text(step)], path,
+        is_first=row.rank == 1,
+    )  # fmt: skip
+
+
+def _step(number: int) -> str:
+    return f"step {number}"
+
+
+def _text(number: int) -> str:
+    return f"text {number}"
+
+
+# --- an investigation ---
+
+
+def draw_investigation(found: Investigation, world: World, out: Path) -> Report:
+    """Write the page of an investigation: its steps, and then what explains the alarms, in layers.
+
+    Args:
+        found: The answer.
+        world: What was investigated.
+        out: The file.
+
+    Raises:
+        JournalError: The file cannot be written.
+    """
+    layers = _layers(found)
+    ordered = sorted(layers, key=lambda one: (layers[one], one))
+    page = _Page(found.name, dict.fromkeys([*ordered, *(one.entity for one in found.ledger)]))
+    _ledger(page, found, world)
+    _explanation(page, found, {one: layers[one] for one in ordered})
+    listed = ", ".join(found.answer) or "no place that is known"
+    says = f"{'It' if found.frontier else 'A guess: it'} began at {listed}."
+    page.say(page.rows[-1]["ts"] + 1, "answer", None, "final", (), says, is_answer=True)
+    answer = {"grade": "unknown", "says": says}
+    head = {"state": found.ended, "lanes": "part", "answer": answer, "verdict": [["end", says]]}
+    return page.write(out, head)
+
+
+def _layers(found: Investigation) -> dict[str, int]:
+    """The layer of each entity of the explanation: so many links from the frontier."""
+    graph = successors(found.propagations)
+    layers = dict.fromkeys(found.answer, 0)
+    for source in found.answer:
+        depth = {source: 0}
+        for entity, before in reached(graph, source).items():
+            if before is not None:
+                depth[entity] = depth[before] + 1
+                layers[entity] = min(layers.get(entity, depth[entity]), depth[entity])
+    return layers
+
+
+def _ledger(page: _Page, found: Investigation, world: World) -> None:
+    """Each judgement with the packet that it was made from: evidence, alarms and inbox."""
+    low, high = found.window
+    window = (float("-inf") if low is None else low, float("inf") if high is None else high)
+    inboxes: dict[str, Inbox] = {}
+    names: dict[Message, str] = {}
+    for line in found.ledger:
+        ts, packet = float(line.step), f"evidence of {line.entity}"
+        if line.visit == 1:
+            facts = world.evidence(line.entity, window)[:MOST_FACTS]
+            alarms = [one.alert for one in found.alerts_explained]
+            told = {
+                "kind": world.kind(line.entity), "evidence": [_plain(one) for one in facts],
+                "alarms": [_plain(one) for one in alarms if one.entity == line.entity],
+            }  # fmt: skip
+            page.say(ts, packet, None, "evidence", [line.entity], told)
+        name, message = f"{line.step} {line.belief.label}", f"belief {line.step}"
+        inbox = [names[one] for one in inboxes.get(line.entity, ())]
+        page.act(ts, name, line.entity, [packet, *inbox])
+        page.say(ts + LASTS, message, name, line.belief.label, line.told, _plain(line.belief))
+        for other in line.told:
+            sent = Message(line.entity, line.belief)
+            names[sent] = message
+            inboxes.setdefault(other, Inbox(other)).receive(sent)
+
+
+def _plain(one: Fact | Alert | Belief | Claim) -> dict[str, Any]:
+    """A part of a packet as it is shown: what is empty is left out."""
+    return {key: value for key, value in asdict(one).items() if value not in (None, "", ())}
+
+
+def _explanation(page: _Page, found: Investigation, layers: Mapping[str, int]) -> None:
+    """The smallest graph that explains the alarms, a layer after the other; a finding a cause."""
+    start = len(found.ledger) + 2.0
+    wide = max(1.0, len(found.ledger) / (2 * len(layers))) if layers else 1.0
+    labels = {one.name: one for one in found.entities}
+    links = {f"{one.source} -> {one.target}": one for one in found.propagations}
+    names = {one: f"{one}: {labels[one].label}" if one in labels else one for one in layers}
+    began: dict[str, int] = {}
+    for entity, layer in layers.items():
+        ts, own = (
+            start + layer * wide,
+            [name for name, one in links.items() if one.source == entity],
+        )
+        into = [name for name, one in links.items() if one.target == entity]
+        began[entity] = page.act(ts, names[entity], entity, into, wide * LASTS)
+        for name in own:
+            link = links[name]
+            page.say(ts + wide * LASTS, name, names[entity], "claim", [link.target], _plain(link))
+    for entity in found.answer:
+        ways = [one.by for one in found.alerts_explained if entity in one.by]
+        nodes = dict.fromkeys(end for way in ways or [(entity,)] for end in way)
+        shown = [name for name, one in links.items() if {one.source, one.target} <= {*nodes}]
+        kind = "origin" if found.frontier else "guess"
+        page.find(
+            began[entity], kind, f"{kind.capitalize()}: {entity}",
+            labels[entity].why if entity in labels else "",
+            [*(names[one] for one in nodes if one in names), *shown], is_first=True,
+        )  # fmt: skip

@@ -1,0 +1,57 @@
+// What a diagnosis names: the candidates, the way by which the failure went on, and what was tried.
+
+import { h } from "./dom.js";
+import { rows, section } from "./pieces.js";
+
+/** The diagnosis that came with a report, as a section; nothing if there is none. */
+export function whyItFailed(app) {
+  const { model } = app,
+    { cause } = model.head;
+  if (!cause?.candidates.length) return null;
+  const link = (node, text) =>
+    node
+      ? h("button", { type: "button", class: "link", text, onclick: () => app.select(node) })
+      : text;
+  const chain = cause.chain.map((step) => model.activations[step]).filter(Boolean);
+  return section(
+    "Why it failed",
+    h("p", { text: cause.says }),
+    rows(cause.candidates, ({ node, says }) => link(model.node(node), says)),
+    chain.length > 1
+      ? h("p", {}, "The failure went on by ", ...between(chain.map((one) => link(one, one.id))))
+      : null,
+    cause.tried.length ? h("h4", { text: "What was tried" }) : null,
+    cause.tried.length ? tried(cause.tried) : null,
+  );
+}
+
+function between(links) {
+  return links.flatMap((one, i) => (i ? [" \u2192 ", one] : [one]));
+}
+
+function tried(changes) {
+  const heads = ["with it", "without", "change"];
+  return h(
+    "table",
+    { class: "tried" },
+    h("thead", {}, h("tr", {}, ...heads.map((text) => h("th", { text })))),
+    h(
+      "tbody",
+      {},
+      changes.map((one) =>
+        h(
+          "tr",
+          {},
+          h("td", { text: dots(one.good, one.of) }),
+          h("td", { text: dots(one.unchanged_good, one.unchanged_of) }),
+          h("td", { text: `${one.verdict}: ${one.says}` }),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A dot a run, filled if it was good; read aloud as numbers. */
+function dots(good, of) {
+  return of ? `${"\u25cf".repeat(good)}${"\u25cb".repeat(of - good)} ${good} of ${of}` : "none";
+}

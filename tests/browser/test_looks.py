@@ -1,0 +1,50 @@
+"""A close look at the page: nothing is hard to read, cut off, on something else or off its moment.
+
+`python -m tests.browser.looks` looks at more runs, and in every size.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+from dig.show.page.writing import write_report
+from dig.tasks.run.execute import execute
+from tests.browser.looks import faults, looked
+from tests.browser.test_cards import STUCK
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a healed run, beside itself."""
+    run = execute(STUCK, tmp_path_factory.mktemp("runs")).directory
+    return write_report(run, twin=run).path.as_uri()
+
+
+@pytest.mark.parametrize(("width", "height", "theme"), [(1440, 900, "light"), (390, 844, "dark")])
+def test_nothing_is_wrong_at_a_close_look(
+    browser: Browser, report: str, width: int, height: int, theme: str
+) -> None:
+    """As the page opens, and with a finding, an activation or the overview in sight."""
+    size = {"width": width, "height": height}
+    page = browser.new_page(viewport=size, color_scheme=theme)  # type: ignore[arg-type]
+    found = dict(looked(page, report))
+    assert {state: lines for state, one in found.items() if (lines := faults(one))} == {}
+    assert min(one["texts"] for one in found.values()) > 50
+    page.close()
+
+
+def test_a_close_look_sees_what_is_wrong(browser: Browser, report: str) -> None:
+    """Pale text, text on other text, and things that are drawn at another moment."""
+    page = browser.new_page()
+    (_, found), *_ = looked(page, report)
+    assert faults(found) == []
+    page.evaluate(
+        "() => { const { painter, layout } = dig.app; painter.theme['ink-2'] = '#ddd';"
+        " painter.theme.ink = painter.theme.band; layout.startAt[0] += 1e6;"
+        " document.querySelector('.chips').style.marginTop = '-14px'; }"
+    )
+    lines = faults(page.evaluate("look()"))
+    for fault in ("below 4.5:1: ", "on one another: ", "px off its moment"):
+        assert any(fault in line for line in lines), fault
+    page.close()

@@ -1,0 +1,52 @@
+"""Pages of a conversation and of an investigation, opened from disk in the page of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from dig.diagnosis.attribution.explaining import explain
+from dig.diagnosis.attribution.reading import read_conversation
+from dig.diagnosis.investigate.investigation import investigate
+from dig.diagnosis.investigate.rules import ServiceRules
+from dig.diagnosis.investigate.snapshot import Snapshot
+from dig.diagnosis.pictures import draw_conversation, draw_investigation
+from tests.browser.conftest import Witness
+from tests.browser.pages import opened
+from tests.diagnosis.attribution.talks import history, write
+from tests.diagnosis.investigate.worlds import FLASH_SALE
+
+
+def test_a_step_of_a_conversation_shows_its_text(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """The answer is chosen at first, times are steps, and a click in its path shows the text."""
+    path = write(tmp_path / "chat.json", history())
+    out = tmp_path / "chat.html"
+    draw_conversation(read_conversation(path), explain(path, has_graph=True), out)
+    opened(page, out.as_uri())
+    assert witness.strangers(out.as_uri()) == []
+    expect(page.locator("#cards .card .label").first).to_have_text(
+        "Cause: Map_Expert, step 3 · 3.0 steps"
+    )
+    page.locator("#findings").get_by_role("button", name="text 3").click()
+    expect(page.locator("#details")).to_contain_text("Let's assume a sample of 17 bridges")
+
+
+def test_a_judgement_of_an_investigation_shows_packet_and_belief(
+    page: Page, witness: Witness, tmp_path: Path
+) -> None:
+    """The explanation is in focus at first; a step links its evidence, its inbox and its belief."""
+    world, out = Snapshot.read(FLASH_SALE), tmp_path / "flash.html"
+    draw_investigation(investigate(world, ServiceRules()), world, out)
+    found = opened(page, out.as_uri())
+    assert found["focus"] == ["S1 -> S2", "S1: origin", "S2: symptom"]
+    assert witness.strangers(out.as_uri()) == []
+    expect(page.locator("#chips")).to_contain_text("4 parts")
+    page.evaluate("dig.app.select(dig.app.model.node('10 symptom'))")
+    details = page.locator("#details")
+    for name in ("evidence of S2", "belief 8", "belief 10"):
+        expect(details.get_by_role("button", name=name, exact=True).first).to_be_visible()
+    details.get_by_role("button", name="belief 10", exact=True).first.click()
+    expect(details).to_contain_text('"by": "S1"')

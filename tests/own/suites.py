@@ -1,0 +1,75 @@
+"""The frameworks' own test suites: where each comes from, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A framework's own tests.
+
+    Attributes:
+        packages: The distributions whose tests they are; each source has a folder `tests`.
+        about: A word that stands in each test file that builds teams; empty: in all of them.
+        part: Arguments for pytest that choose a part that takes seconds.
+        arguments: What pytest is given besides.
+        environment: What they need to run without servers.
+        by_design: Tests that look at what a wrapper changes by design, and why.
+        alarms: Tests whose teams are right to raise an alarm, and why.
+        none: Why there are none, if there are none.
+    """
+
+    packages: tuple[str, ...]
+    about: str = ""
+    part: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    by_design: Mapping[str, str] = field(default_factory=dict)
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    none: str = ""
+
+
+SUITES = {
+    "langgraph": Suite(
+        ("langgraph",),
+        part=(
+            "tests/test_interruption.py",
+            "tests/test_large_cases_async.py",
+            "tests/test_strict_resume.py",
+            "tests/test_subgraph_persistence_async.py",
+        ),
+        arguments=("-o", "addopts="),
+        environment={"NO_DOCKER": "true", "LANGSMITH_TRACING": "false"},
+        alarms=dict.fromkeys(
+            ("test_max_concurrency", "test_max_concurrency_control"),
+            "a hundred nodes go on behind a breakpoint, each by a step of __start__",
+        ),
+    ),
+    "openai-agents": Suite(("openai-agents",), "Runner.run", ("tests/test_agent_runner.py",)),
+    "autogen": Suite(
+        ("autogen-agentchat", "autogen-core"),
+        part=(
+            "tests/test_group_chat_graph.py",
+            "tests/test_group_chat_nested.py",
+            "tests/test_intervention.py",
+            "tests/test_routed_agent.py",
+            "tests/test_subscription.py",
+        ),
+        alarms={
+            "test_round_robin_group_chat_cancellation": "agents say the same up to 1,000 times",
+            "test_register_receives_publish_cascade": "agents publish the same again and again",
+            "test_nested_cancellation_only_outer_called": "a request is given up, its work goes on",
+            "test_nested_cancellation_inner_called": "a request is given up, its work goes on",
+        },
+    ),
+    "ag2": Suite(("ag2",), none="its source distribution has no tests"),
+    "ag2-classic": Suite(
+        ("ag2",), none="its source distribution has tests of the command line only, not of agents"
+    ),
+    "agent-framework": Suite(
+        ("agent-framework-core",), none="its source distribution has no tests"
+    ),
+}
+"""By the name of the extra that installs the framework."""
