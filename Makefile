@@ -18,7 +18,7 @@ COUNT ?= 100000
 # the extra NAME, the tests tests/adapters/test_NAME*.py, and what else these need.
 WRAPS := ag2 ag2-classic agent-framework autogen langgraph openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
-ALSO_langgraph := 'langchain~=1.4.0'
+ALSO_langgraph := 'langchain>=1.2,<1.5'
 
 # The oldest versions of a framework that its extra names: each lower bound, as a pin.
 OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
@@ -27,11 +27,13 @@ OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
 
 # The frameworks whose own tests are run, and what these need besides. Sources without tests: the
 # command says so.
-OWN := ag2 ag2-classic agent-framework autogen langgraph openai-agents
-OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' asyncio_atexit pandas 'pydantic[email]'
+OWN_PARTS := autogen langgraph openai-agents
+OWN := ag2 ag2-classic agent-framework $(OWN_PARTS)
+OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' asyncio_atexit pandas \
+	'pydantic[email]'
 OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \
 	langgraph-checkpoint-postgres 'psycopg[binary]'
-OWN_openai-agents := inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
+OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
 	websockets numpy sqlalchemy eval-type-backport textual
 
 BIN := .venv/bin
@@ -50,7 +52,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto
 
-test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
+test-wrap: $(WRAPS:%=test-wrap-%) $(OWN_PARTS:%=test-own-part-%)  ## Run the tests of the wrappers against the real frameworks
 
 test-wrap-%: .venv-wrap-%/.stamp
 	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
@@ -61,6 +63,9 @@ test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
 	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
 
 test-own: $(OWN:%=test-own-%)  ## Run the frameworks' own tests, each team wrapped (an hour)
+
+test-own-part-%: .venv-own-%/.stamp
+	@.venv-own-$*/bin/python -m tests.own $* --part
 
 test-own-%: .venv-own-%/.stamp
 	@.venv-own-$*/bin/python -m tests.own $* $(ARGS)

@@ -27,6 +27,7 @@ from . import (
     wrap_autogen,
     wrap_langgraph,
     wrap_openai_agents,
+    wrap_payloads,
 )
 from .measure import Table
 
@@ -64,6 +65,7 @@ BENCHES: dict[str, Callable[[bool], Table]] = {
     "wrap-autogen-core": wrap_autogen.asking,
     "wrap-langgraph": wrap_langgraph.wrapping,
     "wrap-openai-agents": wrap_openai_agents.wrapping,
+    "wrap-payloads": wrap_payloads.payloads,
 }
 
 

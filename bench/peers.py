@@ -185,12 +185,14 @@ def peers(quick: bool = False) -> Table:
 def rescans(quick: bool = False) -> Table:
     """Microseconds an event of a monitor that looks at everything again, and of ours."""
     rows = []
-    for size, more in ((1_000, 100), (10_000, 40))[: 1 if quick else 2]:
+    for size, more in ((300, 100), (1_000, 100), (3_000, 60), (6_000, 40), (20_000, 20)):
+        if quick and size > 1_000:
+            break
         before, after = trace(size, more, session=False)
         ours = median(watching(before, after, Watch(standard())) for _ in range(ROUNDS))
-        rows.append((f"{size:,} events: Watch.feed, seven detectors", f"{ours:.1f}", "1"))
+        rows.append((f"{size:,} activations: Watch.feed, seven detectors", f"{ours:.1f}", "1"))
         for backend in BACKENDS:
-            name = f"{size:,} events: rescan with {backend.__name__.lower()}"
+            name = f"{size:,} activations: rescan with {backend.__name__.lower()}"
             try:
                 check(backend, trace(600, 0, session=True)[0])
                 us = median(rescanning(backend, before, after) for _ in range(ROUNDS))

@@ -11,14 +11,13 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from dig.graph.codec import encode
 from dig.show.figure.drawing import compose
 from dig.show.figure.raster import raster
 from dig.show.figure.selection import Wanted
@@ -27,7 +26,8 @@ from dig.show.figure.svg import svg
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
-from dig.traces.journal.reader import read_graph
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, read_graph
 
 from .measure import Table, claim
 from .workload import Work
@@ -188,10 +188,11 @@ def _best(work: Callable[[], Any]) -> float:
 
 
 def _run(folder: Path, nodes: int) -> Path:
-    """A trace of teams at work, with so many events and activations."""
-    path = folder / f"{nodes}.dig.jsonl"
-    with path.open("w", encoding="utf-8") as file:
-        Work(agents=20, sink=lambda record: print(encode(record), file=file)).grow(nodes)
+    """The journal of teams at work, with so many events and activations."""
+    path = folder / str(nodes)
+    path.mkdir(exist_ok=True)
+    with closing(Journal(path / TRACE)) as journal:
+        Work(agents=20, sink=journal).grow(nodes)
     return path
 
 

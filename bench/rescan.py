@@ -1,4 +1,4 @@
-"""A monitor as one would write it first: keep the graph in a library, and look at all of it.
+"""A monitor as one would write it first: keep the graph, and look at all of it.
 
 For every event that is held it lists the open and the orphaned work (ET, OE), and for every
 delivery it looks for events in the buffer that have no ancestor in common with it (CLA). It finds
@@ -69,7 +69,42 @@ class Rustworkx:
         return bool(self._graph.out_degree(self._index[name]))
 
 
-BACKENDS: tuple[Callable[[], Any], ...] = (Networkx, Rustworkx)
+class Links:
+    """Nodes that know those before them, walked back each time.
+
+    So does the reference implementation of the paper, HappyEureka/dig, by its description: its
+    healers look at all events and at the lineage back to the roots after every activation, and at
+    the lineage of all that lies in a mailbox after every delivery.
+    """
+
+    name = "links"
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[str]] = {}
+        self._used: set[str] = set()
+
+    def node(self, name: str) -> None:
+        self._before[name] = []
+
+    def edge(self, source: str, target: str) -> None:
+        self._before[target].append(source)
+        self._used.add(source)
+
+    def ancestors(self, name: str) -> set[str]:
+        found: set[str] = set()
+        stack = [*self._before[name]]
+        while stack:
+            one = stack.pop()
+            if one not in found:
+                found.add(one)
+                stack += self._before[one]
+        return found
+
+    def is_used(self, name: str) -> bool:
+        return name in self._used
+
+
+BACKENDS: tuple[Callable[[], Any], ...] = (Links, Networkx, Rustworkx)
 
 
 class Rescan:
@@ -178,14 +213,14 @@ def check(backend: Callable[[], Any], records: list[Record]) -> None:
             assert sorted(seen[0]) == sorted(expected), record
 
 
-def trace(events: int, more: int, session: bool) -> tuple[list[Record], list[Record]]:
-    """The records of a team's work up to some events, and those of some more events."""
+def trace(activations: int, more: int, session: bool) -> tuple[list[Record], list[Record]]:
+    """The records of a team's work up to some activations, and those of some more of them."""
     records: list[Record] = []
     work = Work(session=session, sink=records.append)
-    while work.events < events:
+    while work.monitor.graph.activation_count < activations:
         work.step()
     cut = len(records)
-    while work.events < events + more:
+    while work.monitor.graph.activation_count < activations + more:
         work.step()
     return records[:cut], records[cut:]
 

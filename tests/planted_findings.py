@@ -320,12 +320,12 @@ FINDINGS = [
     ),
     Mutant(
         "repeats-open", REPEATS,
-        "event in live or event in latest", "event in latest",
+        "for name, one in self._old.items() if name in graph.live}", "for name, one in ()}",
         "what is open is forgotten with what is closed",
     ),
     Mutant(
         "repeats-flat", REPEATS,
-        "if len(values) > self._most:", "if len(values) > self._most**2:",
+        "if len(self._new) > self._most:", "if len(self._new) > self._most**2:",
         "closed events are never forgotten",
     ),
     # -- severity ---
@@ -508,7 +508,8 @@ FINDINGS = [
     ),
     Mutant(
         "watch-untold", WATCH,
-        "            if other is not part:\n", "            if False:\n",
+        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), but=part)",
+        "pass",
         "no detector is told of the findings of others",
     ),
     Mutant(

@@ -166,7 +166,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-lanes-stuck", MONITOR,
-        "                holds.deliver_waiting(self._gates.deciding)\n", "                pass\n",
+        "                holds.deliver_waiting(gates.deciding)\n", "                pass\n",
         "what waits behind a gate waits for ever", SIMULATOR,
     ),
     Mutant(
@@ -177,7 +177,7 @@ SCHEDULED = [
     ),
     Mutant(
         "release-gates-not-overruled", MONITOR,
-        "            gates.overrule_late()\n", "            pass\n",
+        "                gates.overrule_late()\n", "                pass\n",
         "a gate may take as long as it likes", SIMULATOR,
     ),
     # -- gates ---

@@ -44,10 +44,12 @@ _SIGNS = (
     (".", ("sg.", "ya29.", "eyj")),
     ("-", ("sk-", "pk-", "rk-", "glpat-", "xox", "xapp-", "pypi-", "private key-")),
     ("_", ("sk_", "pk_", "rk_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_")),
-    ("a", ("bearer", "basic", "aiza", "akia", "asia")),
+    ("b", ("bearer", "basic")),
+    ("B", ("bearer", "basic")),
+    ("A", ("aiza", "akia", "asia")),
 )
-"""A text with a secret has one of these characters, and one of the signs beside it; to look for
-them is cheaper than the pattern."""
+"""A text with a secret has one of these characters and, in small letters, one of the signs beside
+it; to look for them is cheaper than the pattern."""
 
 _SHORT = 64
 """The most characters of a key of an object about which it is remembered whether it is a name."""
@@ -61,9 +63,9 @@ def mask_secrets(text: str) -> str:
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
     """
-    lowered = text.lower()
     for mark, signs in _SIGNS:
-        if mark in lowered:
+        if mark in text:
+            lowered = text.lower()
             for sign in signs:
                 if sign in lowered:
                     return _SECRET.sub(_mask, text)

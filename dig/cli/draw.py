@@ -10,7 +10,7 @@ import typer
 from dig._util.text import safe_text
 
 from .app import app
-from .options import At, Cleaned, Trace
+from .options import At, Cleaned, DiagnosisFile, Trace
 from .report import diagnosed
 
 
@@ -47,13 +47,7 @@ def draw(
         float | None,
         typer.Option(min=2, max=200, help="The width in inches; letters keep their size."),
     ] = None,
-    diagnosis: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What `digmon why RUN --json` printed: candidates, chain and tried changes.",
-        ),
-    ] = None,
+    diagnosis: DiagnosisFile = None,
 ) -> None:
     """Draw a run for a paper: SVG, PNG or PDF.
 

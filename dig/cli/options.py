@@ -41,6 +41,14 @@ Cleaned = Annotated[
 At = Annotated[
     int | None, typer.Option(min=0, help="As it stood after the record at this logical time.")
 ]
+DiagnosisFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--diagnosis",
+        metavar="FILE",
+        help="What `digmon why RUN --json` printed: candidates, and changes that were tried.",
+    ),
+]
 Given = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A threshold; `digmon thresholds` lists all."),

@@ -11,7 +11,7 @@ from dig._util.text import safe_text
 from dig.errors import DigError
 
 from .app import app, print_result, warn
-from .options import AsJson, Salvage, Trace, recovered
+from .options import AsJson, DiagnosisFile, Salvage, Trace, recovered
 
 if TYPE_CHECKING:
     from dig.show.cause import KnownCause
@@ -53,14 +53,7 @@ def report(
         Path | None,
         typer.Option(metavar="OTHER", help="Another run of the same team, beside it on one time."),
     ] = None,
-    diagnosis: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What `digmon why RUN --json` printed: its cause, and the fork that helps beside "
-            "it.",
-        ),
-    ] = None,
+    diagnosis: DiagnosisFile = None,
     no_payloads: Annotated[
         bool, typer.Option("--no-payloads", help="Leave out what agents said to one another.")
     ] = False,

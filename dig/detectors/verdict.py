@@ -122,12 +122,12 @@ def action_text(row: HealRow, present: int = 0) -> str:
     texts = {
         "create": f"sent a note to {who or 'no agent'}",
         "answer": f"sent the answer back to {who or 'its author'}",
-        "reroute": f"sent a message to {who or 'no agent'} instead",
+        "reroute": f"redirected a message to {who or 'no agent'}",
         "redeliver": f"sent a message to {who or 'no agent'} once more",
         "reassign": f"gave work to {who or 'no agent'} as well",
         "restart": f"gave the whole problem to {who or 'no agent'} again",
         "replace": f"took {who or 'an agent'} out of the team",
-        "inject": "put a note beside a message" + (f" for {who}" if who else ""),
+        "inject": "added a note to a message" + (f" for {who}" if who else ""),
         "refused": f"did nothing: {one_line(row.reason, MOST_ERROR)}",
     }
     return texts.get(_kind(row)) or f"did something else: {name(row.action)}"
@@ -141,42 +141,49 @@ def _kind(row: HealRow) -> str:
     return row.action if row.action in (*_TIMES, "refused") else "other"
 
 
-class _Raised:
-    """The findings of a run that count: of each severity the first, and how many.
+class _Times:
+    """How often a pattern was raised: since when, and what its first finding means."""
 
-    Attributes:
-        first: What the first finding of a severity means.
-    """
+    __slots__ = ("number", "plain", "us")
+
+    def __init__(self, us: int, plain: str) -> None:
+        self.number, self.us, self.plain = 0, us, plain
+
+    def text(self, pattern: str) -> str:
+        """The pattern, when, how often, and what that means."""
+        when = f" at {moment(self.us)}"
+        if self.number > 1:
+            when = f", {self.number:,} times from {moment(self.us)} on"
+        return f"{title_of(pattern)}{when}: {self.plain}."
+
+
+class _Raised:
+    """The findings of a run that count, by severity and pattern."""
 
     def __init__(self) -> None:
-        self.first: dict[str, str] = {}
-        self._times: dict[str, dict[str, list[int]]] = {}
+        self.by_value: dict[str, dict[str, _Times]] = {}
 
-    def count(self, value: str, finding: Finding | FindingRow) -> None:
-        """Count a finding that is worth so much."""
-        times = self._times.setdefault(value, {}).setdefault(str(finding.pattern), [0, finding.us])
-        times[0] += 1
+    def text(self, has_errors: bool) -> str:
+        """The worst findings in the order of their first: the first three patterns in full.
 
-    def text(self) -> str:
-        """The first of the worst findings in full, and how often which followed."""
-        value = next((one for one in SEVERITIES if one in self.first), None)
+        Args:
+            has_errors: Whether turns ended with an error, which is told after this.
+        """
+        value = next((one for one in SEVERITIES if one in self.by_value), None)
         if value is None:
             return ""
-        (first, (times, us)), *others = self._times[value].items()
-        more = []
-        if times > 1:
-            often = "once" if times == 2 else f"{times - 1:,} times"
-            more.append(f"{title_of(first)} {often} more")
-        for one, (number, at) in others:
-            often = (
-                f" at {moment(at)}" if number == 1 else f", {number:,} times from {moment(at)} on"
-            )
-            more.append(title_of(one) + often)
-        told = f"{title_of(first)} at {moment(us)}: {self.first[value]}."
-        told = (
-            f"{told[0].upper()}{told[1:]}" if value == "error" else f"No error. A {value}: {told}"
-        )
-        return told + (f" Later {cut(more, '; ')}." if more else "")
+        times = self.by_value[value]
+        first, *later = (times[one].text(one) for one in [*times][:MOST_NAMED])
+        told = first
+        if value == "error":
+            told = f"{first[0].upper()}{first[1:]}"
+        elif has_errors:
+            told = f"A {value}: {first}"
+        else:
+            told = f"No error. A {value}: {first}"
+        told += "".join(f" Later {one}" for one in later)
+        more = [title_of(one) for one in [*times][MOST_NAMED:]]
+        return told + (f" Later also {cut(more)}." if more else "")
 
 
 class RunSoFar:
@@ -259,10 +266,11 @@ class RunSoFar:
         value, pattern = worth(finding), str(finding.pattern)
         if self.run is None or is_rivals(pattern) or value == SILENCED:
             return
-        raised = into or self._recorded
-        if value not in raised.first:
-            raised.first[value] = plain_text(finding, self.run.limits, self.agents)
-        raised.count(value, finding)
+        times = (into or self._recorded).by_value.setdefault(value, {})
+        if pattern not in times:
+            plain = plain_text(finding, self.run.limits, self.agents)
+            times[pattern] = _Times(finding.us, plain)
+        times[pattern].number += 1
         if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
 
@@ -302,7 +310,8 @@ class RunSoFar:
         team = counted(len(self.agents), "agent")
         if self.run and self.run.session:
             requests = counted(self._counts["requests"], "request")
-            return f"{requests} to a team of {team}" + (f"; the first: {what}" if what else "")
+            first = ": " if self._counts["requests"] == 1 else "; the first: "
+            return f"{requests} to a team of {team}" + (f"{first}{what}" if what else "")
         return f"{what} ({team})" if what else f"a run of {team}"
 
     def _end_text(self, state: str) -> str:
@@ -354,18 +363,19 @@ class RunSoFar:
     @property
     def _raised(self) -> _Raised:
         """The findings that the trace has or, if it has none, those that were found in it."""
-        return self._recorded if self._recorded.first else self._found
+        return self._recorded if self._recorded.by_value else self._found
 
     def _failure_text(self, private: bool) -> str:
-        failed, told = self._counts["failed turns"], self._raised.text()
+        failed = self._counts["failed turns"]
+        told = self._raised.text(failed > 0)
         if failed:
-            first = "" if private else f": {self._error.rstrip('.')}"
+            first = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
             told += f" {counted(failed, 'turn')} ended with an error{first}."
         return told.lstrip() or "None was found."
 
     def _healing_text(self) -> str:
         if not self._heals:
-            if not self._raised.first:
+            if not self._raised.by_value:
                 return "Nothing had to be done." if self._finish else "Nothing was done so far."
             return f"Nothing was done{f': {self._refused}' if self._refused else ''}."
         did = [self._did(kind, number) for kind, number in self._healed.items()]
@@ -411,12 +421,12 @@ _ENDS = {
 _TIMES = {
     "create": "sent {number} notes",
     "answer": "sent {number} answers back",
-    "reroute": "sent {number} messages to other agents",
+    "reroute": "redirected {number} messages to other agents",
     "redeliver": "sent {number} messages once more",
     "reassign": "gave work to further agents {number} times",
     "restart": "gave the whole problem to an agent again {number} times",
     "replace": "took {number} agents out of the team",
-    "inject": "put {number} notes beside messages",
+    "inject": "added {number} notes to messages",
     "other": "acted {number} times in another way",
 }
 _LOOKS: Mapping[type, Any] = {

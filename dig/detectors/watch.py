@@ -135,29 +135,26 @@ class Watch:
     def due(self) -> int | None:
         """The moment, in microseconds, at which something is raised if nothing comes before."""
         if self.not_before is not None:
-            for part in self._parts:
-                try:
-                    part.detector.settle_due()
-                except Exception as error:  # a detector must never be able to stop a team
-                    self._fail(part, f"raised {error!r}")
+            self._tell_all(lambda detector: detector.settle_due())
             self._set_due(self._parts)
         return self.not_before
 
     def awaited(self) -> set[str]:
         """The events of which a detector will raise something when time has passed."""
         events = set[str]()
-        for part in self._parts:
-            try:
-                events.update(part.detector.awaited())
-            except Exception as error:  # a detector must never be able to stop a team
-                self._fail(part, f"raised {error!r}")
+        self._tell_all(lambda detector: events.update(detector.awaited()))
         return events
 
     def forget(self) -> None:
         """Have detectors forget what they know about history that the graph has evicted."""
+        self._tell_all(lambda detector: detector.forget(self.graph))
+
+    def _tell_all(self, tell: Callable[[Detector], object], but: _Part | None = None) -> None:
+        """Call a hook of all detectors, but for one; one that raises has failed."""
         for part in self._parts:
             try:
-                part.detector.forget(self.graph)
+                if part is not but:
+                    tell(part.detector)
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
@@ -226,12 +223,7 @@ class Watch:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
         if self._usual.is_usual(self.graph, finding.pattern, finding.subject):
             finding = replace(finding, severity="notice")
-        for other in self._parts:
-            if other is not part:
-                try:
-                    other.detector.on_finding(self.graph, finding)
-                except Exception as error:  # a detector must never be able to stop a team
-                    self._fail(other, f"raised {error!r}")
+        self._tell_all(lambda detector: detector.on_finding(self.graph, finding), but=part)
         return finding
 
     def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:

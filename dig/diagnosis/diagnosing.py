@@ -131,7 +131,8 @@ def diagnose(
 
     Raises:
         TraceError: The trace cannot be read.
-        SettingsError: The goal cannot be judged, or the team that goes on cannot be made.
+        SettingsError: The goal cannot be judged, the team that goes on cannot be made, or a model
+            is to answer as a suspect that is not asked.
         InterruptedDiagnosis: It was interrupted; it has what was found.
     """
     goal, asking = goal or Goal.parse("default"), asking or Asking()
@@ -141,11 +142,8 @@ def diagnose(
     report.helper = helper = _helper(report.source, model, expected)
     if helper is not None:
         report.case = replace(report.case, attempts=helper.merged(report.case))
-    asked = {"": suspects} if suspects else {name: suspects_of(name) for name in asking.by}
-    by_model = None
-    if method is not None and "attribution" in asked:
-        by_model = ModelSuspects(method, asked["attribution"].candidates, expected)
-        asked["attribution"] = by_model
+    asked = {"": suspects} if suspects else {one: suspects_of(one) for one in asking.by}
+    by_model = _by_model(asked, method, expected)
     together = Together(tuple(asked.values()), names_all=trying is not None)
     report.candidates = [*together.candidates(report.case)]
     report.attributed = by_model.found if by_model else None
@@ -161,6 +159,22 @@ def diagnose(
         )  # fmt: skip
 
     return _tried(report, lab, trying, experiments, Experiments.run, tell)
+
+
+def _by_model(
+    asked: dict[str, Suspects], method: ModelMethod | None, expected: str | None
+) -> ModelSuspects | None:
+    """The model as the suspect `attribution`, in place of the rules; ``None``: none is asked."""
+    if method is None:
+        return None
+    if "attribution" not in asked:
+        raise SettingsError(
+            "a model answers as the suspect `attribution`: add --by attribution or, if it is to "
+            "help with experiments alone, --method structural"
+        )
+    found = ModelSuspects(method, asked["attribution"].candidates, expected)
+    asked["attribution"] = found
+    return found
 
 
 def _helper(source: RunSource, model: Model | None, expected: str | None) -> ModelHelp | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,12 @@ class _Page:
         self._add(0.0, "run", run=one_line(title, 120), agents=[*agents], limits={})
 
     def _add(self, ts: float, kind: str, **more: Any) -> None:
-        self.rows.append({"t": len(self.rows), "ts": ts, "kind": kind, **more})
+        self.rows.append({"t": len(self.rows), "ts": ts, "kind": kind, **_safe(more)})
 
     def say(self, ts: float, event: str, by: str | None, type_: str, to: Sequence[str],
             payload: object, *, is_answer: bool = False) -> None:  # fmt: skip
         """An event that arrives at once."""
         text = payload if isinstance(payload, str) else json.dumps(payload, indent=1)
-        text = safe_text(text)
         self._add(
             ts, "emit", event=event, by=by, to=[*to], type=type_, final=is_answer,
             payload=text[:MOST_TEXT], chars=len(text),
@@ -74,12 +74,12 @@ class _Page:
         """A row of the list of findings, with a flag in the picture."""
         told = one_line(says, 400)
         paths = [{"nodes": [*path], "says": ""}] if path else []
-        self._found.append({
+        self._found.append(_safe({
             "t": t, "ts": self.rows[t]["ts"], "kind": "finding", "found": True, "stage": None,
             "pattern": one_line(pattern, 40), "severity": "error" if is_first else "notice",
             "silenced": None, "like": pattern, "title": title, "plain": told, "says": told,
             "why": told, "paths": paths, "ids": [*ids],
-        })  # fmt: skip
+        }))  # fmt: skip
 
     def write(self, out: Path, head: Mapping[str, Any]) -> Report:
         """Write the page; the first finding is chosen.
@@ -92,6 +92,18 @@ class _Page:
         opened = f"is=finding&id={first['t']}" if first else ""
         known = {"file": self.title, "open": opened, "unit": "steps", "records": len(self.rows)}
         return write_page({**known, **head}, [*self.rows, *self._found], out)
+
+
+def _safe(value: Any) -> Any:
+    """Plain JSON in which no name and no text can hide or turn what stands beside it."""
+    match value:
+        case str():
+            return safe_text(value)
+        case list():
+            return [_safe(one) for one in value]
+        case dict():
+            return {key: _safe(one) for key, one in value.items()}
+    return value
 
 
 def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -> Report:
@@ -204,21 +216,23 @@ def _ledger(page: _Page, found: Investigation, world: World) -> None:
     window = (float("-inf") if low is None else low, float("inf") if high is None else high)
     inboxes: dict[str, Inbox] = {}
     names: dict[Message, str] = {}
+    judged = {line.entity for line in found.ledger}
     for line in found.ledger:
         ts, packet = float(line.step), f"evidence of {line.entity}"
         if line.visit == 1:
             facts = world.evidence(line.entity, window)[:MOST_FACTS]
             alarms = [one.alert for one in found.alerts_explained]
-            told = {
+            known = {
                 "kind": world.kind(line.entity), "evidence": [_plain(one) for one in facts],
                 "alarms": [_plain(one) for one in alarms if one.entity == line.entity],
             }  # fmt: skip
-            page.say(ts, packet, None, "evidence", [line.entity], told)
+            page.say(ts, packet, None, "evidence", [line.entity], known)
         name, message = f"{line.step} {line.belief.label}", f"belief {line.step}"
         inbox = [names[one] for one in inboxes.get(line.entity, ())]
         page.act(ts, name, line.entity, [packet, *inbox])
-        page.say(ts + LASTS, message, name, line.belief.label, line.told, _plain(line.belief))
-        for other in line.told:
+        told = [other for other in line.told if other in judged]
+        page.say(ts + LASTS, message, name, line.belief.label, told, _plain(line.belief))
+        for other in told:
             sent = Message(line.entity, line.belief)
             names[sent] = message
             inboxes.setdefault(other, Inbox(other)).receive(sent)
@@ -248,12 +262,18 @@ def _explanation(page: _Page, found: Investigation, layers: Mapping[str, int]) -
             link = links[name]
             page.say(ts + wide * LASTS, name, names[entity], "claim", [link.target], _plain(link))
     for entity in found.answer:
-        ways = [one.by for one in found.alerts_explained if entity in one.by]
-        nodes = dict.fromkeys(end for way in ways or [(entity,)] for end in way)
-        shown = [name for name, one in links.items() if {one.source, one.target} <= {*nodes}]
+        paths = [one.by for one in found.alerts_explained if entity in one.by] or [(entity,)]
+        ways = [path[path.index(entity) :] for path in paths]
+        ids = dict.fromkeys(node for way in ways for node in _along(way, names))
         kind = "origin" if found.frontier else "guess"
+        says = labels[entity].why if entity in labels else ""
         page.find(
-            began[entity], kind, f"{kind.capitalize()}: {entity}",
-            labels[entity].why if entity in labels else "",
-            [*(names[one] for one in nodes if one in names), *shown], is_first=True,
+            began[entity], kind, f"{kind.capitalize()}: {entity}", says, [*ids],
+            _along(ways[0], names), is_first=True,
         )  # fmt: skip
+
+
+def _along(way: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """The nodes of a way from entity to entity, with the links between."""
+    links = [node for a, b in pairwise(way) for node in (f"{a} -> {b}", names[b])]
+    return [names[way[0]], *links]

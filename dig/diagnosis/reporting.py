@@ -234,9 +234,9 @@ class DiagnosisReport:
         )  # fmt: skip
 
     def _to_try(self) -> Iterator[str]:
-        """The first changes that rules propose, where experiments could be made."""
+        """The first changes that rules propose at the answer, where experiments could be made."""
         if not self.judged.good and self.source.wrapped is None:
-            said = [one.change for _, one in islice(proposals(self.case, self.candidates), 2)]
+            said = [one.change for _, one in islice(proposals(self.case, self.candidates[:1]), 2)]
             if said:
                 yield f"{TO_TRY}{'; '.join(map(in_words, said))}"
 

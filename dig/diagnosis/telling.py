@@ -68,7 +68,7 @@ def _lines(
     yield from _answer(found, best)
     if source is None:
         yield from _further(found)
-        yield from (f"  {note}" for note in found.notes)
+        yield from _asked(found)
         return
     if best is not None and forks is not None:
         yield from _experiment(found, best, source, forks)
@@ -404,8 +404,22 @@ def _to_try(found: Diagnosis, source: RunSource) -> Iterator[str]:
     yield f"Try it: digmon why {source.path} --try{team}"
 
 
+def _asked(found: Diagnosis) -> Iterator[str]:
+    """The model that was asked, if one was, and what it cost; then what is left to say."""
+    cost = found.cost
+    if found.model is not None:
+        tokens = counted(cost.input_tokens + cost.output_tokens, "token")
+        usd = f", {cost.usd:.4f} US dollars" if cost.usd is not None else ""
+        yield (
+            f"{name(found.model)} was asked ({found.method}): "
+            f"{counted(cost.model_calls, 'request')}, {tokens}{usd}"
+        )
+    yield from (f"  {note}" for note in found.notes)
+
+
 def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     if not found.hypotheses and not found.cost.replays:
+        yield from _asked(found) if found.model else ()
         return
     usd = f", {found.cost.usd:.4f} US dollars" if found.cost.usd is not None else ""
     replays = counted(found.cost.replays, "replay")

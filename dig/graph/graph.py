@@ -16,7 +16,7 @@ from dig._util.ranges import RangeSet, union
 from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
-from .records import KINDS, Record
+from .records import KINDS, Emit, Record
 from .state import GraphState
 from .views import GraphView, graph_html
 
@@ -51,9 +51,11 @@ class InteractionGraph(GraphState):
         Raises:
             RuleError: The record contradicts those before it; the graph is as it was.
         """
-        check, rewrite, flag = _STEPS[type(record)]
-        is_next = record.t == self.t + 1 and record.us >= self.now
-        if not is_next or self.t < 0 or self.awaited or self.is_over or self.finished is not None:
+        kind = type(record)
+        check, rewrite, flag = _STEPS[kind]
+        t = self.t + 1
+        is_free = t and not (self.is_over or self.finished or (self.awaited and kind is not Emit))
+        if record.t != t or record.us < self.now or not is_free:
             rules.check_moment(self, record)
         if check is not None:
             check(self, record)
@@ -65,7 +67,7 @@ class InteractionGraph(GraphState):
         if rewrite is not None:
             rewrite(self, record)
             self.changed |= self.problems.look()
-        self.t = record.t
+        self.t = t
 
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None

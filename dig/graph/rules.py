@@ -43,11 +43,14 @@ def check_moment(state: GraphState, record: Record) -> None:
     if kind in ASIDE:
         return
     if state.awaited:
-        expected = state.awaited[-1]
-        if not (isinstance(record, records.Emit) and record.event == expected):
-            _refuse(f"the `emit` of output {expected!r} must come first")
+        _check_awaited(state, record.event if isinstance(record, records.Emit) else None)
     if state.is_over and kind is not records.Finish:
         _refuse(f"no `{record.kind}` may follow an accepted final event (this is no session)")
+
+
+def _check_awaited(state: GraphState, event: str | None) -> None:
+    if event != state.awaited[-1]:
+        _refuse(f"the `emit` of output {state.awaited[-1]!r} must come first")
 
 
 def _new_id(state: GraphState, name: str) -> None:
@@ -77,11 +80,9 @@ def _run(state: GraphState, record: records.Run) -> None:
     _new_agents(record.agents)
 
 
-def _is_sole_output(state: GraphState) -> bool:
-    return state.history.output_count[state.emitter_number] == 1
-
-
 def _emit(state: GraphState, record: records.Emit) -> None:
+    if state.awaited:
+        _check_awaited(state, record.event)
     from_activation = record.by is not None and record.by != SYSTEM
     if from_activation and not (state.awaited and record.by == state.emitter):
         _refuse(f"{record.event!r} is not an output that the `end` of {record.by!r} names")
@@ -89,7 +90,8 @@ def _emit(state: GraphState, record: records.Emit) -> None:
         _refuse(f"{record.event!r} is an output of {state.emitter!r}, not of {record.by!r}")
     if not from_activation:  # else its end has checked it
         _new_id(state, record.event)
-    if record.final and not (from_activation and _is_sole_output(state)):
+    outputs = state.history.output_count[state.emitter_number] if from_activation else 0
+    if record.final and outputs != 1:
         _refuse("only an activation's sole output may be final")
 
 

@@ -286,7 +286,7 @@ class Problems:
         return tuple(found)
 
     def look(self) -> int:
-        """How the problems that a record touched stand after it, and stood before, as flags."""
+        """The flags of how the problems that a record touched stand after it and stood before."""
         flags = 0
         for problem in self.touched:
             flags |= problem.stands

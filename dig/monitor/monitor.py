@@ -459,19 +459,24 @@ class Monitor:
 
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
-        recorder, holds, healing = self._recorder, self._holds, self._healing
+        recorder, holds, gates = self._recorder, self._holds, self._gates
+        healing, approvals = self._healing, self._approvals
         while not recorder.is_over:
             proposed = healing.apply_healers() if recorder.found else []
             if healing.ladders is not None:
                 proposed += healing.take_steps()
             for one in proposed:
-                self._approvals.ask(one)
+                approvals.ask(one)
             if holds.waiting:
-                holds.deliver_waiting(self._gates.deciding)
+                holds.deliver_waiting(gates.deciding)
             if holds.held:
                 self._release()
-            if not recorder.is_over:
-                self._overrule_late()
+            if gates.deciding:
+                gates.overrule_late()
+            if approvals.open:
+                approvals.overrule_late()
+            if not self._schedule.is_empty:
+                self._ask_policies()
             if not (recorder.found or holds.held):
                 break
 
@@ -488,18 +493,13 @@ class Monitor:
             else:
                 self._deliver(event)
 
-    def _overrule_late(self) -> None:
-        """Do what gates, persons and policies have made due."""
-        gates, schedule = self._gates, self._schedule
-        if gates.deciding:
-            gates.overrule_late()
-        if self._approvals.open:
-            self._approvals.overrule_late()
-        if not schedule.is_empty:
-            schedule.run_recorded()
-            schedule.run_timers()
-            while schedule.run_counter(self.is_quiet):
-                pass
+    def _ask_policies(self) -> None:
+        """Ask the delivery policies whose time has come."""
+        schedule = self._schedule
+        schedule.run_recorded()
+        schedule.run_timers()
+        while schedule.run_counter(self.is_quiet):
+            pass
 
     def _deliver(self, event: str) -> None:
         """Deliver a released event to its recipients; an answer that has none is accepted."""

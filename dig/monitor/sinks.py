@@ -7,7 +7,7 @@ takes whatever the session may still write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from dig._util.frozen import frozen
 from dig.graph.graph import InteractionGraph
@@ -49,7 +49,11 @@ class FanOut:
 
     def __init__(self, *sinks: Sink) -> None:
         """Begin with some of them."""
-        self._sinks = list(sinks)
+        self._sinks: list[Sink] = []
+        self._batch: list[Callable[[Sequence[Record]], None]] = []  # of those that take many
+        self._others: list[Sink] = []
+        for sink in sinks:
+            self.add(sink)
 
     @classmethod
     def of(cls, sinks: Sequence[Sink]) -> Sink | None:
@@ -59,6 +63,11 @@ class FanOut:
     def add(self, sink: Sink) -> None:
         """Add one: it is given every record after those before it."""
         self._sinks.append(sink)
+        write = getattr(sink, "write", None)
+        if write is None:
+            self._others.append(sink)
+        else:
+            self._batch.append(write)
 
     def __call__(self, record: Record) -> None:
         """Give a record to every sink; if one raises, those after it do not get the record."""
@@ -66,35 +75,25 @@ class FanOut:
 
     def write(self, records: Sequence[Record]) -> None:
         """Give records to every sink, first to those that take them all at once."""
-        others = []
-        for sink in self._sinks:
-            write = getattr(sink, "write", None)
-            if write is None:
-                others.append(sink)
-            else:
-                write(records)
+        for write in self._batch:
+            write(records)
         for record in records:
-            for sink in others:
+            for sink in self._others:
                 sink(record)
 
     def evicted(self, eviction: Eviction) -> None:
-        """Tell every sink that history was evicted; raises as `tell_evicted` does."""
-        tell_evicted(self._sinks, eviction)
+        """Tell those sinks of an eviction that have a method for it.
 
-
-def tell_evicted(sinks: Iterable[Sink], eviction: Eviction) -> None:
-    """Tell those sinks of an eviction that have a method for it.
-
-    Raises:
-        ExceptionGroup: What some of them raised, after all were told.
-    """
-    failures = []
-    for sink in sinks:
-        try:
-            told = getattr(sink, "evicted", None)
-            if told is not None:
-                told(eviction)
-        except Exception as error:
-            failures.append(error)
-    if failures:
-        raise ExceptionGroup("sinks could not forget evicted history", failures)
+        Raises:
+            ExceptionGroup: What some of them raised, after all were told.
+        """
+        failures = []
+        for sink in self._sinks:
+            try:
+                told = getattr(sink, "evicted", None)
+                if told is not None:
+                    told(eviction)
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("sinks could not forget evicted history", failures)

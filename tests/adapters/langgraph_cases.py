@@ -7,6 +7,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
@@ -70,6 +71,30 @@ def beside(script: Script) -> Any:
             return {"done": ["c"]}
 
     return graph(script, "ab", [(START, "a"), (START, "c"), ("a", "b")], c=c).compile()
+
+
+@tool  # type: ignore[untyped-decorator]
+async def forecast(city: str) -> str:
+    """The weather of tomorrow."""
+    await asyncio.sleep(1)
+    if city == "Atlantis":
+        raise ValueError(city)
+    return f"sunny in {city}"
+
+
+def with_tools(script: Script) -> Any:
+    """A node calls a tool twice, which fails the second time."""
+
+    async def a(state: Any) -> Any:
+        async with script.turn("a", state):
+            said = [await forecast.ainvoke({"city": "Rome"})]
+            try:
+                await forecast.ainvoke({"city": "Atlantis"})
+            except ValueError as error:
+                said.append(repr(error))
+            return {"done": said}
+
+    return graph(script, "b", [(START, "a"), ("a", "b")], a=a).compile()
 
 
 async def ask_in_time(team: Any) -> Any:
@@ -141,6 +166,7 @@ CASES = [
     Case(team(ping_pong, ask_ping_pong)),
     Case(team(twice), options={"same_work": True}),
     *([Case(team(handled))] if HAS_HANDLERS else []),
+    Case(team(with_tools), options={"tools": True}),
     Case(team(line), lambda: elsewhere("c")),
     Case(team(line), lambda: elsewhere("d")),
     Case(team(line), behind(Usher())),

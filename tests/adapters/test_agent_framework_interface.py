@@ -14,7 +14,15 @@ pytest.importorskip(
     "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
 )
 
-from agent_framework import Agent, Executor, Workflow, WorkflowBuilder, WorkflowContext, handler
+from agent_framework import (
+    Agent,
+    AgentExecutor,
+    Executor,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+)
 from agent_framework._workflows._runner import RunnerImpl
 
 import dig
@@ -354,3 +362,13 @@ def test_whatever_an_executor_sends_it_arrives_and_is_told_of(name: str) -> None
     first, second = asyncio.run(run())
     assert first[0] is said and second["odd"] is said
     assert watched.leaves_nothing_open()
+
+
+def test_an_agent_that_takes_no_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those before 1.23: a note would have no way to it."""
+
+    async def run(self: Any, ctx: Any) -> None: ...
+
+    monkeypatch.setattr(AgentExecutor, "_run_agent", run)
+    with pytest.raises(SettingsError, match="in another way: run takes no messages"):
+        adapter.plan(chain(Script()))

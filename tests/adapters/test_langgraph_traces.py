@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -15,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.pregel._loop import SyncPregelLoop
 
 import dig
+from dig.graph.records import Emit
 
 from .conformance import example, lines_of
 from .harness import Scenario, play
@@ -98,3 +100,40 @@ def test_the_lines_in_the_docs_work(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     exec(lines, names)
     assert names["answer"]["done"] == ["a", "b"]
     assert len([*tmp_path.glob("runs/*/result.json")]) == 1
+
+
+class History(TypedDict, total=False):
+    """A state without reducers: each node returns all of it."""
+
+    history: list[dict[str, str]]
+    other: list[int]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_of_a_history_that_is_returned_whole_the_trace_tells_what_is_new(in_place: bool) -> None:
+    """A list that was changed in place is told whole: the adapter cannot see what is new in it."""
+
+    def says(name: str, state: History) -> History:
+        before, new = state["history"], [{"by": name}]
+        if in_place:
+            before += new
+            return {"history": before}
+        return {"history": [*before, *new], "other": [7]}
+
+    built = StateGraph(History)
+    for name in ("one", "two"):
+        built.add_node(name, partial(says, name))
+    built.add_edge(START, "one")
+    built.add_edge("one", "two")
+    asked = {"by": "user"}
+    watched = Watched()
+    graph = watched(built.compile())
+    assert len(graph.invoke({"history": [asked]})["history"]) == 3
+    watched.must_be_sound()
+    emitted = [one for one in watched.records if isinstance(one, Emit) and not one.final]
+    told = [one.payload for one in emitted]
+    if in_place:
+        assert told[-1] == {"history": [asked, {"by": "one"}, {"by": "two"}]}
+    else:
+        new = {"$given": 2, "$new": [{"by": "two"}]}
+        assert told[-1] == {"history": new, "other": [7]}

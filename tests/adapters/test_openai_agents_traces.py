@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -227,6 +228,21 @@ def test_a_tool_that_a_cancelled_run_leaves_behind_is_given_up() -> None:
         assert mine == bare
         watched.detach()
         assert watched.leaves_nothing_open()
+
+
+def test_a_default_runner_that_is_a_mock_is_called_as_before() -> None:
+    """As a user's own tests have it."""
+    mock = Mock(spec=AgentRunner)
+    mock.run = AsyncMock(return_value="done")
+    set_default_agent_runner(mock)
+    try:
+        team = dig.wrap(Agent(name="a"))
+        assert asyncio.run(Runner.run(team, "?")) == "done"
+        assert mock.run.call_count == 1
+        dig.unwrap(team)
+        assert get_default_agent_runner() is mock
+    finally:
+        set_default_agent_runner(None)
 
 
 def test_an_sdk_that_is_put_together_in_another_way_is_refused(

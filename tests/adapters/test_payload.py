@@ -13,7 +13,8 @@ from pydantic import BaseModel
 
 from dig._util.json_values import plain
 from dig.adapters import as_payload
-from dig.adapters.base.payload import MOST_DEPTH, MOST_PARTS
+from dig.adapters.base import is_whole
+from dig.adapters.base.payload import MOST_DEPTH, MOST_NUMBERS, MOST_PARTS
 from dig.monitor.sanitize import MOST_BYTES
 
 from .hostile_payloads import HOSTILE, Sulking, nested
@@ -101,11 +102,48 @@ def test_the_same_value_at_two_places_is_told_at_both() -> None:
     assert as_payload([shared, shared]) == [["x"], ["x"]]
 
 
-def test_too_many_parts_are_not_told_and_a_list_of_numbers_is_one() -> None:
-    assert as_payload(["x"] * MOST_PARTS) == {"$too_many": MOST_PARTS}
-    numbers = list(range(MOST_PARTS + 1))
+def test_of_too_many_parts_both_ends_are_told() -> None:
+    """What stands beside is told too; as a whole it is equal to nothing, whatever its middle is."""
+    rows = [{"id": number} for number in range(MOST_PARTS)]
+    told: Any = as_payload({"rows": rows, "title": "all", "set": set(range(5_000))})
+    assert told.keys() == {"$too_many", "$told"} and not is_whole(told)
+    some = told["$told"]
+    assert some["title"] == "all"
+    assert some["rows"] == [*rows[:5], {"$left_out": MOST_PARTS - 10}, *rows[-5:]]
+    assert some["set"][5:] == [{"$left_out": 5_000 - 10}]
+    table: Any = as_payload({f"{number}": "x" for number in range(MOST_PARTS + 1)})
+    assert len(table["$told"]) == 11 and table["$told"]["$left_out"] == MOST_PARTS + 1 - 10
+
+
+def test_as_many_parts_as_are_allowed_are_told_whole() -> None:
+    """One more is too many, wherever it stands."""
+    assert as_payload(["x"] * (MOST_PARTS - 1)) == ["x"] * (MOST_PARTS - 1)
+    assert as_payload(["x"] * MOST_PARTS)["$too_many"] == MOST_PARTS
+    pairs = [["x"] for _ in range(MOST_PARTS // 2)]
+    assert as_payload(pairs)["$told"][5] == {"$left_out": MOST_PARTS // 2 - 10}
+
+
+def test_a_list_that_is_too_long_is_not_walked() -> None:
+    """Its length is asked for, and the items at both ends."""
+    seen = 0
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            nonlocal seen
+            for item in super().__iter__():
+                seen += 1
+                yield item
+
+    as_payload({"rows": Counted([["x"]] * 100_000)})
+    assert seen < 100
+
+
+def test_a_list_of_numbers_is_one_part() -> None:
+    """Up to a length; then it is a list like others."""
+    numbers = list(range(MOST_NUMBERS))
     told = as_payload({"raw": numbers})
     assert told == {"raw": numbers} and told["raw"] is not numbers
+    assert "$too_many" in as_payload([*numbers, 1])
 
 
 def test_what_is_certainly_too_large_is_not_written_out() -> None:

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import threading
+import tomllib
+from importlib import import_module
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import dig
 from dig import Finding, Limits
 from dig.adapters import need_version
+from dig.adapters.registry import KINDS
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
@@ -28,6 +31,8 @@ from dig.runtime import Setup
 from dig.traces.otel import instrument
 from dig.traces.verify import verify
 from tests.helpers import Recorder, backends, rows
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def run(call: Any, *args: Any) -> Any:
@@ -361,6 +366,35 @@ def test_a_newer_version_than_the_tested_ones_is_told_or_refused(
     monkeypatch.setenv("DIG_ALLOW_UNTESTED", "0")
     with pytest.raises(SettingsError, match=words):
         need_version("anyio", "1", "2", "x")
+
+
+def test_an_exception_that_cannot_be_told_as_text_is_no_failure_of_the_wrapper() -> None:
+    """It reaches the caller; its class is told."""
+
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    async def ann(question: str) -> str:
+        raise MuteError
+
+    recorded = Recorder()
+    team = dig.wrap({"ann": ann}, sink=recorded)
+    with pytest.raises(MuteError):
+        run(team["ann"], "?")
+    assert dig.session_of(team).statistics().faults == 0
+    dig.unwrap(team)
+    assert {"error": "MuteError"} in [one.payload for one in recorded if isinstance(one, Emit)]
+
+
+@pytest.mark.skipif(not PYPROJECT.exists(), reason="an installed package has no pyproject.toml")
+@pytest.mark.parametrize("module", sorted({module for _, module in KINDS}))
+def test_the_extra_of_an_adapter_installs_what_it_was_tested_with(module: str) -> None:
+    """No framework is imported for that."""
+    extras = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["optional-dependencies"]
+    at_least, below = import_module(module).VERSIONS
+    for package in extras[module.rpartition(".")[2].replace("_", "-")]:
+        assert package.endswith(f">={at_least},<{below}")
 
 
 def test_a_forked_child_leaves_the_trace_to_its_parent(tmp_path: Path) -> None:

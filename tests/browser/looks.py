@@ -110,11 +110,9 @@ def _look(browser: Browser, name: str, report: str, out: Path | None) -> int:
 
 
 def _readme(browser: Browser, report: str) -> None:
-    """The picture of the README: the second failure of the demo, chosen."""
+    """The picture of the README: the demo beside its twin."""
     page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
     opened(page, report)
-    page.evaluate("dig.app.select(dig.app.model.findings.find((one) => one.pattern === 'ET'))")
-    page.wait_for_timeout(300)
     page.screenshot(path=ROOT / "docs" / "pictures" / "page.png")
 
 
@@ -137,7 +135,7 @@ def main() -> int:
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
         for n, (name, run) in enumerate(made.items()):
-            twin = made["its twin"] if name == "demo" and not options.readme else None
+            twin = made["its twin"] if name == "demo" else None
             report = write_report(run, folder / f"{n}.html", twin=twin).path.as_uri()
             if options.readme and name == "demo":
                 _readme(browser, report)

@@ -108,8 +108,9 @@ def test_a_diagnosis_is_told_with_its_candidates_and_what_was_tried(
     cause = KnownCause(34, "agent-3 lost e7 (confirmed)", places, (0, 6), (tried,))
     out = write_report(healed, tmp_path / "why.html", cause=cause).path
     opened(page, out.as_uri())
+    assert page.evaluate("dig.app.painter.candidates") == ["a7"]  # by number, in the picture
     page.get_by_role("tab", name="Overview").click()
     expect(page.locator("table.tried td").first).to_have_text("\u25cf\u25cf\u25cb 2 of 3")
     expect(page.locator("#overview")).to_contain_text("The failure went on by a1 \u2192 a7")
-    page.get_by_role("button", name="agent-3 lost e7", exact=True).click()
+    page.get_by_role("button", name="1 agent-3 lost e7").click()
     assert settled(page, "s.selected.id === 'a7'")["selected"]["kind"] == "activation"

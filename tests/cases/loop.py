@@ -91,6 +91,10 @@ LOOPS = [
         again(12, 4, "x1", 2),
     ),
     case(
+        "loop: numbers in a list that Python hashes alike are different",
+        trace(*[says(n, [x]) for n, x in enumerate([-1, -2, 0, 2**61 - 1, 2**70])], limits=TWICE),
+    ),
+    case(
         "loop: null is not counted",
         trace(says(1, None), says(2, None), limits=TWICE),
     ),

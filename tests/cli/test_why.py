@@ -72,6 +72,7 @@ def test_a_report_shows_the_fork_with_the_change_that_helps(
         one for one in json.loads(told)["hypotheses"] if one["id"] == json.loads(told)["fix"]
     )
     assert page["twin"]["head"]["file"] == fixed["arms"]["changed"]["forks"][0]
+    assert (page["head"]["is_fork"], page["twin"]["head"]["is_fork"]) == (False, True)
     tried = page["head"]["cause"]["tried"]
     assert [one["verdict"] for one in tried].count("validated") >= 1
     picture = tmp_path / "r.svg"

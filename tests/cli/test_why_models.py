@@ -262,6 +262,18 @@ def test_a_model_says_which_agent_and_step_of_a_run(silent: Path, tmp_path: Path
     assert first == second
 
 
+def test_what_a_model_cost_is_told_and_where_it_has_no_place(silent: Path) -> None:
+    """In words: which model, how, and how much. Another suspect alone asks no model: status 2."""
+    model = ("--model", "m", "--method", "all-at-once", "--base-url")
+    with serving(blames) as server:
+        told = invoke(server, "why", silent, *model, server.url)
+        other = invoke(server, "why", silent, *model, server.url, "--by", "beliefs")
+        assert len(server.requests) == 1
+    assert "m was asked (all-at-once): 1 request, 110 tokens" in told.output
+    assert len(told.output.splitlines()) <= 15
+    assert other.exit_code == 2 and "--by attribution" in other.output
+
+
 def test_a_model_names_candidates_of_experiments(silent: Path, tmp_path: Path) -> None:
     """With --try its candidate is tried, too, and one budget is for all that is asked."""
     with serving(blames) as server:

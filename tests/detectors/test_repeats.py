@@ -60,7 +60,7 @@ def used(*events: str) -> list[Row]:
 
 def test_of_closed_events_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory stays flat in a session; an event that is still open is never forgotten."""
-    monkeypatch.setattr(repeats, "MOST_CLOSED", 2)
+    monkeypatch.setattr(repeats, "MOST_NEW", 2)
     names = [f"e{i}" for i in range(100)]
     memory = remembering(trace(arrive(0, "open", None, "b"), used(*names)))
     known = [event for event in names if memory.get(event)]
@@ -69,7 +69,7 @@ def test_of_closed_events_the_latest_are_remembered(monkeypatch: pytest.MonkeyPa
 
 def test_an_event_that_came_back_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sent once more, it is live, however many events are closed since."""
-    monkeypatch.setattr(repeats, "MOST_CLOSED", 2)
+    monkeypatch.setattr(repeats, "MOST_NEW", 2)
     back = [row(1, "redirect", event="e1", to=["b"]), deliver(1, "e1", "b")]
     memory = remembering(trace(used("e1"), back, *[
         [{**one, "ts": 2} for one in used(f"e{i}")] for i in range(2, 100)

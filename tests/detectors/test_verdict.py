@@ -48,7 +48,7 @@ def test_the_failures_the_healing_and_the_answer_of_a_run_are_told(healed: Execu
     assert told["end"].endswith("It counts all 10,000 elements right.")
     assert "Deadlock (DL) at 44.6 s: " in told["failure"]
     assert "agent-1, agent-3, agent-4" in told["failure"]
-    assert "Later early termination (ET) at 52.9 s." in told["failure"]
+    assert "Later early termination (ET) at 52.9 s: an answer was submitted" in told["failure"]
     assert "a note to all 6 agents and sent the answer back to agent-1" in told["healing"]
     assert told["healing"].endswith("After that an answer was accepted.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ def test_the_answer_is_chosen_and_subtasks_are_bands(talk: tuple[dict[str, Any],
     assert ends[-1][1] == rows[-len(others) - 2]["t"] + 1 and head["unit"] == "steps"
 
 
+def test_names_and_texts_cannot_hide_what_stands_beside_them(tmp_path: Path) -> None:
+    """Marks that turn or hide text are told as such, and an agent's steps stay in its lane."""
+    said = [("Eve\u202e", "The answer is \u202e7\x1b[31m, as I have found in the old map of Lund.")]
+    path = write(tmp_path / "chat.json", history([*said, *BRIDGES]))
+    out = tmp_path / "chat.html"
+    draw_conversation(read_conversation(path), explain(path, has_graph=True), out)
+    _, rows = shown(out)
+    assert "\u202e" not in json.dumps(rows, ensure_ascii=False)
+    assert of(rows, "start")[0]["agent"] == rows[0]["agents"][0] == "Eve\\u202e"
+
+
 # --- investigations ---
 
 
@@ -115,7 +127,20 @@ def test_layers_go_from_the_frontier_to_the_alarms(tmp_path: Path) -> None:
     assert links == ["d -> c", "c -> b", "b -> a"]
     (finding,) = of(rows, "finding")
     assert set(finding["ids"]) == {*names[-4:], *links} and finding["title"] == "Origin: d"
+    assert finding["paths"][0]["nodes"][:3] == ["d: origin", "d -> c", "c: symptom"]
     assert head["verdict"] == [["end", "It began at d."]] and head["lanes"] == "part"
+
+
+def test_an_answer_of_most_runs_may_begin_within_a_way(tmp_path: Path) -> None:
+    """The majority's answer need not be that of the run that is shown."""
+    made, out = chain(), tmp_path / "page.html"
+    found = replace(investigate(made, Scripted(judge)), frontier=("c",))
+    draw_investigation(found, made, out)
+    _, rows = shown(out)
+    (finding,) = of(rows, "finding")
+    assert finding["paths"][0]["nodes"] == [
+        "c: symptom", "c -> b", "b: symptom", "b -> a", "a: symptom"
+    ]  # fmt: skip
 
 
 def test_a_judgement_has_the_packet_that_it_was_made_from(tmp_path: Path) -> None:

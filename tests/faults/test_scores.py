@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -21,6 +22,7 @@ from dig.faults.benchmark.scores_detectors import (
     score_detectors,
 )
 from dig.faults.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
+from dig.tasks.experiment.table import Value
 
 
 def perfect(known: FaultSet) -> Answers:
@@ -181,6 +183,22 @@ def test_chance_stands_beside_every_figure(small: FaultSet) -> None:
     assert found.to_json()["exchanged"] == score(answers, small, 0).to_json()["strata"]["all"]
     names = [str(row[0]) for row in found.tables()[1].rows]
     assert names == ["rules", "labels exchanged", *FLOORS, "oracle"]
+
+
+def test_shares_stand_beside_how_often_they_are_right() -> None:
+    """The runs by thirds of the first share, with the part of them that is right; others not."""
+    given = ((0.2, 0.0), (0.5, 1.0), (0.6, 0.0), (1.0, 1.0), (None, 1.0))
+    scored = [
+        replace(run_of(f"i{n}", str(n), 1.0), share=share, marks={"agent": right})
+        for n, (share, right) in enumerate(given)
+    ]
+    table = Scores(by="one", scored=tuple(scored), missing=(), unlabelled=0).tables()[-1]
+    assert [tuple(row[:3]) for row in table.rows] == [
+        ("below 1/3", 1, "0.20"), ("1/3 to 2/3", 2, "0.55"), ("above 2/3", 1, "1.00"),
+    ]  # fmt: skip
+    assert [cell.ours.mean for *_, cell in table.rows if isinstance(cell, Value) and cell.ours] == [
+        0.0, 0.5, 1.0,
+    ]  # fmt: skip
 
 
 def test_kinds_against_patterns() -> None:

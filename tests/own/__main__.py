@@ -142,7 +142,7 @@ def run(name: str, title: str, options: argparse.Namespace, tests: Sequence[str]
         tests: Only these, as `Results` calls them.
     """
     suite, results, own = SUITES[name], Results(), Path(sys.prefix) / "own"
-    paths = [str(HERE), str(HERE / "stand_ins"), *sys.path[:1], os.environ.get("PYTHONPATH", "")]
+    paths = [str(HERE), str(HERE / "stand_ins"), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ, **suite.environment, "DIG_OWN_MODE": title.partition(" ")[0],
         "DIG_OWN_FRAMEWORK": name, "PYTHONPATH": os.pathsep.join(filter(None, paths)),
@@ -218,7 +218,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--part", action="store_true", help="a part that takes seconds, bare once")
     parser.add_argument("--resume", action="store_true", help="keep the runs that are there")
-    parser.add_argument("only", nargs="*", help="paths of tests, instead of all")
+    parser.add_argument("--only", nargs="+", metavar="PATH", help="paths of tests, instead of all")
     options = parser.parse_args()
     name, suite = options.framework, SUITES[options.framework]
     if suite.none:

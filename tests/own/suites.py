@@ -47,7 +47,17 @@ SUITES = {
             "a hundred nodes go on behind a breakpoint, each by a step of __start__",
         ),
     ),
-    "openai-agents": Suite(("openai-agents",), "Runner.run", ("tests/test_agent_runner.py",)),
+    "openai-agents": Suite(
+        ("openai-agents",),
+        "Runner.run",
+        ("tests/test_agent_runner.py",),
+        by_design={
+            "test_agent_is_released_after_run": "a wrapped agent is kept until it is unwrapped",
+            "test_handoffs_lead_to_correct_agent_spans": "healed, the agent that dropped a handoff "
+            "is asked once more, and the test counts the calls of its model",
+        },
+        alarms={"test_handoffs_lead_to_correct_agent_spans": "the SDK drops a second handoff"},
+    ),
     "autogen": Suite(
         ("autogen-agentchat", "autogen-core"),
         part=(
@@ -57,6 +67,7 @@ SUITES = {
             "tests/test_routed_agent.py",
             "tests/test_subscription.py",
         ),
+        environment={"OPENAI_API_KEY": "none"},
         alarms={
             "test_round_robin_group_chat_cancellation": "agents say the same up to 1,000 times",
             "test_register_receives_publish_cascade": "agents publish the same again and again",

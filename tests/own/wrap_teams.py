@@ -54,13 +54,14 @@ def returned(method: Method) -> Method:
 
 
 def asked(method: Method) -> Any:
-    """A class method whose first argument is a team, unless a wrapped team has called it."""
+    """A class method that is given a `starting_agent`, unless a wrapped team has called it."""
 
     @wraps(method)
-    def replacement(team: Any, *args: Any, **kwargs: Any) -> Any:
-        if current.get() is None:
+    def replacement(*args: Any, **kwargs: Any) -> Any:
+        team = args[0] if args else kwargs.get("starting_agent")
+        if current.get() is None and team is not None:
             _wrap(team)
-        return method(team, *args, **kwargs)
+        return method(*args, **kwargs)
 
     return staticmethod(replacement)
 
@@ -107,10 +108,15 @@ def pytest_configure() -> None:
             setattr(owner, name, way(getattr(owner, name)))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Write down the id of each test: a report has only its class and its name."""
+    for item in items:
+        item.user_properties.append(("nodeid", item.nodeid))
+
+
 @pytest.fixture(autouse=True)
 def dig_unwraps(request: pytest.FixtureRequest) -> Iterator[None]:
     """Unwrap the teams of a test, and write down what was seen of each."""
-    request.node.user_properties.append(("nodeid", request.node.nodeid))
     yield
     seen = [_seen(team) for team in _wrapped]
     for team in _wrapped:

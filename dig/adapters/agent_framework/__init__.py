@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from dig.adapters.base import Attached, Session, WrapPlan, importing, need_attributes
@@ -16,7 +17,7 @@ from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("1.22.0", "1.24")
+VERSIONS = ("1.23.0", "1.24")
 """The lowest version of the core that this was tested with, and the first that it was not."""
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})
@@ -74,6 +75,12 @@ def plan(
     need_attributes("agent-framework", team._runner._edge_runners, EDGES)
     need_attributes("agent-framework", executors, EXECUTOR)
     need_attributes("agent-framework", agents, AGENT)
+    for call in (AgentExecutor._run_agent, AgentExecutor._run_agent_streaming):
+        if "messages" not in signature(call).parameters:  # before 1.23
+            raise SettingsError(
+                f"this agent-framework is put together in another way: {call.__name__} takes no "
+                "messages"
+            )
     if END in team.executors:
         raise SettingsError(f"an executor is called {END}, which stands for the end of a run here")
 

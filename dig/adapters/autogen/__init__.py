@@ -15,7 +15,7 @@ from dig.errors import SettingsError
 
 __all__ = ["plan"]
 
-VERSIONS = ("0.6.4", "0.8")
+VERSIONS = ("0.7.1", "0.8")
 """The lowest version of AutoGen that this was tested with, and the first that it was not."""
 
 

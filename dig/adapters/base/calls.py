@@ -289,12 +289,17 @@ class ToolCalls:
             asker, turn = self._open.pop(key)[0], self._turns.pop(key)
             self._hand(asker, turn.end(as_payload(result), asker.address, "tool_result"))
 
-    def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
-        """Open calls of one turn, or of all turns, fail; the agents get a notice."""
-        for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
+    def failed(self, key: Hashable, error: BaseException) -> None:
+        """A tool has raised; its agent gets a notice."""
+        if key in self._open:
             self.begin(key)
             asker, turn = self._open.pop(key)[0], self._turns.pop(key)
             self._hand(asker, turn.fail(error, asker.address))
+
+    def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
+        """Open calls of one turn, or of all turns, fail."""
+        for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
+            self.failed(key, error)
 
     def _hand(self, asker: Turn, answer: str) -> None:
         self._session.release(answer)  # the framework has handed it over already

@@ -1,19 +1,20 @@
 """What a framework passes around, as the plain JSON that an event carries.
 
 Nothing of the host is called for it but the fields of dataclasses and `model_dump` of pydantic
-models; whatever cannot be told is said to be so, by its type. Nor does a value make it go on for
-ever: ten lists, each with ten times the next one, have more parts than any memory.
+models; whatever cannot be told is said to be so, by its type. Nor does a value make the team wait:
+of one with more than `MOST_PARTS` parts the beginning and the end of its lists are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
+from itertools import islice
 from json import loads
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -24,9 +25,14 @@ from dig.monitor.sanitize import MOST_BYTES
 MOST_DEPTH = 24
 MOST_IN_REPR = 200
 
-MOST_PARTS = 250_000
-"""How many parts of a value are told, for which the team waits half a second; a list of numbers
-is one part."""
+MOST_PARTS = 1_000
+"""How many parts of a value are told, which takes about a millisecond; a list of numbers is one."""
+
+MOST_NUMBERS = 10_000
+"""How long such a list is at most."""
+
+MOST_ITEMS = 5
+"""How many items of each end of a list, or of a table, are told of a value with more parts."""
 
 MOST_STREAMED = 100_000
 """How many bytes of what an agent yields are told."""
@@ -45,7 +51,8 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
     Tuples and sets become lists, dataclasses and pydantic models objects, bytes their length.
     Anything else becomes `{"$unserialisable": TYPE}`, with its `repr` where that is harmless; so
     does a value inside itself. What is larger than any event becomes `{"$too_large": BYTES}`, with
-    what it takes at least, and what has too many parts `{"$too_many": PARTS}`.
+    what it takes at least. What has more than `MOST_PARTS` parts becomes `{"$too_many": PARTS,
+    "$told": SOME}`, where of long lists only both ends stand, around `{"$left_out": COUNT}`.
 
     Args:
         value: Anything, of any origin.
@@ -57,7 +64,12 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
     try:
         return telling.tell(value, 0)
     except Exception:  # raised only when it is too much
-        return telling.too_much
+        if telling.is_too_large:
+            return {"$too_large": MOST_BYTES}
+    try:
+        return {"$too_many": MOST_PARTS, "$told": _Brief(words).tell(value, 0)}
+    except Exception:
+        return {"$too_large": MOST_BYTES}
 
 
 def as_small_payload(value: Any) -> Any:
@@ -125,28 +137,43 @@ class _Telling:
         self._words = words
         self._bytes, self._parts = MOST_BYTES, MOST_PARTS
         self._inside: set[int] = set()  # by id: the values whose parts are being told
-        self.too_much: dict[str, int] | None = None  # what is told instead, if that is so
+        self.is_too_large = self._has_too_many = False
 
     def tell(self, value: Any, depth: int) -> Any:
         """A part of it."""
         self._parts -= 1
         if self._parts < 0:
-            self._stop("$too_many", MOST_PARTS)
+            return self._beyond(value)
         try:
             return self._plain(value, depth)
         except Exception:  # a host's object may raise whatever it likes
-            if self.too_much is not None:
+            if self.is_too_large or self._has_too_many:
                 raise
             return _untold(value)
 
-    def _stop(self, what: str, most: int) -> NoReturn:
-        self.too_much = {what: most}
-        raise OverflowError(what)
+    def _beyond(self, value: Any) -> Any:
+        """A part after as many as are told."""
+        self._has_too_many = True
+        raise OverflowError
 
     def _spend(self, size: int) -> None:
         self._bytes -= size
         if self._bytes < 0:
-            self._stop("$too_large", MOST_BYTES)
+            self.is_too_large = True
+            raise OverflowError
+
+    def _table(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        self._look_at(value)
+        return {self._key(k): self.tell(v, depth + 1) for k, v in value.items()}
+
+    def _list(self, value: Collection[Any], depth: int) -> list[Any]:
+        self._look_at(value)
+        return [self.tell(item, depth + 1) for item in value]
+
+    def _look_at(self, value: Collection[Any]) -> None:
+        """Do not walk what has too many items."""
+        if len(value) > self._parts:
+            self._beyond(value)
 
     def _plain(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -178,12 +205,12 @@ class _Telling:
         if isinstance(value, bytes | bytearray | memoryview):
             return {"$bytes": len(value)}
         if isinstance(value, Mapping):
-            return {self._key(k): self.tell(v, depth + 1) for k, v in value.items()}
-        if type(value) is list and _is_raw(value):
+            return self._table(value, depth)
+        if type(value) is list and len(value) <= MOST_NUMBERS and _is_raw(value):
             self._spend(_LEAST_BYTES * len(value))
             return value.copy()
         if isinstance(value, Sequence | Set):
-            return [self.tell(item, depth + 1) for item in value]
+            return self._list(value, depth)
         return self._fields(value, depth)
 
     def _fields(self, value: Any, depth: int) -> Any:
@@ -204,8 +231,32 @@ class _Telling:
         return name
 
 
+class _Brief(_Telling):
+    """Tells of a value with too many parts both ends of all that is long."""
+
+    def _beyond(self, value: Any) -> Any:
+        return {"$left_out": 1}
+
+    def _table(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        some = islice(value.items(), 2 * MOST_ITEMS)
+        told = {self._key(k): self.tell(v, depth + 1) for k, v in some}
+        left = len(value) - 2 * MOST_ITEMS
+        return {**told, "$left_out": left} if left > 0 else told
+
+    def _list(self, value: Collection[Any], depth: int) -> list[Any]:
+        left = len(value) - 2 * MOST_ITEMS
+        told = [self.tell(item, depth + 1) for item in islice(value, MOST_ITEMS)]
+        if left <= 0:
+            rest = islice(value, MOST_ITEMS, 2 * MOST_ITEMS)
+            return [*told, *(self.tell(item, depth + 1) for item in rest)]
+        last = value[-MOST_ITEMS:] if isinstance(value, Sequence) else ()
+        return [*told, {"$left_out": left}, *(self.tell(item, depth + 1) for item in last)]
+
+
 def _is_raw(values: list[Any]) -> bool:
     """Whether a list is of numbers alone, all of which JSON has."""
+    if not values or type(values[0]) not in (int, float):
+        return False
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(min(values) > -_BIG and max(values) < _BIG)

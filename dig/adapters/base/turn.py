@@ -571,5 +571,8 @@ def recipients(to: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line."""
-    return one_line(f"{type(error).__name__}: {error}".removesuffix(": "), MOST_IN_ERROR)
+    """An exception in one line; of one that cannot be told as text, the class."""
+    kind, text = type(error).__name__, ""
+    with suppress(Exception):
+        text = str(error)
+    return one_line(f"{kind}: {text}" if text else kind, MOST_IN_ERROR)

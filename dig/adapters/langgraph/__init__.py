@@ -34,6 +34,7 @@ def plan(
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     handoff: Callable[[Mapping[str, Any]], bool] | None = None,
     allow: Iterable[str] = (),
+    tools: bool = False,
 ) -> WrapPlan:
     """Look at a compiled graph, and refuse what cannot be wrapped.
 
@@ -45,6 +46,7 @@ def plan(
             was given; by default, if it wrote nothing, or called a tool `transfer_to_NAME`.
         allow: `reassign`: a node that does not come back is cancelled, and the function of another
             one is run in its place, with what the first one was given.
+        tools: Whether tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
         SettingsError: It is no compiled state graph, or LangGraph is not one that was tested.
@@ -66,6 +68,7 @@ def plan(
         team,
         annotate or routes.as_messages,
         handoff or routes.is_handoff,
+        tools,
     )
 
     def attach(session: Session) -> Attached:

@@ -39,6 +39,7 @@ class GraphTeam:
         graph: The compiled graph.
         annotate: Puts notes into what a node is given.
         handoff: Whether a node that wrote this has only handed on what it was given.
+        shows_tools: Whether the tools that nodes call are agents.
         session: The session, from when it is attached.
         has_failed: Whether the adapter has failed in any of them: events that this has left open
             may concern others, so that none is healed any more.
@@ -54,6 +55,7 @@ class GraphTeam:
     graph: Any
     annotate: Annotate
     handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
+    shows_tools: bool = False
     session: Session = field(init=False)
     has_failed: bool = False
     ending: set[str] = field(default_factory=set)

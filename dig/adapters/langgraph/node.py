@@ -8,17 +8,68 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
-from dig.adapters.base import inside
+from dig.adapters.base import Turn, inside
 
 from .messages import NodeWork, release_now
-from .routes import Write, route_of, without_notes, writes_of
+from .routes import HANDS_OVER, Write, route_of, without_notes, writes_of
 from .run import GraphRequest
 
 _END = object()
+
+
+NEVER_TOLD = RuntimeError("the node ended before this tool returned")
+"""What a trace says of such a tool; it is never raised."""
+
+
+class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
+    """Tells the session of the tools that a node calls, also in graphs within the node.
+
+    LangChain calls it where the tool runs, and cannot wait for a gate. Tools that hand over to
+    another node are none.
+    """
+
+    run_inline = True
+
+    def __init__(self, work: NodeRun) -> None:
+        """Begin with no tool."""
+        self._work = work
+        self._run, self._tools = work.run, work.run.tools
+
+    def on_tool_start(
+        self, serialized: Any, input_str: str, *, run_id: Any, inputs: Any = None, **more: Any
+    ) -> None:
+        """A tool begins."""
+        name = str((serialized or {}).get("name") or "")
+        if self._work.turn is not None and name and not name.startswith(HANDS_OVER):
+            given = input_str if inputs is None else inputs
+            self._run.step(self._call, run_id, self._work.turn, name, given, default=None)
+
+    def on_tool_end(self, output: Any, *, run_id: Any, **more: Any) -> None:
+        """A tool has returned."""
+        result = getattr(output, "content", output)
+        self._run.step(self._tools.returned, run_id, result, default=None)
+
+    def on_tool_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
+        """A tool has raised."""
+        self._run.step(self._tools.failed, run_id, error, default=None)
+
+    def _call(self, key: Any, asker: Turn, name: str, arguments: Any) -> None:
+        release_now(self._run.session, (self._tools.call(key, asker, name, arguments),))
+        self._tools.begin(key)
+
+
+def _with(handler: BaseCallbackHandler, callbacks: Any) -> Any:
+    """The callbacks of a config, with one more handler."""
+    if isinstance(callbacks, BaseCallbackManager):
+        callbacks = callbacks.copy()
+        callbacks.add_handler(handler, inherit=True)
+        return callbacks
+    return [*(callbacks or ()), handler]
 
 
 class NodeRun(NodeWork):
@@ -29,8 +80,10 @@ class NodeRun(NodeWork):
         conf = config[CONF]
         is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
         config = {**config, CONF: {**conf, CONFIG_KEY_SEND: self._write}}
+        self.run = run
+        if run.team.shows_tools:
+            config["callbacks"] = _with(ToolWatcher(self), config.get("callbacks"))
         super().__init__(node, str(conf.get(CONFIG_KEY_TASK_ID)), is_sent, given, config)
-        self._run = run
         self._session = run.session
         self._heals = self._session.mode == "heal"
         self._send = conf[CONFIG_KEY_SEND]
@@ -38,21 +91,23 @@ class NodeRun(NodeWork):
 
     def __enter__(self) -> NodeRun:
         """LangGraph runs the node."""
-        self._run.step(self._run.expect, self, default=None)
+        self.run.step(self.run.expect, self, default=None)
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The node has returned or raised; what it raised is raised on."""
         self.config = {}  # it leads back here, and to the state of the whole run
+        if self.turn is not None and self.run.team.shows_tools:
+            self.run.step(self.run.tools.give_up, error or NEVER_TOLD, self.turn, default=None)
         if error is None:
             self._finish()
         elif isinstance(error, ParentCommand):
             self._step_aside(error)
         elif isinstance(error, GraphInterrupt):
             asked = [one.value for one in (error.args[0] if error.args else ())]
-            self._run.step(self._run.pause, self, asked, default=None)
+            self.run.step(self.run.pause, self, asked, default=None)
         else:
-            self._run.step(self._run.fail, self, error, default=None)
+            self.run.step(self.run.fail, self, error, default=None)
 
     async def released(self) -> None:
         """Wait until what it is started by is not held any more, and begin."""
@@ -76,9 +131,9 @@ class NodeRun(NodeWork):
     def hand_to(self, other: str) -> Any:
         """Another node is asked: its function runs here, and this node's edges go on from it."""
         assert self.turn is not None and self.delivery is not None
-        self._run.step(self.turn.relieve, default=None)
+        self.run.step(self.turn.relieve, default=None)
         self.turn, self.delivery.instance = None, other
-        return self._run.team.in_place(self.node, other)
+        return self.run.team.in_place(self.node, other)
 
     def inside(self) -> Any:
         """Around what the node does: it belongs to the node's turn."""
@@ -88,12 +143,12 @@ class NodeRun(NodeWork):
 
     def _begin(self) -> None:
         if self.turn is None:
-            self._run.step(self._run.begin, self, default=None)
-        if self.turn is not None and self.turn.notes and not self._run.team.has_failed:
-            self.given = self._run.step(self._annotated, self.turn.notes, default=self.given)
+            self.run.step(self.run.begin, self, default=None)
+        if self.turn is not None and self.turn.notes and not self.run.team.has_failed:
+            self.given = self.run.step(self._annotated, self.turn.notes, default=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
-        given = self._session.guard.call(self._run.team.annotate, self.given, notes, default=None)
+        given = self._session.guard.call(self.run.team.annotate, self.given, notes, default=None)
         if given is None:
             detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
             self._session.guard.incident("note not shown", detail)
@@ -106,20 +161,20 @@ class NodeRun(NodeWork):
         if self._session.relief.is_used and self.delivery is not None:
             answers = self._session.relief.answers
             if not all(
-                self._run.step(answers, event, default=True) for event in self.delivery.events
+                self.run.step(answers, event, default=True) for event in self.delivery.events
             ):
                 return
         if self._has_notes:
             writes = [(channel, without_notes(value)) for channel, value in writes]
         self.writes.extend(writes)
-        routes = self._run.team.routes(writes)
+        routes = self.run.team.routes(writes)
         self.routes.extend(routes)
         if routes and self._heals:
             writes = [write for write in writes if route_of(write) is None]
         self._send(writes)
 
     def _finish(self) -> None:
-        going = self._run.step(self._run.finish, self, default=self.routes)
+        going = self.run.step(self.run.finish, self, default=self.routes)
         if self._heals and going:
             self._send([one.write for one in going])
 
@@ -127,14 +182,14 @@ class NodeRun(NodeWork):
         """A graph inside the node has sent a command to this graph, past its own end."""
         command: Command[Any] = error.args[0]
         if command.graph == Command.PARENT:  # it is for the graph above this one
-            self._run.step(self._run.finish, self, default=None)
+            self.run.step(self.run.finish, self, default=None)
             return
         self.writes.extend(writes_of(command))
-        self.routes.extend(self._run.team.routes(self.writes))
-        going = self._run.step(self._run.finish, self, default=self.routes)
+        self.routes.extend(self.run.team.routes(self.writes))
+        going = self.run.step(self.run.finish, self, default=self.routes)
         if self._has_notes or (self._heals and going != self.routes):
             kept = [(key, without_notes(value)) for key, value in command._update_as_tuples()]
-            error.args = (replace(command, goto=self._run.team.goto(going), update=kept),)
+            error.args = (replace(command, goto=self.run.team.goto(going), update=kept),)
 
 
 class PatchedNode:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
+from operator import is_
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,9 @@ BRANCH = "branch:to:"
 
 JOIN = "join:"
 """The channel that starts a node after several is called `join:ONE+OTHER:NODE`."""
+
+HANDS_OVER = "transfer_to_"
+"""Tools that hand over to another node are called so, as langgraph-swarm and others make them."""
 
 Write = tuple[str, Any]
 
@@ -123,12 +127,27 @@ def is_handoff(written: Mapping[str, Any]) -> bool:
         return not _listed(messages)
     last, calls = spoken[-1], getattr(spoken[-1], "tool_calls", None) or []
     return not last.content and bool(calls) and all(
-        str(call.get("name", "")).startswith("transfer_to_") for call in calls
+        str(call.get("name", "")).startswith(HANDS_OVER) for call in calls
     )  # fmt: skip
 
 
 def _listed(messages: Any) -> list[Any]:
     return list(messages) if isinstance(messages, list | tuple) else [messages]
+
+
+def new_in(written: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """What a node wrote; of a list that it was given and has added to, what is new in it."""
+    before = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
+    return {channel: _new(value, before.get(channel)) for channel, value in written.items()}
+
+
+def _new(value: Any, before: Any) -> Any:
+    if not (type(value) is type(before) is list) or value is before or not before:
+        return value
+    count = len(before)
+    if count >= len(value) or not all(map(is_, before, value)):
+        return value
+    return {"$given": count, "$new": value[count:]}
 
 
 def shown(value: Any) -> Any:

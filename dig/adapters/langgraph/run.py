@@ -22,11 +22,11 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START
 from langgraph.types import Command
 
-from dig.adapters.base import RELIEVING, AdapterState, Turn, is_whole
+from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
 from dig.detectors.interventions import Reroute
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
-from .routes import NodeRoute, shown, update
+from .routes import NodeRoute, new_in, shown, update
 
 
 class Breakpoints:
@@ -138,6 +138,7 @@ class GraphRequest(AdapterState):
         is_asked: Whether something has come from outside.
         is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
         stops: Where LangGraph stops.
+        tools: The tools that nodes call, if they are shown.
     """
 
     reports_after_failure = False
@@ -151,6 +152,7 @@ class GraphRequest(AdapterState):
         self.is_asked = False
         self.is_paused = False
         self.stops = stops
+        self.tools = ToolCalls(team.session)
         self._asked = asked
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._cached: list[Turn] = []  # of nodes whose results came from a cache
@@ -259,12 +261,12 @@ class GraphRequest(AdapterState):
             routes = [(route, self.pending.address(route)) for route in work.routes]
             updates = [self._pass_on(turn, routes)]
         else:
-            updates = self._updates(work, written)
+            updates, before = self._updates(work, written), len(turn.outputs)
             for outgoing in updates:
                 turn.emit(outgoing.payload, outgoing.instances, outgoing.type)
             with self._leaving(turn):
                 turn.end()
-            for outgoing, event in zip(updates, turn.outputs, strict=True):
+            for outgoing, event in zip(updates, turn.outputs[before:], strict=True):
                 outgoing.events = [event]
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
         as_written = {id(route): place for place, route in enumerate(work.routes)}
@@ -279,7 +281,8 @@ class GraphRequest(AdapterState):
             return  # an attempt that timed out, and comes to its end when another goes on already
         if turn is None or delivery is None or work.node not in self.team.retried:
             return
-        if delivery.instance == work.node:  # an instance would leave, so its turn goes on
+        keeps = all(map(turn.holds, delivery.events))  # not if it has called tools
+        if keeps and delivery.instance == work.node:  # an instance would leave, so its turn goes on
             turn.fail(error, retried=True)
             work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
@@ -311,6 +314,7 @@ class GraphRequest(AdapterState):
         return (
             work.node != START
             and bool(turn.events)
+            and all(turn.holds(event.id) for event in turn.events)
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
@@ -329,8 +333,9 @@ class GraphRequest(AdapterState):
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
         """The events of a node: one for each route, or one for equal sends if that is declared."""
         updates: list[OutgoingUpdate] = []
+        wrote = shown(new_in(written, work.given))
         for route in work.routes:
-            payload = shown(route.packet if route.is_send else written)
+            payload = shown(route.packet) if route.is_send else wrote
             leg = (route, self.pending.address(route))
             may_be_same = self.session.same_work and route.is_send and is_whole(payload)
             sends = (one for one in updates if may_be_same and one.routes[0][0].is_send)
@@ -341,7 +346,7 @@ class GraphRequest(AdapterState):
                 outgoing.routes.append(leg)
         end = [(NodeRoute(END, END, None), self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
-            updates.append(OutgoingUpdate(end, shown(written)))
+            updates.append(OutgoingUpdate(end, wrote))
         elif work.node == START and self.team.has_joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
             updates.append(OutgoingUpdate(end, None, "notice"))

@@ -31,6 +31,11 @@ def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
     return None if most is None else most - len(result.raw_responses)
 
 
+def _has_turns_left(result: Any, options: Mapping[str, Any]) -> bool:
+    left = turns_left(result, options)
+    return left is None or left > 0
+
+
 async def further(runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
     """Go on where a run has ended: its last agent is given all that was said."""
     kept = {name: value for name, value in options.items() if name != "context"}
@@ -151,8 +156,8 @@ class MonitoredRun(AdapterState):
 
     async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
         """Hand over a result; says whether it has come back, to be looked at again."""
-        left = turns_left(result, options)
-        self._may_bounce = self._may_bounce and (left is None or left > 0)
+        has_turns = self.step(_has_turns_left, result, options, default=False)
+        self._may_bounce = self._may_bounce and has_turns
         self.step(self._hand, result, default=None)
         await self.session.released(self._answer)
         return self.step(self._came_back, default=False)

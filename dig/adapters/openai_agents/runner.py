@@ -255,8 +255,9 @@ def monitored_runner(inner: AgentRunner) -> Any:
     kind = type(inner)
     slots = {"__slots__": ("dig_inner", "dig_teams"), "__module__": kind.__module__}
     now: Any = object.__new__(type(kind.__name__, (MonitoredRunner, kind), slots))
-    now.__dict__ = inner.__dict__
-    now.dig_inner, now.dig_teams = inner, []
+    # A runner may have its own way of setting attributes, as a mock does.
+    for name, value in (("__dict__", inner.__dict__), ("dig_inner", inner), ("dig_teams", [])):
+        object.__setattr__(now, name, value)
     return now
 
 

@@ -6,8 +6,10 @@ nothing new is said.
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dig._util.json_values import encoder
@@ -128,7 +130,8 @@ def _content(payload: Any) -> int | None:
     if type(payload) is str:
         return hash(payload)
     if type(payload) is list and set(map(type, payload)) == {int}:
-        return hash(tuple(payload))  # raw data: long and flat
+        with suppress(OverflowError):
+            return hash(array("q", payload).tobytes())  # raw data: long and flat
     text = _dumps(payload)
     if '"$' in text and isinstance(payload, dict) and any(key.startswith("$") for key in payload):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from dig._util.text import counted
@@ -11,8 +10,8 @@ from dig.graph.graph import InteractionGraph
 GRAVE = 4
 """A repetition is an error from so many times its limit on."""
 
-MOST_CLOSED = 1000
-"""The number of closed events that an `EventMemory` remembers at least."""
+MOST_NEW = 1000
+"""The number of latest events that an `EventMemory` remembers at least."""
 
 _Value = TypeVar("_Value")
 
@@ -34,32 +33,30 @@ class EventMemory(Generic[_Value]):
     """What a detector remembers of events: of all live ones, and of the closed ones that are new.
 
     A closed event (consumed, and with no agent any more) can only come back if a host sends it
-    once more. Of closed events at least the latest 1,000 are remembered. The others are dropped
-    when the memory has doubled, so that it stays bounded and an event costs the same always.
+    once more. At least the latest 1,000 events are remembered. When as many new ones have come as
+    there are old ones, the old ones that are closed are dropped: so memory stays bounded.
     """
 
     def __init__(self) -> None:
         """Begin with no event."""
-        self._values: dict[str, _Value] = {}
-        self._most = MOST_CLOSED
+        self._new: dict[str, _Value] = {}
+        self._old: dict[str, _Value] = {}
+        self._most = MOST_NEW
 
     def put(self, graph: InteractionGraph, event: str, value: _Value) -> None:
         """Remember something of an event, which is live."""
-        values = self._values
-        values[event] = value
-        if len(values) > self._most:
-            live = graph.live
-            latest = {*[event for event in values if event not in live][-MOST_CLOSED:]}
-            self._keep(lambda event: event in live or event in latest)
-            self._most = 2 * len(self._values) + MOST_CLOSED
+        self._new[event] = value
+        if len(self._new) > self._most:
+            live = {name: one for name, one in self._old.items() if name in graph.live}
+            self._old, self._new = live | self._new, {}
+            self._most = max(MOST_NEW, len(live))
 
     def get(self, event: str) -> _Value | None:
         """What is remembered of an event; ``None`` for one that was forgotten."""
-        return self._values.get(event)
+        value = self._new.get(event)
+        return self._old.get(event) if value is None else value
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more."""
-        self._keep(graph.knows)
-
-    def _keep(self, stays: Callable[[str], bool]) -> None:
-        self._values = {event: value for event, value in self._values.items() if stays(event)}
+        known = {**self._old, **self._new}.items()
+        self._old, self._new = {name: one for name, one in known if graph.knows(name)}, {}

@@ -59,7 +59,8 @@ def in_words(row: Mapping[str, Any]) -> str:
             what = _edited(at, edit)
         case Resend(at=at, events=events, to=to):
             again = f" to {names(to)}" if to else ""
-            what = f"{names(events)} is sent once more{again} at record {at}"
+            verb = "are" if len(events) > 1 else "is"
+            what = f"{names(events)} {verb} sent once more{again} at record {at}"
         case ReleaseSooner(at=at, event=event):
             what = f"{name(event)} is delivered at record {at}"
         case AskAgain(at=at, activation=activation, note=note):

@@ -62,6 +62,7 @@ METRICS: Mapping[str, str] = MappingProxyType(
 )
 """All metrics: those of the front row, then those of the appendix; each goes from 0 to 1."""
 EXCHANGED = "labels exchanged"
+_THIRDS = ("below 1/3", "1/3 to 2/3", "above 2/3")
 NO_HARM = "no harm"
 """The runs with a right and complete answer: in no figure but their own."""
 
@@ -234,6 +235,7 @@ class ScoredRun:
         stratum: What makes the cause hard to tell.
         harm: Whether the run is a failure.
         off_by: How many records the named onset is away from the next true one, if one is named.
+        share: The share of the component that is named first, if the answer tells it.
     """
 
     entry: Entry
@@ -242,6 +244,7 @@ class ScoredRun:
     stratum: str = "plain"
     harm: bool = True
     off_by: int | None = None
+    share: float | None = None
 
 
 _STRATA: Sequence[Callable[[ScoredRun], str]] = (
@@ -318,7 +321,27 @@ class Scores:
                     for name, some in self.strata()
                 ],
             ),
+            *self._by_share(),
         ]  # fmt: skip
+
+    def _by_share(self) -> Iterator[Table]:
+        """How often the component that is named first is a true one, by its share."""
+        of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
+        for one in self.failures:
+            if one.share is not None:
+                of_third[_THIRDS[min(int(3 * one.share), 2)]].append(one)
+        if any(of_third.values()):
+            yield Table(
+                "shares",
+                "By the share of the component that is named first",
+                ["share", "count", "mean share", "agent"],
+                [
+                    [third, len(some), f"{fmean(one.share or 0 for one in some):.2f}",
+                     Value(_mean(some, "agent"))]
+                    for third, some in of_third.items()
+                    if some
+                ],
+            )  # fmt: skip
 
     @property
     def failures(self) -> list[ScoredRun]:
@@ -470,7 +493,9 @@ class _Asked:
             off_by = min((abs(answer.onset - t) for t in self.truth.onsets), default=None)
         found = marks(answer, self.truth, self.concerned)
         label = self.label
-        return ScoredRun(self.entry, label.kind, found, label.stratum, label.harm, off_by)
+        return ScoredRun(
+            self.entry, label.kind, found, label.stratum, label.harm, off_by, answer.share
+        )
 
 
 def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:

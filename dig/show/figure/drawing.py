@@ -140,15 +140,11 @@ def compose(
             f"{ceil(10 * whole / DOTS_PER_INCH) / 10:g} inches wide; try that, or a part of the "
             "run: --finding T, --focus ID, --from and --to, or --cleaned"
         )
-    title, about = _title(source, selection, wanted)
     across = whole - left - MARGIN - 16
-    scene = DrawingScene(whole, 0, one_line(title, int(across / text_width("n", 17, True))), about)
-    scene.add([Words((left + 8, 30), scene.title, 17, palette.INK, bold=True)])
-    lines = wrap(about, int(across / text_width("n", 11)))
-    scene.add(
-        Words((left + 8, 49 + 15 * n), text, 11, palette.MUTED) for n, text in enumerate(lines)
-    )
-    heading = 47.0 + 15 * len(lines)
+    scene = DrawingScene(whole, 0, *_title(source, selection, wanted))
+    words = [*_heading(scene, left + 8, across)]
+    scene.add(words)
+    heading = words[-1].at[1] + 13
     panel = GraphPanel(source, selection, layout, (right, heading), left, cause)
     top = heading + layout.height + 34
     timeline = Timeline(source, selection, agents, (right, top), left, layout.width - 14)
@@ -171,15 +167,20 @@ def compose(
     return scene
 
 
+def _heading(scene: DrawingScene, left: float, across: float) -> Iterator[Words]:
+    """The title, and the line about the contents, in so much room."""
+    title = one_line(scene.title, int(across / text_width("n", 17, True)))
+    yield Words((left, 30), title, 17, palette.INK, bold=True)
+    for n, text in enumerate(wrap(scene.description, int(across / text_width("n", 11)))):
+        yield Words((left, 49 + 15 * n), text, 11, palette.MUTED)
+
+
 def _agents(source: Source, selection: Selection, wanted: Wanted) -> list[str]:
     """The agents that have a lane: all, or of a part of a run (or very many) those that act."""
     shown = [agent for agent in source.agents if agent not in selection.alike]
     if wanted.is_whole and len(shown) <= _MOST_LANES:
         return shown
-    history = source.graph.history
-    acting = {node["agent"] for node in selection.turns.values()}
-    events = (history.event(one) for one, node in selection.nodes.items() if "t_gen" in node)
-    acting |= {history.sender(n) for n in events if n is not None}
+    acting = set(map(source.agent_of, (*selection.turns, *selection.nodes)))
     return [agent for agent in shown if agent in acting]
 
 

@@ -196,21 +196,7 @@ def folded(source: Source, selection: Selection) -> Selection:
     they wait in between. The first one's lane stands for all. An agent that a finding is about
     keeps its own.
     """
-    did: dict[str, set[object]] = {}
-    edges: dict[str, set[object]] = {}  # activation -> what it did with which types from whom
-    for link in selection.links:
-        turn, event = link.source, link.target
-        if link.is_delivery:
-            turn, event = event, turn
-        by, agent = source.agent_of(event), selection.nodes[turn]["agent"]
-        whose = "its own" if by == agent else "an agent's" if by else "outside"
-        what = selection.nodes[event]["type"], link.fate, whose, link.is_delivery
-        edges.setdefault(turn, set()).add(what)
-    for one, node in selection.nodes.items():
-        if node["kind"] == "activation":
-            deeds = did.setdefault(node["agent"], set())
-            if (kind := turn_kind(source, one, node)) not in (WAITS, IDLES):
-                deeds.add((kind, frozenset(edges.get(one, ()))))
+    did = _deeds(source, selection)
     for finding in source.findings:
         for one in about(finding):
             agent = source.agent_of(one)
@@ -220,6 +206,26 @@ def folded(source: Source, selection: Selection) -> Selection:
     nodes = {one: n for one, n in selection.nodes.items() if source.agent_of(one) not in alike}
     links = (link for link in selection.links if {link.source, link.target} <= nodes.keys())
     return replace(selection, nodes=nodes, links=tuple(links), alike=alike)
+
+
+def _deeds(source: Source, selection: Selection) -> dict[str, set[object]]:
+    """The kinds of things that each agent did: with which types of events, and from whom."""
+    edges: dict[str, set[object]] = {}
+    for link in selection.links:
+        turn, event = link.source, link.target
+        if link.is_delivery:
+            turn, event = event, turn
+        by, agent = source.agent_of(event), selection.nodes[turn]["agent"]
+        whose = "its own" if by == agent else "an agent's" if by else "outside"
+        what = selection.nodes[event]["type"], link.fate, whose, link.is_delivery
+        edges.setdefault(turn, set()).add(what)
+    did: dict[str, set[object]] = {}
+    for one, node in selection.nodes.items():
+        if node["kind"] == "activation":
+            deeds = did.setdefault(node["agent"], set())
+            if (kind := turn_kind(source, one, node)) not in (WAITS, IDLES):
+                deeds.add((kind, frozenset(edges.get(one, ()))))
+    return did
 
 
 def about(finding: Finding | FindingRow) -> list[str]:
@@ -236,6 +242,8 @@ def _check(source: Source, wanted: Wanted) -> None:
             raise SettingsError(f"{option} {t}: there is no record {t}; the last one is {last}")
     if wanted.first is not None and wanted.last is not None and wanted.first > wanted.last:
         raise SettingsError(f"--from {wanted.first} comes after --to {wanted.last}")
+    if wanted.focus is not None and wanted.finding is not None:
+        raise SettingsError("--focus and --finding: a picture has one of the two in it")
     history, focus = source.graph.history, wanted.focus
     if focus is not None and not history.is_taken(focus):
         raise SettingsError(

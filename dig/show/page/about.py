@@ -24,7 +24,8 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
     `execution`, `task`, `team`, `method`, `agents_are` and `began` are of the side file, as far as
     they are texts; `score` is of the result; `state` is what a run without an end is; `file` is the
     name of the trace; `verdict` has the lines about the run, as far as it was followed, `requests`
-    what happened to those of a session, and `answer` how good its answer is.
+    what happened to those of a session, `is_fork` whether it continues another run, and `answer`
+    how good its answer is.
     `dig.diagnosis.pictures` adds what pages of other things have: `unit` of time, `lanes` (what a
     lane is, in a word), `bands` and `open` (the first view).
 
@@ -43,6 +44,7 @@ def head(path: Path, made: Rows, *, private: bool = False) -> dict[str, Any]:
         "file": one_line(trace.parent.name if path.is_dir() else trace.name, 120),
         "score": _score(result.get("score")),
         "state": state,
+        "is_fork": "forked_from" in side,
         "verdict": told.lines() if made.so_far.run else [],
         "requests": made.so_far.requests if made.so_far.run else {},
         "answer": {

@@ -44,6 +44,7 @@ MOST_USAGE = 1_000
 LONG = ("payload", "error")  # whose texts are cut where there is much
 
 Row = dict[str, Any]
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Rows:
@@ -166,7 +167,7 @@ class Rows:
             row["answer"] = _text(answer)[: self._most]
         if error is not None:  # it may quote what was said
             row["error"] = _text(error)[:MOST_TEXT] if self._most else "(left out)"
-        if len(_text(row.get("usage"))) > MOST_USAGE:
+        if "usage" in row and len(_text(row["usage"])) > MOST_USAGE:
             del row["usage"]
 
 
@@ -193,4 +194,4 @@ def shortened(rows: list[Row], budget: int) -> int:
 
 def _text(value: object) -> str:
     """A value from a trace as text: a string as it is, all else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _encode(value)

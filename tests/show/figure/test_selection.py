@@ -69,6 +69,7 @@ def test_edges_lead_from_node_to_node_and_have_their_fates() -> None:
         ({"focus": "zz"}, "no event or activation 'zz'"),
         ({"focus": "w", "cleaned": True}, "w is not in the part of the run that is wanted"),
         ({"last": 0}, "there is nothing to draw"),
+        ({"focus": "w", "finding": 3}, "--focus and --finding"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(wanted: dict[str, Any], message: str) -> None:

@@ -1,7 +1,7 @@
 // The strip at the top: what failed, what was done about it and what came of it, a card each. What
 // the cards say was put into words by the program that made the rows.
 
-import { h, refill } from "./dom.js";
+import { h, put, refill } from "./dom.js";
 import { counted, seconds, worth } from "./words.js";
 
 const MOST_FAILURES = 2; // patterns; the list of findings has them all
@@ -14,8 +14,8 @@ export class Cards {
   update() {
     const { model, live } = this.app,
       { head } = model;
-    this.headline.textContent = this._stuck() ?? this._end() ?? "";
-    this.headline.hidden = !this.headline.textContent;
+    const headline = this._stuck() ?? this._end() ?? "";
+    put(this.headline, { textContent: headline, hidden: !headline });
     const version = [model.version, live, head.state, JSON.stringify(head.verdict)].join("|");
     if (version === this.version) return;
     this.version = version;

@@ -16,7 +16,9 @@ export function whyItFailed(app) {
   return section(
     "Why it failed",
     h("p", { text: cause.says }),
-    rows(cause.candidates, ({ node, says }) => link(model.node(node), says)),
+    rows(cause.candidates.map((one, i) => [one, `${i + 1}  ${one.says}`]), ([{ node }, text]) =>
+      link(model.node(node), text),
+    ),
     chain.length > 1
       ? h("p", {}, "The failure went on by ", ...between(chain.map((one) => link(one, one.id))))
       : null,

@@ -30,6 +30,11 @@ export function refill(element, ...children) {
   (same ?? element).focus({ preventScroll: true });
 }
 
+/** Sets keys of an element that differ; to set others would have the browser lay out all anew. */
+export function put(element, keys) {
+  for (const [key, value] of Object.entries(keys)) if (element[key] !== value) element[key] = value;
+}
+
 export function $(id) {
   return document.getElementById(id);
 }
@@ -38,8 +43,10 @@ export function $(id) {
 export function pen(canvas) {
   const { clientWidth, clientHeight } = canvas,
     ratio = devicePixelRatio || 1;
-  canvas.width = Math.round(clientWidth * ratio);
-  canvas.height = Math.round(clientHeight * ratio);
+  put(canvas, {
+    width: Math.round(clientWidth * ratio),
+    height: Math.round(clientHeight * ratio),
+  });
   const ctx = canvas.getContext("2d");
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   return ctx;

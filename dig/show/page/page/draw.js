@@ -3,6 +3,7 @@
 
 import { firstBy } from "./axis.js";
 import { drawBands } from "./draw_bands.js";
+import { drawCandidates, drawChain } from "./draw_diagnosis.js";
 import { drawEdges } from "./draw_edges.js";
 import {
   drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,
@@ -68,10 +69,12 @@ export class Painter {
     drawFolds(this);
     drawWaits(this);
     const edges = drawEdges(this);
+    drawChain(this);
     this._bars();
     if (this.isDense) this._profile();
     if (this.view.top > 0) this._pinned();
     else this._events(this.seated);
+    drawCandidates(this);
     drawMoment(this);
     drawMeasured(this);
     Object.assign(this.drawn, {
@@ -119,8 +122,15 @@ export class Painter {
   _bars() {
     const { ctx, view, layout, model, theme, shape } = this;
     const last = new Float64Array(model.lanes.length).fill(-1e9);
-    let count = 0;
-    this.ink = null;
+    let count = 0,
+      run = null; // small bars that touch, which are drawn as one
+    const flush = () => {
+      if (!run) return;
+      ctx.globalAlpha = run.alpha;
+      ctx.fillStyle = theme.bar;
+      ctx.fillRect(run.x0, run.y, run.x1 - run.x0, shape.bar);
+      run = null;
+    };
     ctx.font = `10px ${this.font}`;
     ctx.textBaseline = "middle";
     for (const lane of view.order) {
@@ -139,9 +149,20 @@ export class Painter {
         const x1 = Math.max(x0 + 2, view.x(isOpen ? this.now() : layout.endAt[one.i]));
         if (x1 - last[lane.i] < 0.8 && !one.findings.length && one !== view.selected) continue;
         last[lane.i] = x1;
-        this._bar(one, x0, x1, y, isOpen);
         count += 1;
+        if (isOpen || !this._isSmall(one, x1 - x0)) {
+          this._bar(one, x0, x1, y, isOpen);
+          continue;
+        }
+        const [from, to] = [Math.round(x0), Math.round(x1)],
+          alpha = view.isDim(one) ? DIM : 1;
+        if (run && from <= run.x1 && alpha === run.alpha) run.x1 = Math.max(run.x1, to);
+        else {
+          flush();
+          run = { x0: from, x1: Math.max(from + 1, to), y, alpha };
+        }
       }
+      flush();
     }
     ctx.globalAlpha = 1;
     this.drawn.activations = count;
@@ -153,38 +174,38 @@ export class Painter {
   now() {
     const { layout, view, model } = this;
     return view.at === null
-      ? layout.axis.place(model)
+      ? layout.axis.place(model.now)
       : layout.axis.place({ t: view.at, us: model.times[view.at] });
+  }
+
+  /** Whether an activation is only a small dark bar: without a name, a sign or a ring. */
+  _isSmall(one, width) {
+    const { view } = this;
+    if (width >= 6 && this.shape.bar >= 8) return false;
+    if (one === view.selected || one === this.hover || view.marked?.has(one)) return false;
+    return one.action !== "wait" && one.action !== "error";
   }
 
   _bar(one, x0, x1, y, isOpen) {
     const { ctx, view, theme, shape } = this;
     const width = x1 - x0,
-      action = isOpen ? "working" : one.action,
-      ink = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
+      action = isOpen ? "working" : one.action;
     ctx.globalAlpha = view.isDim(one) ? DIM : 1;
-    if (ink !== this.ink) ctx.fillStyle = this.ink = ink; // to set it costs as much as to draw
-    const isPlain = shape.bar < 8 || width < 6; // round corners cost more than they show
-    if (isPlain) {
-      const left = Math.round(x0);
-      ctx.fillRect(left, y, Math.max(1, Math.round(x1) - left), shape.bar);
-    } else {
-      ctx.beginPath();
-      ctx.roundRect(x0, y, width, shape.bar, Math.min(3, width / 2));
-      ctx.fill();
-    }
+    ctx.fillStyle = action === "wait" ? this.hatched : action === "error" ? theme.panel : theme.bar;
+    ctx.beginPath();
+    if (width < 6 || shape.bar < 8) ctx.rect(x0, y, width, shape.bar);
+    else ctx.roundRect(x0, y, width, shape.bar, 3);
+    ctx.fill();
     const mark = { wait: theme["ink-3"], error: theme.error, working: theme.accent }[action];
     if (mark && width > 3) {
       ctx.strokeStyle = mark;
       ctx.lineWidth = action === "error" ? 1.6 : 1;
-      if (isPlain) ctx.strokeRect(x0, y, width, shape.bar);
-      else ctx.stroke();
+      ctx.stroke();
     }
     this._mark(one, x0 - 2, y - 2, width + 4, shape.bar + 4);
     const left = Math.max(x0, view.gutter) + 5; // the name stays where one can see it
     if (x1 - left > 21 && shape.bar >= 11 && !shape.isTight && !view.isDim(one)) {
       ctx.fillStyle = action === "wait" || action === "error" ? theme["ink-2"] : theme["bar-ink"];
-      this.ink = null;
       const text = action === "error" ? `! ${one.id}` : one.id;
       if (ctx.measureText(text).width < x1 - left - 3) {
         if (action === "wait") this._behind(text, left, y + shape.bar / 2);
@@ -240,7 +261,7 @@ export class Painter {
       if (!looks.has(key)) looks.set(key, []);
       if (!isUnder) looks.get(key).push(seat);
       this._mark(event, seat.x - 7, seat.y - 7, 14, 14);
-      const more = view.laneHeight < 12 ? 0 : this.slots?.more.get(i);
+      const more = this.shape.isTight ? 0 : this.slots?.more.get(i);
       if (!isUnder && (isLabelled || more)) seats.push({ event, more, isLabelled, ...seat });
     }
     for (const [key, all] of [...looks].sort()) {
@@ -306,10 +327,13 @@ export class Painter {
     ctx.globalAlpha = view.focus ? DIM : 1;
     counts.forEach((row, lane) => {
       const bottom = Math.round(view.y(lane) + view.laneHeight - 2);
-      for (let column = 0; column < width; column += 1) {
-        if (!row[column]) continue;
-        const height = Math.max(1, Math.round(room * Math.sqrt(row[column] / most)));
-        ctx.fillRect(view.gutter + column * step, bottom - height, step, height);
+      const tall = (n) => (n ? Math.max(1, Math.round(room * Math.sqrt(n / most))) : 0);
+      for (let column = 0, from = 0; column < width; column += 1) {
+        const height = tall(row[column]);
+        if (column + 1 < width && tall(row[column + 1]) === height) continue; // drawn as one
+        const wide = (column + 1 - from) * step;
+        if (height) ctx.fillRect(view.gutter + from * step, bottom - height, wide, height);
+        from = column + 1;
       }
     });
   }

@@ -45,7 +45,7 @@ function lanes({ ctx, view, theme, font, hover }) {
     const isAside = lane.i === 0 || (view.focusLanes && !view.focusLanes.has(lane.i));
     ctx.font = `${isChosen ? 600 : 400} ${tall < 14 ? 10 : 12}px ${font}`;
     ctx.fillStyle = isAside ? theme["ink-3"] : theme.ink;
-    const highest = Math.min(i ? view.pinned + 9 : 0, y + tall - 9); // in sight, while its lane is
+    const highest = i ? Math.min(view.pinned + 9, y + tall - 9) : TOP + 6; // in sight with its lane
     const middle = Math.max(y + Math.min(tall / 2, 22), highest);
     const isNamed = tall >= 11 || isChosen || i % Math.ceil(12 / tall) === 0;
     if (isNamed)

@@ -1,6 +1,6 @@
 // What is left out of the picture: agents, types of events, patterns, fates. And the legend.
 
-import { h, pen } from "./dom.js";
+import { h, pen, put } from "./dom.js";
 import { arrive, FATE_COLOUR, FATE_DASH, isHollow, outline, shapeOf } from "./glyphs.js";
 import { FATES } from "./model.js";
 import { WORTH_COLOUR } from "./draw_frame.js";
@@ -37,9 +37,8 @@ export class Filters {
     const { hidden } = this.app.view;
     const count = Object.values(hidden).reduce((sum, names) => sum + names.size, 0);
     this.element.classList.toggle("on", count > 0);
-    this.element.querySelector("summary").textContent = count
-      ? `Filter (${count} hidden)`
-      : "Filter";
+    const textContent = count ? `Filter (${count} hidden)` : "Filter";
+    put(this.element.querySelector("summary"), { textContent });
   }
 
   _choices() {

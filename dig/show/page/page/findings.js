@@ -88,24 +88,15 @@ export class Findings {
     return h(
       "li",
       { class: `finding ${worth(first)}` },
-      h(
-        "button",
-        {
-          type: "button",
-          "aria-expanded": String(isOpen),
-          "data-finding": `repeats ${key}`,
-          onclick: toggle,
-        },
-        h("span", { class: `badge ${worth(first)}`, text: first.pattern }),
-        h(
-          "span",
-          { class: "when" },
-          h("span", { class: "times", text: `${number(all.length)} times` }),
-          ` ${named(first)}${worth(first)}${first.stage ? ` ${first.stage}` : ""}`,
-        ),
-        h("span", { class: "when", text: `${clockOf(first)} – ${clockOf(last)}` }),
-        h("span", { class: "says", text: `${first.says}${reason(first)}` }),
-      ),
+      head({
+        first,
+        key: `repeats ${key}`,
+        isOpen,
+        often: `${number(all.length)} times`,
+        clock: `${clockOf(first)} – ${clockOf(last)}`,
+        says: first.says,
+        onclick: toggle,
+      }),
       isOpen
         ? h(
             "ol",
@@ -118,24 +109,18 @@ export class Findings {
 
   _row(one, isChosen) {
     const { app } = this;
-    const isLater = app.view.at !== null && one.t > app.view.at;
-    const stage = one.stage ? ` ${one.stage}` : "";
     return h(
       "li",
       { class: `finding ${worth(one)}${isChosen ? " chosen" : ""}` },
-      h(
-        "button",
-        {
-          type: "button",
-          "aria-expanded": String(isChosen),
-          "data-finding": one.id,
-          onclick: () => app.select(isChosen ? null : one),
-        },
-        h("span", { class: `badge ${worth(one)}`, text: one.pattern }),
-        h("span", { class: "when", text: `${named(one)}${worth(one)}${stage}${isLater ? ", later" : ""}` }),
-        h("span", { class: "when", text: clockOf(one) }),
-        isChosen ? null : h("span", { class: "says", text: `${one.says}${reason(one)}` }),
-      ),
+      head({
+        first: one,
+        key: one.id,
+        isOpen: isChosen,
+        later: app.view.at !== null && one.t > app.view.at ? ", later" : "",
+        clock: clockOf(one),
+        says: isChosen ? "" : one.says,
+        onclick: () => app.select(isChosen ? null : one),
+      }),
       isChosen ? this._more(one) : null,
     );
   }
@@ -216,6 +201,24 @@ export class Findings {
     const found = ["end", "start", "deliver"].map((what) => later.find((s) => s.what === what));
     return found.find(Boolean)?.t ?? last.t;
   }
+}
+
+/** The line of a finding, or of several that are alike. */
+function head({ first, key, isOpen, often = "", later = "", clock, says, onclick }) {
+  const stage = first.stage ? ` ${first.stage}` : "";
+  return h(
+    "button",
+    { type: "button", "aria-expanded": String(isOpen), "data-finding": key, onclick },
+    h("span", { class: `badge ${worth(first)}`, text: first.pattern }),
+    h(
+      "span",
+      { class: "when" },
+      often ? h("span", { class: "times", text: `${often} ` }) : null,
+      `${named(first)}${worth(first)}${stage}${later}`,
+    ),
+    h("span", { class: "when", text: clock }),
+    says ? h("span", { class: "says", text: `${says}${reason(first)}` }) : null,
+  );
 }
 
 /** The name of a finding's pattern in words, if it has one besides its letters. */

@@ -1,7 +1,7 @@
 // What stands around the picture in words: the title, the hint above it, the tip at the pointer.
 
 import { Axis } from "./axis.js";
-import { $, h } from "./dom.js";
+import { $, h, put } from "./dom.js";
 import { isDark } from "./theme.js";
 import { ACTIONS, counted, describe, list, number, origin, seconds, weighed } from "./words.js";
 
@@ -16,7 +16,7 @@ export class Heading {
     const { app } = this,
       { model } = app;
     const title = model.head.team ?? model.run.run ?? model.head.file ?? "Run";
-    if ($("title").textContent !== title) $("title").textContent = title;
+    put($("title"), { textContent: title });
     const chips = this._chips();
     const text = chips.map(([what]) => what).join("|");
     if (text !== this.shown) {
@@ -26,8 +26,8 @@ export class Heading {
       );
     }
     this._failed();
-    $("theme").textContent = isDark() ? "Light" : "Dark";
-    $("count").textContent = model.findings.length ? number(model.findings.length) : "";
+    put($("theme"), { textContent: isDark() ? "Light" : "Dark" });
+    put($("count"), { textContent: model.findings.length ? number(model.findings.length) : "" });
   }
 
   /** A line for each part of the monitor that failed: what it would have found is not here. */
@@ -99,8 +99,8 @@ export class Hint {
       fold: view.folded,
     };
     for (const [id, isPressed] of Object.entries(press))
-      $(id).setAttribute("aria-pressed", String(isPressed));
-    $("fold").disabled = !view.folded && !this._isFoldable();
+      put($(id), { ariaPressed: String(isPressed) });
+    put($("fold"), { disabled: !view.folded && !this._isFoldable() });
     const parts = [];
     if (app.unknown) parts.push(`the link names ${app.unknown}, which is not in this run`);
     if (view.at !== null) parts.push(app.timebar.text);
@@ -114,7 +114,7 @@ export class Hint {
       );
     if (view.folded) parts.push(counted(layout.axis.folds.length, "fold"));
     if (view.focus) parts.push(`in focus: ${counted(view.focus.size, "node")}`);
-    $("hint").textContent = parts.join(" · ");
+    put($("hint"), { textContent: parts.join(" · ") });
   }
 
   /** Whether a fold would come of it; of a run that grows that is not known. */

@@ -3,41 +3,77 @@
 import { h } from "./dom.js";
 import { after, before } from "./focus.js";
 
-const HELP = [
-  ["W S + −", "zoom in and out"],
-  ["A D ← → ↑ ↓", "move the picture (Shift: faster)"],
-  ["[ ]", "lanes lower, higher"],
-  ["f", "have the selection, or what is measured, fill the picture"],
-  ["m", "measure the selection; or drag along the time, or with Shift"],
-  ["0", "show everything"],
-  ["n p", "next, previous finding"],
-  ["j k", "next, previous activation or event"],
-  ["h l", "to what led to it, to what it led to"],
-  ["Esc", "measure nothing, select nothing"],
-  ["c", "raw or cleaned"],
-  ["t", "time or records"],
-  ["r", "fold what repeats"],
-  ["v", "show, or fold, lanes without a part in the finding"],
-  ["space", "play"],
-  [", .", "one record back, on"],
-  ["Home End", "the first moment, all of it"],
-  ["1 2 3", "findings, details, overview"],
-  ["/", "search"],
-  ["x", "dark or light"],
-  ["?", "this list"],
+const HERE = [1.5, 1 / 1.5]; // how far a key zooms, in and out
+const FAR = 60; // pixels that a key moves the picture; with Shift four times as many
+
+// What keys do: what is said of them, and for each key its action.
+const KEYS = [
+  ["zoom in and out", {
+    w: (app) => app.zoomHere(HERE[0]), s: (app) => app.zoomHere(HERE[1]),
+    "+": (app) => app.zoomHere(HERE[0]), "-": (app) => app.zoomHere(HERE[1]),
+  }],
+  ["move the picture (Shift: faster)", {
+    a: ({ view }, far) => view.pan(far, 0), d: ({ view }, far) => view.pan(-far, 0),
+    "←": ({ view }, far) => view.pan(far, 0), "→": ({ view }, far) => view.pan(-far, 0),
+    "↑": ({ view }, far) => view.pan(0, far), "↓": ({ view }, far) => view.pan(0, -far),
+  }],
+  ["lanes lower, higher", {
+    "[": ({ view }) => view.stretch(1 / 1.25, view.height / 2),
+    "]": ({ view }) => view.stretch(1.25, view.height / 2),
+  }],
+  ["have the selection, or what is measured, fill the picture", { f: (app) => app.fill() }],
+  ["measure the selection; or drag along the time, or with Shift", {
+    m: (app) => app.measure(app.view.selected && app.extent(app.view.selected)),
+  }],
+  ["show everything", { 0: ({ view }) => view.fit() }],
+  ["next, previous finding", { n: (app) => stepFinding(app, 1), p: (app) => stepFinding(app, -1) }],
+  ["next, previous activation or event", {
+    j: (app) => stepNode(app, 1), k: (app) => stepNode(app, -1),
+  }],
+  ["to what led to it, to what it led to", {
+    h: (app) => follow(app, before), l: (app) => follow(app, after),
+  }],
+  ["measure nothing, select nothing", {
+    Esc: (app) => (app.view.measured ? app.measure(null) : app.select(null)),
+  }],
+  ["raw or cleaned", { c: (app) => app.setCleaned(!app.view.cleaned) }],
+  ["time or records", { t: (app) => app.setAxis(app.view.axis === "wall" ? "logical" : "wall") }],
+  ["fold what repeats", { r: (app) => app.toggleFold() }],
+  ["show, or fold, lanes without a part in the finding", { v: (app) => app.toggleLanes() }],
+  ["play", { space: (app) => app.timebar.toggle() }],
+  ["one record back, on", {
+    ",": (app) => app.timebar.step(-1), ".": (app) => app.timebar.step(1),
+  }],
+  ["the first moment, all of it", {
+    Home: (app) => app.setAt(0), End: (app) => app.setAt(null),
+  }],
+  ["findings, details, overview", {
+    1: (app) => app.tabs.show("findings"),
+    2: (app) => app.tabs.show("details"),
+    3: (app) => app.tabs.show("overview"),
+  }],
+  ["search", { "/": (app) => app.search.focus() }],
+  ["dark or light", { x: (app) => app.toggleTheme() }],
+  ["this list", { "?": (app, far, dialog) => dialog.showModal() }],
 ];
+// What a browser calls the keys that have another name here.
+const NAMES = {
+  arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓",
+  escape: "Esc", " ": "space", home: "Home", end: "End", "=": "+",
+};
 
 export function startKeys(app, dialog) {
+  const actions = Object.assign({}, ...KEYS.map(([, keys]) => keys));
   dialog.append(
     h("h2", { text: "Keys" }),
     h(
       "dl",
       {},
-      HELP.flatMap(([keys, what]) => [
+      KEYS.flatMap(([what, keys]) => [
         h(
           "dt",
           {},
-          keys.split(" ").flatMap((key) => [h("kbd", { text: key }), " "]),
+          Object.keys(keys).flatMap((key) => [h("kbd", { text: key.length > 1 ? key : key.toUpperCase() }), " "]),
         ),
         h("dd", { text: what }),
       ]),
@@ -53,66 +89,17 @@ export function startKeys(app, dialog) {
     const inField = e.target.closest("input:not([type=range]), details .sheet");
     if (inField && e.key !== "Escape") return;
     const isOwn = e.target.closest("button, summary, [role=tab], [role=option], .panel");
-    if (isOwn && [" ", "Enter"].includes(e.key)) return;
-    if (isOwn && e.key.startsWith("Arrow")) return;
-    const act = actions(app, dialog, e)[e.key.toLowerCase()];
+    if (isOwn && ([" ", "Enter"].includes(e.key) || e.key.startsWith("Arrow"))) return;
+    const key = e.key.toLowerCase(),
+      act = actions[NAMES[key] ?? key];
     if (!act) return;
     e.preventDefault();
-    act();
+    act(app, e.shiftKey ? 4 * FAR : FAR, dialog);
   });
 }
 
-function actions(app, dialog, e) {
-  const far = e.shiftKey ? 240 : 60,
-    { view } = app;
-  const closer = () => app.zoomHere(1.5),
-    further = () => app.zoomHere(1 / 1.5),
-    back = () => view.pan(far, 0),
-    on = () => view.pan(-far, 0);
-  return {
-    w: closer,
-    s: further,
-    a: back,
-    d: on,
-    "+": closer,
-    "=": closer,
-    "-": further,
-    arrowleft: back,
-    arrowright: on,
-    arrowup: () => view.pan(0, far),
-    arrowdown: () => view.pan(0, -far),
-    "[": () => view.stretch(1 / 1.25, view.height / 2),
-    "]": () => view.stretch(1.25, view.height / 2),
-    f: () => app.fill(),
-    m: () => app.measure(view.selected && app.extent(view.selected)),
-    0: () => view.fit(),
-    n: () => stepFinding(app, 1),
-    p: () => stepFinding(app, -1),
-    j: () => stepNode(app, 1),
-    k: () => stepNode(app, -1),
-    h: () => follow(app, before),
-    l: () => follow(app, after),
-    escape: () => (view.measured ? app.measure(null) : app.select(null)),
-    c: () => app.setCleaned(!view.cleaned),
-    t: () => app.setAxis(view.axis === "wall" ? "logical" : "wall"),
-    r: () => app.toggleFold(),
-    v: () => app.toggleLanes(),
-    " ": () => app.timebar.toggle(),
-    ",": () => app.timebar.step(-1),
-    ".": () => app.timebar.step(1),
-    home: () => app.setAt(0),
-    end: () => app.setAt(null),
-    1: () => app.tabs.show("findings"),
-    2: () => app.tabs.show("details"),
-    3: () => app.tabs.show("overview"),
-    "/": () => app.search.focus(),
-    x: () => app.toggleTheme(),
-    "?": () => dialog.showModal(),
-  };
-}
-
 /** The finding after or before the one that is selected. */
-export function stepFinding(app, step) {
+function stepFinding(app, step) {
   const shown = app.findings.shown();
   if (!shown.length) return;
   const at = shown.indexOf(app.view.selected);

@@ -30,13 +30,7 @@ app.tabs = new Tabs((name) => {
   app.ask();
 });
 app.search = new Search(app, $("search"), $("results"));
-app.timebar = new Timebar(app, {
-  scrubber: $("scrubber"),
-  play: $("play"),
-  back: $("back"),
-  on: $("on"),
-  end: $("end"),
-});
+app.timebar = new Timebar(app, $("scrubber"), $("play"));
 app.minimap = new Minimap(app, $("minimap"));
 app.parts = {
   heading: new Heading(app),
@@ -61,6 +55,10 @@ const buttons = {
   fit: () => app.view.fit(),
   in: () => app.zoomHere(1.6),
   out: () => app.zoomHere(1 / 1.6),
+  play: () => app.timebar.toggle(),
+  back: () => app.timebar.step(-1),
+  on: () => app.timebar.step(1),
+  end: () => app.setAt(null),
   theme: () => app.toggleTheme(),
   help: () => $("keys").showModal(),
   copy: () => copy(),

@@ -4,7 +4,7 @@
 import { Repeats } from "./repeats.js";
 
 export const FATES = ["consume", "delay", "reroute", "discard"];
-export const SYSTEM = 0; // the lane of what comes from outside and of healing
+const SYSTEM = 0; // the lane of what comes from outside and of healing
 
 const CONSUME = 0,
   DELAY = 1,

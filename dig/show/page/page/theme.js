@@ -1,47 +1,16 @@
 // Colours for the canvas, as the style sheet has them; light or dark as the system or the reader
 // wants.
 
-const NAMES = [
-  "ground",
-  "panel",
-  "band",
-  "ink",
-  "ink-2",
-  "ink-3",
-  "line",
-  "line-2",
-  "accent",
-  "bar",
-  "bar-ink",
-  "edge",
-  "delay",
-  "reroute",
-  "discard",
-  "wait",
-  "error",
-  "warning",
-  "note",
-  "silenced",
-  "heal",
-  "problem",
-  "solution",
-  "raw_data",
-  "message",
-  "notice",
-  "system",
-  "final",
-  "other",
-  "density",
-];
-
 const KEY = "dig-theme";
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** The colours that hold now. */
 export function colours() {
-  const style = getComputedStyle(document.documentElement);
+  const style = getComputedStyle(document.documentElement),
+    [tokens] = document.styleSheets[0].cssRules; // see tokens.css
+  const names = [...tokens.style].filter((name) => name.startsWith("--"));
   return Object.fromEntries(
-    NAMES.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]),
+    names.map((name) => [name.slice(2), style.getPropertyValue(name).trim()]),
   );
 }
 

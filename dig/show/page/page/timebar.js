@@ -1,12 +1,13 @@
 // The moment: slider, play, steps. The graph is shown as it stood after one record. The slider has
 // the scale of the strip above it: a place on it is a place on the axis.
 
+import { put } from "./dom.js";
 import { seconds } from "./words.js";
 
 const WHOLE_S = 24; // how long a whole run plays
 
 export class Timebar {
-  constructor(app, { scrubber, play, back, on, end }) {
+  constructor(app, scrubber, play) {
     Object.assign(this, { app, scrubber, play, playing: false, place: 0, last: 0 });
     scrubber.addEventListener("input", () => {
       const { axis } = app.layout;
@@ -19,10 +20,6 @@ export class Timebar {
       e.stopPropagation();
       this.step(step);
     });
-    play.addEventListener("click", () => this.toggle());
-    back.addEventListener("click", () => this.step(-1));
-    on.addEventListener("click", () => this.step(1));
-    end.addEventListener("click", () => app.setAt(null));
   }
 
   /** The moment that is shown, in words. */
@@ -34,11 +31,12 @@ export class Timebar {
 
   update() {
     const { view, painter } = this.app;
-    this.scrubber.max = String(view.span);
-    this.scrubber.value = String(painter.now());
-    this.scrubber.setAttribute("aria-valuetext", this.text);
-    this.play.textContent = this.playing ? "❚❚" : "▶";
-    this.play.setAttribute("aria-label", this.playing ? "Pause" : "Play");
+    put(this.scrubber, { max: String(view.span), ariaValueText: this.text });
+    put(this.scrubber, { value: String(painter.now()) });
+    put(this.play, {
+      textContent: this.playing ? "❚❚" : "▶",
+      ariaLabel: this.playing ? "Pause" : "Play",
+    });
   }
 
   step(by) {

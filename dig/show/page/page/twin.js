@@ -148,6 +148,7 @@ export class Twin {
 
 /** The names of two runs: with and without the monitor, if that is what they differ in. */
 function names(...heads) {
+  if (heads[1].is_fork) return ["As recorded", "With the change"];
   const are = heads.map(({ method }) => method !== "mas");
   if (are[0] === are[1]) return heads.map(({ execution, file }) => execution ?? file);
   return are.map((is) => (is ? "With the monitor" : "Without the monitor"));

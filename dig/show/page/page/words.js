@@ -26,7 +26,7 @@ export function seconds(us) {
 }
 
 /** What findings are worth, the worst first; those that a policy silences are apart. */
-export const WORTHS = ["error", "warning", "notice", "silenced"];
+const WORTHS = ["error", "warning", "notice", "silenced"];
 
 /** What a finding is worth. */
 export function worth(finding) {
