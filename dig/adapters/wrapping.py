@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -99,12 +99,14 @@ def wrap(
     _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
-    files = _files(plan, _directory(journal, plan, mode, setup, segment_bytes), sink, on_alarm)
-    session = _session(plan, setup, files, mode=mode, require=require, **more)
+    files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
+    sinks = _sinks(plan, files, sink, on_alarm)
+    session = _session(plan, setup, sinks, mode=mode, require=require, **more)
+    session.directory = files.path
     return cast(_T, _attach(team, plan, session, files))
 
 
-def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Session:
+def _session(plan: WrapPlan, setup: Setup, sinks: FanOut, **given: Any) -> Session:
     """The session of a team, which begins with its first record."""
     if plan.served is not None:
         given |= {"clock": plan.served.clock, "keeps_time": False}
@@ -115,12 +117,11 @@ def _session(plan: WrapPlan, setup: Setup, files: _Files, **given: Any) -> Sessi
             )
     try:
         session = Session(
-            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=files,
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=sinks,
             veto=plan.veto, on_note=plan.on_note, **given,
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
-    session.directory = files.path
     return session
 
 
@@ -142,14 +143,13 @@ def _directory(
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
 
 
-def _files(
-    plan: WrapPlan, make: Callable[[], RunDirectory] | None, sink: Sink | None,
-    on_alarm: OnAlarm | None,
-) -> _Files:  # fmt: skip
-    """The files of a session; a team that runs again from its record sends nothing elsewhere."""
+def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm | None) -> FanOut:
+    """What takes the records; a team that runs again from its record sends nothing elsewhere."""
     if plan.served is not None:
-        return _Files(make, plan.served.sink, None)
-    return _Files(make, sink, on_alarm)
+        return FanOut(files, plan.served.sink)
+    alerts = Alerts.of(on_alarm)
+    further = (sink, None if alerts is None else alerts.sink())
+    return FanOut(files, *(one for one in further if one is not None))
 
 
 def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
@@ -283,27 +283,21 @@ class _Wrapped:
 _wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive in here
 
 
-class _Files(FanOut):
-    """The sinks of a wrapped team: a run directory, made with the first record, and others."""
+class _Files:
+    """The run directory of a wrapped team; a sink, which makes it with the first record."""
 
-    def __init__(
-        self, make: Callable[[], RunDirectory] | None, further: Sink | None,
-        on_alarm: OnAlarm | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, make: Callable[[], RunDirectory] | None) -> None:
         self._make = make
         self._directory: RunDirectory | None = None
-        super().__init__(self._keep)
-        if further is not None:
-            self.add(further)
-        alerts = Alerts.of(on_alarm)
-        if alerts is not None:
-            self.add(alerts.sink())
 
-    def _keep(self, record: Record) -> None:
+    def __call__(self, record: Record) -> None:
+        self.write([record])
+
+    def write(self, records: Sequence[Record]) -> None:
         if self._make is not None:
             self._directory, self._make = self._make(), None
-            self._sinks[0] = self._directory.journal
-            self._sinks[0](record)
+        if self._directory is not None:
+            self._directory.journal.write(records)
 
     @property
     def path(self) -> Path | None:
@@ -315,7 +309,6 @@ class _Files(FanOut):
         directory, self._directory, self._make = self._directory, None, None
         if directory is None:
             return
-        self._sinks[0] = self._keep  # which keeps nothing any more
         try:
             directory.write_result(session.result().to_json())
         except JournalError as error:

@@ -524,7 +524,7 @@ async def none(message: str) -> None: ...
     ("team", "options", "words"),
     [
         ({}, {}, "is no team"),
-        ({"a": len}, {}, "is not async"),
+        ({"a": 3}, {}, "is no team"),
         ([none, none], {}, "two agents are called none"),
         ({"a": none}, {"allow": {"fly"}}, "allow names fly; there is: annotate"),
         ({"a": none}, {"allow": {"wake"}}, "allow can name bounce, reroute"),
