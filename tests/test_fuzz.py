@@ -33,11 +33,11 @@ def test_no_hostile_input_breaks_a_promise(entrance: str, tmp_path: Path) -> Non
     """Only documented errors, soon, with nothing carried out; some inputs still pass."""
     fuzzer = Fuzzer(entrance, tmp_path, seed=7)
     try:
-        faults = [fault for n in range(300) if (fault := fuzzer.try_number(n))]
+        faults = [fault for n in range(150) if (fault := fuzzer.try_number(n))]
     finally:
         fuzzer.close()
     assert not faults, faults[0].what
-    assert 0 < fuzzer.accepted < 300
+    assert 0 < fuzzer.accepted < 150
 
 
 def test_inputs_are_the_same_for_the_same_seed(tmp_path: Path) -> None:

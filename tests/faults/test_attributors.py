@@ -125,7 +125,8 @@ def test_an_attributor_sees_nothing_of_held_out_labels(small: FaultSet, tmp_path
 
 def test_deviations_find_more_than_chance(small: FaultSet) -> None:
     """On a set in which every fault has consequences, and so do findings."""
-    of = {name: score(attribute_all(name, small), small) for name in ATTRIBUTORS}
+    names = ("earliest_deviation", "random")
+    of = {name: score(attribute_all(name, small), small) for name in names}
     hits = {name: sum(one.marks["any_agent"] for one in got.scored) for name, got in of.items()}
     assert hits["earliest_deviation"] > hits["random"]
 

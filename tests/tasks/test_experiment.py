@@ -390,7 +390,7 @@ class Task:
 def test_a_task_brings_new_agents_to_each_run(tmp_path: Path) -> None:
     """So that an agent with a state of its own begins each run of an experiment alike."""
     (tmp_path / "counting.py").write_text(COUNTING)
-    (tmp_path / "own.toml").write_text("[[tasks]]\ntask = 'counting:Task'\nsizes = [1]")
+    (tmp_path / "own.toml").write_text("seeds = 3\n[[tasks]]\ntask = 'counting:Task'\nsizes = [1]")
     done = digmon("own.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert {row.rmse for row in read_rows(tmp_path / "out" / RESULTS)} == {1.0}
