@@ -95,18 +95,16 @@ def wrap(
     if id(team) in _wrapped:
         return team
     given = {"limits": limits, "policy": policy, "approve": approve}
-    more = {"on_finding": on_finding, "same_work": same_work}
+    more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
-    sinks = _sinks(plan, files, sink, on_alarm)
-    session = _session(plan, setup, sinks, mode=mode, require=require, **more)
-    session.directory = files.path
-    return cast(_T, _attach(team, plan, session, files))
+    more |= {"sink": _sinks(plan, files, sink, on_alarm), "mode": mode, "require": require}
+    return cast(_T, _attach(team, plan, _session(plan, setup, **more), files))
 
 
-def _session(plan: WrapPlan, setup: Setup, sinks: FanOut, **given: Any) -> Session:
+def _session(plan: WrapPlan, setup: Setup, **given: Any) -> Session:
     """The session of a team, which begins with its first record."""
     if plan.served is not None:
         given |= {"clock": plan.served.clock, "keeps_time": False}
@@ -117,7 +115,7 @@ def _session(plan: WrapPlan, setup: Setup, sinks: FanOut, **given: Any) -> Sessi
             )
     try:
         session = Session(
-            plan.agents, setup, capabilities=plan.capabilities, who=plan.who, sink=sinks,
+            plan.agents, setup, capabilities=plan.capabilities, who=plan.who,
             veto=plan.veto, on_note=plan.on_note, **given,
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
@@ -154,6 +152,7 @@ def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm |
 
 def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
     """Put the monitor into a team, and return it; if that cannot be, the session is over."""
+    session.directory = files.path
     try:
         attached = plan.attach(session)
     except BaseException:

@@ -22,7 +22,9 @@ PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
 """What a user may hand in, and what may break."""
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn, "guard": Guard}
-INSIDE: dict[str, tuple[Any, str]] = {"session.released": (HoldWaiter, "released")}
+INSIDE: dict[str, tuple[Any, str]] = {
+    f"session.{name}": (HoldWaiter, "released") for name in ("released", "wait_released")
+}
 """What breaks instead of a call that contains all that can fail in it."""
 
 SHARED = Path(patching.__file__)  # what adapters call by way of the base

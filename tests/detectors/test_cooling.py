@@ -91,10 +91,7 @@ def test_an_answer_on_its_way_back_to_an_agent_that_leaves_is_accepted_as_it_is(
 
 
 def test_two_early_answers_in_turns_are_put_off_like_one() -> None:
-    """What counts is that the same was said to the same agent before, not that it was said last.
-
-    What can move is waited for, longer each time; what lies in front of an idle agent is not.
-    """
+    """What counts is that the same was said to the same agent before, not that it was said last."""
     stage = stubborn()
     stage.give("c")
     stage.give("a")
@@ -103,8 +100,7 @@ def test_two_early_answers_in_turns_are_put_off_like_one() -> None:
     lists = [{"unresolved": events, "uncovered": []} for events in (["e2"], ["e3"])]
     findings = [Finding("ET", 0, 0, {"event": "e5"}, lists[turn % 2]) for turn in range(6)]
     waits = [next(iter(heal(stage.graph, finding))) for finding in findings]
-    assert [one.in_s for one in waits[::2] if isinstance(one, Reroute)] == [0, 1, 2]
-    assert [type(one) for one in waits[1::2]] == [Reroute, Inject, Inject]
+    assert [one.in_s for one in waits if isinstance(one, Reroute)] == [0, 0, 1, 1, 2, 2]
 
 
 def test_deadlocks_about_different_work_have_budgets_of_their_own() -> None:

@@ -100,6 +100,7 @@ class HealEarlyTermination(Healer):
             cooldown_s: After how many seconds the same is said a second time; doubled from then.
         """
         self._cooldown_s = cooldown_s
+        self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
         self._handed_out: set[frozenset[str]] = set()  # what was missing
 
@@ -109,6 +110,7 @@ class HealEarlyTermination(Healer):
         def holds(lists: dict[str, Any]) -> bool:
             return all(graph.knows(event) for event in _listed(lists))
 
+        self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
         self._handed_out = {some for some in self._handed_out if all(map(graph.knows, some))}
         for said in [said for said in self._bounces if not holds(loads(said[1]))]:
             del self._bounces[said]
@@ -125,6 +127,7 @@ class HealEarlyTermination(Healer):
         if self._insists(graph, submitter, lists):
             yield Inject(event, note + "It is accepted as it is.")
             return
+        self._said[submitter] = lists
         note += "Take care of this work, then submit again."
         yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
 
@@ -164,8 +167,7 @@ class HealEarlyTermination(Healer):
         """Whether a further bounce is of no use: it is the same again, and nothing can move."""
         if submitter not in graph.agents:
             return True
-        was_told = (submitter, dumps(lists)) in self._bounces
-        return was_told and not _can_move(graph, submitter, lists)
+        return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         said = (submitter, dumps(lists))
