@@ -41,7 +41,7 @@ INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(BIN)/python $(INSTALL)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-wrap test-wrap-oldest test-own check campaign mutants bench clean
+.PHONY: help demo test test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -52,7 +52,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto
 
-test-wrap: $(WRAPS:%=test-wrap-%) $(OWN_PARTS:%=test-own-part-%)  ## Run the tests of the wrappers against the real frameworks
+test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
 
 test-wrap-%: .venv-wrap-%/.stamp
 	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
@@ -63,6 +63,8 @@ test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
 	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
 
 test-own: $(OWN:%=test-own-%)  ## Run the frameworks' own tests, each team wrapped (an hour)
+
+test-own-part: $(OWN_PARTS:%=test-own-part-%)  ## A part of them, in some minutes
 
 test-own-part-%: .venv-own-%/.stamp
 	@.venv-own-$*/bin/python -m tests.own $* --part
