@@ -139,6 +139,8 @@ class HealEarlyTermination(Healer):
         What is lost without a trace cannot be handed out again: then the answer is accepted.
         """
         lists, submitter = finding.evidence, _submitter(graph, finding)
+        if (submitter, dumps(lists)) in self._bounces:
+            self._said[submitter] = lists  # answers in turns are one that insists
         missing = frozenset(_listed(lists))
         events = [graph.event(event) for event in _listed(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
