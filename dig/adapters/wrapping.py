@@ -142,7 +142,7 @@ def _directory(
 
 
 def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm | None) -> FanOut:
-    """What takes the records; a team that runs again from its record sends nothing elsewhere."""
+    """The sinks of the records; a team that runs again from its record sends nothing elsewhere."""
     if plan.served is not None:
         return FanOut(files, plan.served.sink)
     alerts = Alerts.of(on_alarm)

@@ -142,7 +142,7 @@ def _kind(row: HealRow) -> str:
 
 
 class _Times:
-    """How often a pattern was raised: since when, and what its first finding means."""
+    """The number of a pattern's findings, since when, and the meaning of the first."""
 
     __slots__ = ("number", "plain", "us")
 
@@ -332,7 +332,7 @@ class RunSoFar:
 
     @property
     def requests(self) -> dict[str, int]:
-        """What happened to the requests of a session, and to how many; of another run, nothing."""
+        """The ends of a session's requests, each with its number; of another run, none."""
         if not (self.run and self.run.session):
             return {}
         counts = self._counts

@@ -226,7 +226,7 @@ class RunSource:
 
 
 def forks_beside(run: Path) -> Path:
-    """Where the forks of a run directory or trace lie, unless a user says otherwise."""
+    """The directory of the forks of a run, unless a user says otherwise."""
     trace = trace_path(run)
     if (trace.parent / SIDE).exists():
         return trace.parent / "why"

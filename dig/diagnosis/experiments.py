@@ -226,7 +226,7 @@ class Experiments:
     # --- changes that rules propose ---
 
     def _try_rules(self) -> None:
-        """What a model and rules propose about all agents, until one is validated.
+        """Changes that a model and rules propose about all agents, until one is validated.
 
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
@@ -273,7 +273,7 @@ class Experiments:
         )  # fmt: skip
 
     def _chosen(self) -> Iterator[Hypothesis]:
-        """What a model and rules propose about all agents, each change once."""
+        """Changes that a model and rules propose about all agents, each change once."""
         best = self._best_of_attempts(self._candidates)[: self._tries]
         room = MOST_INTERVENTIONS - (len(self._before.interventions) if self._before else 0)
         known: set[str] = set()
@@ -283,7 +283,7 @@ class Experiments:
                 yield one
 
     def _by_rules(self) -> Iterator[Hypothesis]:
-        """What rules propose: so many changes of each attempt, and other decisions beside them."""
+        """Changes that rules propose: so many of each attempt, and other decisions beside them."""
         counts = Counter[str | None]()
         most = self._tries if len(self._case.attempts) == 1 else self._per_attempt
         for candidate, said in self._proposed(self._candidates):
@@ -297,7 +297,7 @@ class Experiments:
             yield hypothesis
 
     def _proposed(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Proposal]]:
-        """What rules propose about some candidates, as far as it can be made in replays."""
+        """Changes that rules propose about some candidates, as far as it can be made in replays."""
         lab, run = self._trials.lab, self._case.run
         for one, said in proposals(self._case, candidates):
             if all(lab.is_possible(run, row) for row in (said.change, *said.beside)):

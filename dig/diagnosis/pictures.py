@@ -26,7 +26,7 @@ from .investigate.investigation import Investigation
 from .telling import cause
 
 LASTS = 0.6
-"""How long a step takes on the page; steps are a second apart."""
+"""The length of a step on the page; steps are a second apart."""
 MOST_FACTS = 50
 
 

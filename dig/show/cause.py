@@ -46,7 +46,7 @@ class TriedChange:
 
 @dataclass(frozen=True)
 class KnownCause:
-    """What a diagnosis names.
+    """The cause that a diagnosis names.
 
     Attributes:
         t: The record of the answer; ``None``: it has none.

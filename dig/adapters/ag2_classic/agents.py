@@ -32,7 +32,7 @@ OF_AGENT = (
     "_reply_func_list", "_is_termination_msg", "_max_consecutive_auto_reply_dict",
     "_consecutive_auto_reply_counter",
 )  # fmt: skip
-"""What is read of an agent, and is not public."""
+"""Attributes of an agent that are read, and are not public."""
 
 
 def of(team: Any) -> list[Any]:

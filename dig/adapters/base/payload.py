@@ -26,16 +26,16 @@ MOST_DEPTH = 24
 MOST_IN_REPR = 200
 
 MOST_PARTS = 1_000
-"""How many parts of a value are told, which takes about a millisecond; a list of numbers is one."""
+"""The most parts of a value that are told, in about a millisecond; a list of numbers is one."""
 
 MOST_NUMBERS = 10_000
-"""How long such a list is at most."""
+"""The greatest length of such a list."""
 
 MOST_ITEMS = 5
-"""How many items of each end of a list, or of a table, are told of a value with more parts."""
+"""The number of items of each end of a list, or of a table, are told of a value with more parts."""
 
 MOST_STREAMED = 100_000
-"""How many bytes of what an agent yields are told."""
+"""The number of bytes that are told of an agent's yielded items."""
 
 _BIG = 10**MOST_DIGITS
 _LEAST_BYTES = 2
@@ -90,7 +90,7 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 class Pieces:
-    """What is yielded piece by piece, told as one list, for as long as it is not too much."""
+    """Yielded pieces, told as one list, for as long as it is not too much."""
 
     def __init__(self) -> None:
         """Begin with none."""

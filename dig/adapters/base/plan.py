@@ -179,7 +179,7 @@ def need_version(package: str, at_least: str, below: str, extra: str) -> str:
 
 
 _OF_USER = 7
-"""Where the call of `dig.wrap` is on the stack, from `need_version` in `importing`."""
+"""The place of the call of `dig.wrap` on the stack, from `need_version` in `importing`."""
 
 
 def _another_way(framework: str, what: object) -> SettingsError:

@@ -24,7 +24,7 @@ _Work = Coroutine[Any, Any, Any]
 
 
 def flat(work: _Work, depth: int) -> Awaitable[Any]:
-    """What to await in place of a coroutine, in the same frame.
+    """An awaitable in place of a coroutine, in the same frame.
 
     Args:
         work: The coroutine of a monitored call.
@@ -40,7 +40,7 @@ def flat(work: _Work, depth: int) -> Awaitable[Any]:
 
 
 def _frames_above_trampoline() -> int | None:
-    """How many frames of the team stand between the caller and the nearest trampoline.
+    """The number of frames of the team between the caller and the nearest trampoline.
 
     ``None``, if there is none, or something between them would not hand a coroutine down: a task
     that begins at once, or a function that runs a coroutine by hand.

@@ -23,7 +23,7 @@ _END = object()
 
 
 NEVER_TOLD = RuntimeError("the node ended before this tool returned")
-"""What a trace says of such a tool; it is never raised."""
+"""The error that a trace tells of such a tool; it is never raised."""
 
 
 class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]

@@ -136,7 +136,7 @@ def _listed(messages: Any) -> list[Any]:
 
 
 def new_in(written: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """What a node wrote; of a list that it was given and has added to, what is new in it."""
+    """The output of a node; of a list that it was given and has added to, what is new in it."""
     before = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
     return {channel: _new(value, before.get(channel)) for channel, value in written.items()}
 

@@ -49,7 +49,7 @@ NEEDED: tuple[tuple[type, tuple[str, ...]], ...] = (
     (RunResultStreaming, ("_stored_exception", "run_loop_task")),
     (RunState, ("_current_agent", "_max_turns")),
 )  # fmt: skip
-"""What is relied on in the SDK, by class."""
+"""Attributes of the SDK that are relied on, by class."""
 
 
 def of(team: Any) -> list[Agent[Any]]:

@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CallablePlace:
-    """Where a callable of a team is, and of which agent it is.
+    """The place of a callable in a team, with its agent.
 
     Attributes:
         agent: The agent.
@@ -203,7 +203,7 @@ class TeamCallables:
         return found
 
     def for_user(self) -> Any:
-        """What the user goes on with: the team, or for a tuple another one like it."""
+        """The object that the user goes on with: the team, or for a tuple another one like it."""
         if self.team is self.original:
             return self.team
         make = getattr(type(self.original), "_make", type(self.original))
@@ -275,7 +275,7 @@ def _method(item: Any, name: str, agent: str) -> CallablePlace:
 
 
 def _static(item: Any, name: str) -> Any:
-    """What an object or a class has by a name, as it is without a monitor."""
+    """The attribute of an object or a class, as it is without a monitor."""
     found = getattr_static(item, name, None)
     return found.bare if isinstance(found, _SharedMethod) else found
 
@@ -348,7 +348,7 @@ def is_async(item: Any) -> bool:
 
 
 def _innermost(item: Any) -> Any:
-    """What a partial, a method or an object that is called comes to, in the end."""
+    """The function inside of a partial, a method or an object that is called."""
     while True:
         if isinstance(item, partial):
             item = item.func

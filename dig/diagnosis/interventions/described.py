@@ -15,7 +15,7 @@ DID = {"consume": "used", "delay": "kept for later", "reroute": "passed on", "di
 
 
 def described(run: RecordedRun, activation: RecordedActivation) -> str:
-    """What an activation did: its inputs, what became of them, and the events it generated."""
+    """The account of an activation: its inputs, their fates, and the events it generated."""
     return "\n".join(_lines(run, activation))
 
 

@@ -58,7 +58,7 @@ class Proposes(Protocol):
 
 
 def proposals(case: Case, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Proposal]]:
-    """What would undo the signs about some candidates.
+    """Changes that would undo the signs about some candidates.
 
     The first remedies of all mechanisms come first, in the order of `REMEDIES`, then the second
     ones; those of one mechanism in the order of the candidates, then several of them at once.
@@ -89,7 +89,7 @@ def proposals(case: Case, candidates: Sequence[Candidate]) -> Iterator[tuple[Can
 def _together(
     run: RecordedRun, found: Sequence[tuple[Candidate, Proposal]]
 ) -> Iterator[tuple[Candidate, Proposal]]:
-    """What is undone at several agents at once; of agents that wait, those that only waited."""
+    """Changes at several agents at once; of agents that wait, those that only waited."""
     some = [pair for pair in found if pair[1].mechanism != "waiting" or _is_idle(run, pair[1])]
     some.sort(key=lambda pair: (pair[1].change["at"], _started(run, pair[1])))
     if len(some) > 1:

@@ -201,7 +201,7 @@ _KINDS = {"service_name": SERVICE, "service": SERVICE, "deployment": "Deployment
 
 
 def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
-    """What is read of each row of a table; nothing if it is not there."""
+    """The columns that are read of each row of a table; nothing if it is not there."""
     if not file.exists():
         return []
     csv.field_size_limit(sys.maxsize)

@@ -325,7 +325,7 @@ class Scores:
         ]  # fmt: skip
 
     def _by_share(self) -> Iterator[Table]:
-        """How often the component that is named first is a true one, by its share."""
+        """The rate at which the first component is a true one, by its share."""
         of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
         for one in self.failures:
             if one.share is not None:

@@ -93,7 +93,7 @@ class RunSummary:
 
     @property
     def ending(self) -> str:
-        """What happened to the requests of a wrapped team; of any other run, its status."""
+        """The ends of the requests of a wrapped team; of any other run, its status."""
         told = [f"{n:,} {state}" for state, n in self.requests.items()]
         return ", ".join(told) if self.state != "broken" and told else self.status
 
@@ -182,7 +182,7 @@ def grade(score: object) -> float | None:
 
 
 def quality(score: object, *, is_early: bool = False) -> str:
-    """How good an answer is: `good`, `inexact`, `bad`, or `unknown`.
+    """The grade of an answer: `good`, `inexact`, `bad`, or `unknown`.
 
     Args:
         score: Its score.

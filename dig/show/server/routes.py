@@ -225,7 +225,7 @@ def _head(path: Path, follower: TraceFollower) -> bytes:
 
 
 def _clock(path: Path, follower: TraceFollower, standstill: Standstill | None) -> bytes:
-    """What the clock of a run shows now, how fast it is, and the standstill of the team."""
+    """The time and the speed of a run's clock, and the standstill of the team."""
     speed = speed_of(beside(path, SIDE))
     told = {
         "us": round(follower.made.now_us + follower.age_s * speed * 1e6),

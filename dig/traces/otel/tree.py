@@ -1,4 +1,4 @@
-"""Where spans stand: in which trace, below which parent, how deep, and since when.
+"""The place of spans: in which trace, below which parent, how deep, and since when.
 
 Parents follow the triggers, because viewers draw the parent tree and little else. A tree that is
 too deep is unreadable, and at some thousand levels no viewer draws it: what would be too deep
