@@ -41,6 +41,8 @@ def test_every_law_holds_whatever_fails(engine: str, count: int) -> None:
         (5001763, "simulator"),
         (5000270, "shell"),
         (22911, "simulator"),
+        (2011399, "simulator"),
+        (2029701, "simulator"),
         (33281, "simulator"),
     ],
 )

@@ -103,7 +103,8 @@ class IdleDetector(Detector):
         while alarms:
             moment, _, problem = alarms[0]
             interval: _Interval = problem.marks[self]
-            if interval.alarm != moment or interval.start is None or interval.is_raised:
+            is_over = problem.is_over or interval.start is None or interval.is_raised
+            if interval.alarm != moment or is_over:
                 if interval.alarm == moment:
                     interval.alarm = None
                 heappop(alarms)
