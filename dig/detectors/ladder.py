@@ -97,11 +97,7 @@ def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState
 
 def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
     """The problem, or the whole run, that a finding is about; ``None`` if it is answered."""
-    sources, event = NOTHING, finding.subject.get("event")
-    if event is not None:
-        if not graph.knows(event):
-            return None
-        sources = graph.sources_of(graph.event(event).n)
+    sources = graph.sources_about(finding.subject) or NOTHING
     return next((one for one in graph.problems.touching(sources) if not one.is_over), None)
 
 

@@ -117,7 +117,4 @@ def _sources(graph: InteractionGraph, subject: dict[str, str]) -> list[str]:
     """The events from outside that a subject goes back to; the run itself if it is no session."""
     if not graph.run.session:
         return [_RUN]
-    if "activation" in subject:
-        return graph.source_ids(graph.activation_sources(subject["activation"]))
-    event = subject.get("event", "")
-    return graph.source_ids(graph.event(event).sources) if graph.knows(event) else []
+    return graph.source_ids(graph.sources_about(subject) or ())

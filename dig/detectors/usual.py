@@ -10,6 +10,7 @@ from collections import Counter, OrderedDict
 from itertools import count
 from typing import Any
 
+from dig._util.ranges import NOTHING
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Usual
 
@@ -34,7 +35,7 @@ class UsualCounts:
             return False
         sources: list[str | None] = []
         if graph.run.session:
-            sources += subject_sources(graph, subject)
+            sources += graph.unanswered(graph.sources_about(subject) or NOTHING)
         return is_usual(usual, pattern, max(self._count(s, pattern) for s in sources or [None]))
 
     def _count(self, source: str | None, pattern: str) -> int:
@@ -66,15 +67,3 @@ def most_usual(usual: Usual) -> dict[str, int]:
         for pattern in sorted(usual.counts)
     }
     return {pattern: j for pattern, j in each.items() if j}
-
-
-def subject_sources(graph: InteractionGraph, subject: Any) -> list[str]:
-    """The events from outside, not answered yet, that the subject of a finding concerns."""
-    if not isinstance(subject, dict):
-        return []
-    event, activation = subject.get("event"), subject.get("activation")
-    if isinstance(event, str) and graph.knows(event):
-        return graph.unanswered(graph.event(event).sources)
-    if isinstance(activation, str):
-        return graph.unanswered(graph.activation_sources(activation))
-    return []

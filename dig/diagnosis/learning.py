@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dig._util.ranges import NOTHING
 from dig._util.text import counted, safe_text
 from dig.detectors.finding import Finding
 from dig.detectors.mended import Mending
 from dig.detectors.patterns import severity
 from dig.detectors.protocols import Detector
 from dig.detectors.team_usual import TeamUsual, team_names
-from dig.detectors.usual import LEAST_RUNS, most_usual, subject_sources
+from dig.detectors.usual import LEAST_RUNS, most_usual
 from dig.detectors.watch import Watch
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
@@ -106,7 +107,9 @@ class ProblemCounts:
                 self._waiting.pop(name).is_answered = True
 
     def _about(self, graph: InteractionGraph, subject: Any) -> list[_Problem]:
-        sources = subject_sources(graph, subject) if graph.run.session else [_RUN]
+        sources: list[str] = [_RUN]
+        if graph.run.session:
+            sources = graph.unanswered(graph.sources_about(subject) or NOTHING)
         return [self._waiting[name] for name in sources if name in self._waiting]
 
 

@@ -8,10 +8,10 @@ queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, get_args
 
-from dig._util.ranges import RangeSet, union
+from dig._util.ranges import NOTHING, RangeSet, union
 
 from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed
@@ -119,6 +119,22 @@ class InteractionGraph(GraphState):
         now, then = (self.problems.unanswered(sources) for sources in (some, others))
         share_past = len(now) < len(some) and len(then) < len(others)
         return now.isdisjoint(then) and not share_past
+
+    def sources_about(self, subject: Any) -> RangeSet | None:
+        """The sources of what a finding is about, as source numbers.
+
+        Args:
+            subject: The subject of the finding; the detector of a user may have put anything there.
+
+        Returns:
+            The sources of its event or activation, none if the graph does not know it (any more);
+            ``None``: the subject names neither, so the finding is about the whole run.
+        """
+        named = subject if isinstance(subject, Mapping) else {}
+        event, activation = named.get("event"), named.get("activation")
+        if isinstance(event, str):
+            return self.event(event).sources if self.knows(event) else NOTHING
+        return self.activation_sources(activation) if isinstance(activation, str) else None
 
     def activation_sources(self, name: str) -> RangeSet:
         """The sources of all events that an activation saw; of an unknown one, none."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 
-from dig._util.ranges import NOTHING, RangeSet
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute, action_of
 from dig.detectors.ladder import LadderStep, Progress, Trouble
@@ -166,21 +165,9 @@ class Ladders:
         findings = {*graph.findings}
 
         def is_open(one: Ladder) -> bool:
-            sources = _sources(graph, one.finding)
+            sources = graph.sources_about(one.finding.subject)
             is_answered = sources is not None and not graph.unanswered(sources, 1)
             return one.row in findings and not is_answered
 
         self._open = {name: one for name, one in self._open.items() if is_open(one)}
         self._timed = [one for one in self._timed if is_open(one)]
-
-
-def _sources(graph: InteractionGraph, finding: Finding) -> RangeSet | None:
-    """The events from outside that a finding has to do with; ``None``: it does not say."""
-    subject, h = finding.subject, graph.history
-    if "activation" in subject:
-        is_known = h.activation(subject["activation"]) is not None
-        return graph.activation_sources(subject["activation"]) if is_known else NOTHING
-    if "event" in subject:
-        n = h.event(subject["event"])
-        return NOTHING if n is None else graph.sources_of(n)
-    return None
