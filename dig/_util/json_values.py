@@ -8,8 +8,6 @@ from typing import Any
 
 from dig.errors import PayloadError
 
-from .redaction import MASK, key_for, mask_secrets, masked_key
-
 MOST_DEPTH = 64
 MOST_DIGITS = 4300
 """Python writes and reads no whole number with more digits."""
@@ -41,42 +39,42 @@ def plain(value: Any, where: str = "payload") -> Any:
     return copied(value, where)[0]
 
 
-def copied(value: Any, where: str, *, masks: bool = False) -> tuple[Any, int]:
-    """A copy of a value as `plain` makes it, and a size, all in one walk.
+def copied(value: Any, where: str) -> tuple[Any, list[str], int]:
+    """A copy of a value as `plain` makes it, with its texts and a size, all in one walk.
 
     Args:
         value: The value.
         where: The name of the value in errors.
-        masks: Whether secrets are masked in the copy (see `dig._util.redaction`).
 
     Returns:
-        The copy, and a number of bytes that the value does not exceed as JSON.
+        The copy, all texts and keys in it, and a number of bytes that it does not exceed as JSON.
 
     Raises:
         PayloadError: The value holds something that is not JSON; the message names the place.
     """
-    sizes = [_PART]
+    texts: list[str] = []
+    parts = [_PART]
     try:
-        copy = _copied(value, 0, masks, sizes)
+        copy = _copied(value, 0, texts, parts)
     except PayloadError as wrong:
         raise PayloadError(f"{where}{wrong}") from None
-    return copy, PER_CHARACTER * sum(sizes)
+    return copy, texts, PER_CHARACTER * (sum(parts) + sum(map(len, texts)))
 
 
-def _copied(value: Any, depth: int, masks: bool, sizes: list[int]) -> Any:
-    """The copy; to `sizes` are added the characters that stand for its texts, parts and numbers.
+def _copied(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
+    """The copy; to `texts` and `parts` is added what stands for its size.
 
     An error says where from here; each level on its way out puts its own step before that.
     """
     kind = type(value)
     if kind is str:
-        sizes.append(len(value))
-        return mask_secrets(value) if masks else value
+        texts.append(value)
+        return value
     if value is None or kind is bool:
         return value
     if kind is int:
         if value.bit_length() > _LONG_BITS:
-            _check_long(value, sizes)
+            _check_long(value, parts)
         return value
     if kind is float:
         if value - value != 0:
@@ -85,54 +83,49 @@ def _copied(value: Any, depth: int, masks: bool, sizes: list[int]) -> Any:
     if depth == MOST_DEPTH:
         raise PayloadError(f" is nested more than {MOST_DEPTH} levels deep")
     if kind is dict:
-        sizes.append(_PART * len(value))
-        return _copied_object(value, depth + 1, masks, sizes)
+        parts.append(_PART * len(value))
+        return _copied_object(value, depth + 1, texts, parts)
     if kind is list or kind is tuple:
-        sizes.append(_PART * len(value))
-        return _copied_list(value, depth + 1, masks, sizes)
+        parts.append(_PART * len(value))
+        return _copied_list(value, depth + 1, texts, parts)
     raise PayloadError(f" is of type {kind.__name__}, which is not plain JSON")
 
 
-def _check_long(number: int, sizes: list[int]) -> None:
+def _check_long(number: int, parts: list[int]) -> None:
     if not -_BIG < number < _BIG:
         raise PayloadError(f" is a number with more than {MOST_DIGITS} digits")
-    sizes.append(number.bit_length() // _LONG_BITS)
+    parts.append(number.bit_length() // _LONG_BITS)
 
 
-def _copied_list(items: Any, depth: int, masks: bool, sizes: list[int]) -> list[Any]:
+def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> list[Any]:
     is_raw = len(items) > 8 and set(map(type, items)) == {int}  # raw data: long and flat
     if is_raw and max(max(items), -min(items)).bit_length() <= _LONG_BITS:
         return list(items)
     copy: list[Any] = []
     try:
         for item in items:
-            copy.append(_copied(item, depth, masks, sizes))
+            copy.append(_copied(item, depth, texts, parts))
     except PayloadError as wrong:
         raise PayloadError(f"[{len(copy)}]{wrong}") from None
     return copy
 
 
 def _copied_object(
-    members: dict[Any, Any], depth: int, masks: bool, sizes: list[int]
+    members: dict[Any, Any], depth: int, texts: list[str], parts: list[int]
 ) -> dict[str, Any]:
     copy: dict[str, Any] = {}
-    for key, value in members.items():
-        if type(key) is not str:
-            raise PayloadError(f" has the key {key!r}; keys must be strings")
-        sizes.append(len(key))
-        name = key
-        if masks:
-            name, is_secret = masked_key(key)
-            name = key_for(name, copy)
-            if is_secret and type(value) is str:
-                sizes.append(len(value))
-                copy[name] = MASK
-                continue
-        try:
-            copy[name] = _copied(value, depth, masks, sizes)
-        except PayloadError as wrong:
-            raise PayloadError(f"[{key!r}]{wrong}") from None
-    return copy
+    key: Any = None
+    try:
+        for key, value in members.items():
+            if type(key) is not str:
+                break
+            texts.append(key)
+            copy[key] = _copied(value, depth, texts, parts)
+        else:
+            return copy
+    except PayloadError as wrong:
+        raise PayloadError(f"[{key!r}]{wrong}") from None
+    raise PayloadError(f" has the key {key!r}; keys must be strings")
 
 
 def encoder(*, sort_keys: bool = False) -> Callable[[Any], str]:

@@ -37,13 +37,13 @@ _SECRET = re.compile(
 )
 _NAME = re.compile(rf"(?i)(?:.*[-_ .]|.*(?-i:[a-z])(?=[A-Z]))?{_NAMES}")
 
-_NAMED = ("key", "secret", "token", "passw", "passphrase", "credential", "authorization")
+_NAMED = ("key", "secret", "token", "pass", "credential", "authorization")
 _SIGNS = (
     (":", (*_NAMED, "://")),
     ("=", _NAMED),
     (".", ("sg.", "ya29.", "eyj")),
-    ("-", ("sk-", "pk-", "rk-", "glpat-", "xox", "xapp-", "pypi-", "private key-")),
-    ("_", ("sk_", "pk_", "rk_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_")),
+    ("-", ("k-", "key-", "glpat-", "xox", "xapp-", "pypi-")),
+    ("_", ("k_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_")),
     ("b", ("bearer", "basic")),
     ("B", ("bearer", "basic")),
     ("A", ("aiza", "akia", "asia")),
@@ -63,13 +63,23 @@ def mask_secrets(text: str) -> str:
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
     """
+    return _SECRET.sub(_mask, text) if _has_sign(text) else text
+
+
+def may_hold_secrets(texts: Iterable[str]) -> bool:
+    """Whether a JSON value with these texts and keys may hold a secret: if not, it holds none."""
+    return _has_sign(":".join(texts))  # so that the name of a key counts as one in a text
+
+
+def _has_sign(text: str) -> bool:
+    lowered = ""
     for mark, signs in _SIGNS:
         if mark in text:
-            lowered = text.lower()
+            lowered = lowered or text.lower()
             for sign in signs:
                 if sign in lowered:
-                    return _SECRET.sub(_mask, text)
-    return text
+                    return True
+    return False
 
 
 def _mask(found: re.Match[str]) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dig._util.json_values import copied, plain
-from dig._util.redaction import mask_secrets
+from dig._util.json_values import copied
+from dig._util.redaction import mask_secrets, may_hold_secrets, redacted
 from dig.errors import DecisionError, PayloadError
 from dig.graph.codec import dumps
 from dig.graph.records import FATES, Fate
@@ -39,10 +39,10 @@ class Sanitizer:
         Raises:
             PayloadError: It is not plain JSON, or too large; the message names the place.
         """
-        copy, most_bytes = copied(value, where, masks=self._redacts)
+        copy, texts, most_bytes = copied(value, where)
         if most_bytes > MOST_BYTES:
-            _measure(plain(value, where), where)
-        return copy
+            _measure(copy, where)
+        return redacted(copy) if self._redacts and may_hold_secrets(texts) else copy
 
     def external(self, output: Output) -> Output:
         """A copy of an event from outside.

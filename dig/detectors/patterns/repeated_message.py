@@ -6,10 +6,9 @@ nothing new is said.
 
 from __future__ import annotations
 
-from array import array
+import marshal
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 from dig._util.json_values import encoder
@@ -129,13 +128,16 @@ def _content(payload: Any) -> int | None:
         return None
     if type(payload) is str:
         return hash(payload)
-    if type(payload) is list and set(map(type, payload)) == {int}:
-        with suppress(OverflowError):
-            return hash(array("q", payload).tobytes())  # raw data: long and flat
-    text = _dumps(payload)
-    if '"$' in text and isinstance(payload, dict) and any(key.startswith("$") for key in payload):
-        return None
-    return hash((text,))
+    members = payload
+    if type(payload) is dict:
+        for key in payload:
+            if key.startswith("$"):
+                return None
+        members = sorted(payload.items())
+    written: bytes | str = marshal.dumps(members, 2)  # fast; in later versions, identity counts
+    if b"{" in written:  # maybe an object in it, of whose members the order does not count
+        written = _dumps(payload)
+    return hash((written,))
 
 
 def describe(subject: Any, evidence: Any) -> str:
