@@ -48,7 +48,7 @@ class TraceError(DigError):
     Attributes:
         path: The file.
         line: The line at fault, counted from 1; ``None`` if the file as a whole is.
-        reason: What is wrong with it.
+        reason: The mistake in the line or the file.
     """
 
     def __init__(self, path: str | Path, line: int | None, reason: str) -> None:

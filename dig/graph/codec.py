@@ -136,7 +136,7 @@ _LIMITS: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "livelock_turns": lambda row, key: _count(row, key, 2),
     "livelock_agents": lambda row, key: _count(row, key, 2),
 }
-"""How each limit is read that is no time in seconds."""
+"""The reader of each limit that is no time in seconds."""
 
 
 def _limits(row: dict[str, Any]) -> Limits:

@@ -101,11 +101,11 @@ class InteractionGraph(GraphState):
         return [h.event_ids[h.source_events[number]] for number in numbers if number != PAST]
 
     def unanswered(self, sources: RangeSet, most: int | None = None) -> list[str]:
-        """Those of some sources that are not answered yet, by id, as generated.
+        """The sources among some that are not answered yet, by id, as generated.
 
         Args:
             sources: Source numbers.
-            most: How many at most; ``None``: all.
+            most: The number of sources at most; ``None``: all.
         """
         return self.source_ids(self.problems.unanswered(sources).first(most))
 

@@ -72,7 +72,7 @@ class Provenance:
         activations: A of the semantics: the submitter, its ancestors and, where memory counts,
             the earlier activations of its agent, with their ancestors.
         consumed: The events that they consumed.
-        outside: Those of them that came from outside.
+        outside: The sources that came from outside.
         parts: The work that its problem-generating activations split off and none of them consumed.
     """
 

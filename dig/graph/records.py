@@ -71,7 +71,7 @@ class Limits:
 
 @frozen
 class Usual:
-    """How often good runs of the same team raise each pattern.
+    """The number of findings of each pattern that good runs of the same team raise.
 
     Attributes:
         runs: The number of good runs that it was learned from.
@@ -270,7 +270,7 @@ ASIDE = (FindingRow, HealRow, IncidentRow)
 CLOSED, LOST_OR_FOUND, IN_FLIGHT, ANSWERED = 1, 2, 4, 8
 REROUTED, MERGED, SOLVED_AGAIN, MET = 16, 32, 64, 128
 DONE, STUCK = 256, 512
-"""What the latest record has changed (`GraphState.changed`), besides its kind: it closed an event
+"""Changes by the latest record (`GraphState.changed`), besides its kind: it closed an event
 or brought one back; work was lost or found; work began to be on its way alone, or ceased; a final
 event was generated; an activation rerouted, consumed several events, or solved one again; an event
 came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that, before

@@ -29,7 +29,7 @@ def check_moment(state: GraphState, record: Record) -> None:
     """Check that a record may come next, whatever it says.
 
     Raises:
-        RuleError: It may not.
+        RuleError: The moment is not allowed.
     """
     kind = type(record)
     if record.t != state.t + 1:

@@ -36,7 +36,7 @@ class EventState:
         n: Its number in order of generation.
         by: Its generator: an activation, ``None`` (from outside) or ``"system"``.
         type: Its type, as it was emitted; final: whether it carries a submitted answer.
-        work: Whether it is work: no system event, no final event, no notice.
+        work: Whether the event is work: no system event, no final event, no notice.
         copies: The agents in whose buffer it lies.
         flight: The agents to which it is on its way, each with a number that changes when the
             event is sent there again.
@@ -102,8 +102,8 @@ class ActivationState:
     Attributes:
         id: Its id; n: its number in order of start; agent: its agent.
         inputs: The events that it sees.
-        consumed: Those that it consumed, system events left out, once it ended.
-        is_progress: Whether it ended with an output, or with a fate other than `delay`.
+        consumed: The inputs that the activation consumed, system events left out, once it ended.
+        is_progress: Whether the activation ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
         problems: The problems that it concerns.
     """
@@ -127,7 +127,7 @@ class AgentState:
     Attributes:
         name: Its name.
         buffer: The events in front of it, in order of delivery.
-        lineages: Those of them that have roots, by ranges of these and of sources, as generated.
+        lineages: The inputs that have roots, by ranges of these and of sources, as generated.
         incoming: The events that are on their way to it.
         activation: Its activation in progress.
     """
@@ -308,7 +308,7 @@ class Problems:
         }
 
     def unanswered(self, sources: RangeSet) -> RangeSet:
-        """Those of some sources that are not answered yet; to ask parts no problem of a session."""
+        """The sources among some that are not answered yet; asking parts no problem."""
         if self._whole is not None:
             return RangeSet.of(s for s in sources if not self._answered[s])
         bounds = sources.ranges
@@ -490,7 +490,7 @@ class GraphState:
         present: The present agents by name.
         running: The activations in progress by id.
         live: The events that are not closed, by id.
-        open: Those of them that are open work.
+        open: The events that are open work.
         seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
         emitter: The activation that ended last, whose outputs are awaited.
