@@ -22,14 +22,14 @@ class ChatMessage:
     """One message of a log.
 
     Attributes:
-        line: Where it stands, counted from 1.
+        line: The line on which the message stands, counted from 1.
         id: Its id.
-        sender: Who sent it; ``None``: it came from outside.
-        to: Whom it was sent to; ``None`` among them: the outside.
+        sender: The name of the sender; ``None``: the message came from outside.
+        to: The names of the recipients; ``None`` among them: the outside.
         us: When, in microseconds since the first one.
         reply_to: The ids of what it answers; ``None``: the log does not say.
-        type: What sort of message it is.
-        payload: What it says.
+        type: The type of the message.
+        payload: The contents of the message.
     """
 
     line: int
@@ -46,7 +46,7 @@ def as_run(path: Path, messages: Sequence[ChatMessage], guesses: Guesses) -> lis
     """The records of a conversation; every inferred detail is added to the guesses.
 
     Args:
-        path: Where it was read from; gives the run its name.
+        path: The path that the conversation was read from; gives the run its name.
         messages: In order of time, with ids that are used once.
         guesses: Gets what was guessed.
     """

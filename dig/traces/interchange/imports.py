@@ -69,7 +69,7 @@ def read_text(path: Path) -> str:
     """The text of a file that another program wrote.
 
     Raises:
-        TraceError: It cannot be read, is too long, or is not UTF-8.
+        TraceError: The file cannot be read, is too long, or is not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -91,7 +91,7 @@ def save(imported: Imported, out: Path) -> Path:
         out: A file, if it ends in `.jsonl`; else a run directory, which is made.
 
     Raises:
-        JournalError: It cannot be written, or is there already.
+        JournalError: The trace cannot be written, or is there already.
     """
     path = out if out.suffix == ".jsonl" else out / TRACE
     try:

@@ -36,7 +36,7 @@ def read_log(path: Path, text: str) -> tuple[list[Record], Guesses]:
     """The records of a message log, and the guesses.
 
     Raises:
-        TraceError: It is no message log; the line (or the number of the message) is named.
+        TraceError: The text is no message log; the line (or the number of the message) is named.
     """
     guesses = Guesses()
     messages = _messages(path, text, guesses)

@@ -29,8 +29,8 @@ def reconstruct(source: SourceGraph, run: str, file: str, guesses: Guesses) -> l
 
     Args:
         source: The graph.
-        run: What the run is to be called.
-        file: Where the graph was read from.
+        run: The name that the run shall have.
+        file: The file that the graph was read from.
         guesses: Gets what had to be guessed.
 
     Raises:

@@ -34,7 +34,7 @@ def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
     """The records of a stored graph, and the guesses.
 
     Raises:
-        TraceError: It is no such graph, or contradicts itself; the place in it is named.
+        TraceError: The text is no such graph, or contradicts itself; the place in it is named.
     """
     try:
         source = _graph(parse(text.lstrip("\ufeff"), "the file", finite=False))
@@ -153,7 +153,7 @@ def _activation(name: str, body: Any) -> SourceActivation:
 
 
 def _failure(failed: Any, where: str) -> str:
-    """What went wrong, as the text that a record has for it."""
+    """The failure, as the text that a record has for it."""
     return failed if type(failed) is str else dumps(plain(failed, f"failure of {where}"))
 
 

@@ -49,7 +49,7 @@ class Scribe:
 
     Attributes:
         graph: The graph up to now.
-        guesses: What had to be guessed.
+        guesses: The things that had to be guessed.
     """
 
     def __init__(self, run: Run, guesses: Guesses) -> None:
@@ -122,7 +122,7 @@ class Scribe:
         """Write the end of the run; returns the trace, with incidents about the guesses.
 
         Args:
-            outcome: How the run ended.
+            outcome: The outcome of the run.
             source: The name of the file that it was read from.
         """
         self._write(Finish(*self._stamp(), outcome))

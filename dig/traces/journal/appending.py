@@ -70,8 +70,8 @@ class Appending:
         """Write lines, each in a next file if there is no room for it in this one.
 
         Raises:
-            OSError: They cannot be written; then no part of those that were to stand in the current
-                file is left in it, if possible.
+            OSError: The lines cannot be written; then no part of those that were to stand in the
+                current file is left in it, if possible.
         """
         first = size = 0
         for i, line in enumerate(lines):

@@ -30,7 +30,7 @@ def open_file(path: Path) -> BufferedReader:
     """Open a regular file to read it; a pipe or device in its place is refused.
 
     Raises:
-        OSError: It cannot be opened, or is no regular file: a pipe is not waited for.
+        OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
     """
     file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -43,7 +43,7 @@ def read_file(path: Path) -> bytes:
     """The content of a file that lies beside a trace, or of another small file.
 
     Raises:
-        OSError: It cannot be read, is no file, or is longer than `MOST_BYTES`.
+        OSError: The file cannot be read, is no file, or is longer than `MOST_BYTES`.
     """
     with open_file(path) as file:
         data = file.read(MOST_BYTES + 1)
@@ -66,7 +66,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
         mode: Its permissions, before the umask; by default, for the owner only.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     part = path.with_name(f"{path.name}.part")
     try:
@@ -91,7 +91,7 @@ def write_output(path: Path, data: bytes) -> None:
     file, or those of the umask.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     if path.exists() and not path.is_file():
         path.write_bytes(data)
@@ -111,7 +111,7 @@ def make_directory(path: Path, *, synced: bool = False) -> None:
         synced: Whether to block until their names are on the disk.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The directory cannot be made.
     """
     missing = [folder for folder in path.parents if not folder.exists()]
     path.mkdir(parents=True, mode=0o700)
@@ -141,7 +141,7 @@ def mark(path: Path) -> None:
     """Make an empty file; it needs no room for data, so a full disk mostly has room for it.
 
     Raises:
-        JournalError: It cannot be made.
+        JournalError: The file cannot be made.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, MODE))

@@ -85,7 +85,8 @@ class Journal:
             write: Writes some bytes to a file descriptor, and returns how many.
 
         Raises:
-            JournalError: It cannot be made, is there already, or is locked by another process.
+            JournalError: The file cannot be made, is there already, or is locked by another
+                process.
             SettingsError: No file is so small.
         """
         self.path = path
@@ -111,7 +112,7 @@ class Journal:
         """Write some records, all of them or none.
 
         Raises:
-            JournalError: They cannot be written, because the disk is full for instance.
+            JournalError: The lines cannot be written, because the disk is full for instance.
         """
         if self.unreplayable_from is not None:
             return
@@ -228,11 +229,11 @@ class RunDirectory:
             parent: The directory of all runs; made if it is missing.
             about: The fields of the side file besides date, durability, versions and machine.
             header: The description in the journal's first line, besides the record.
-            keeping: How the run is kept; a `durability` other than `process` is for directory and
-                files beside the trace, too.
+            keeping: The way the run is kept; a `durability` other than `process` is for directory
+                and files beside the trace, too.
 
         Raises:
-            JournalError: It cannot be made.
+            JournalError: The directory cannot be made.
         """
         now = datetime.now(UTC)
         execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -250,7 +251,7 @@ class RunDirectory:
         """Write `result.json`, whole or not at all; returns its path.
 
         Raises:
-            JournalError: It cannot be written.
+            JournalError: The result cannot be written.
         """
         return self._write(RESULT, result)
 

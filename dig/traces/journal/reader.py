@@ -147,7 +147,7 @@ class Tail:
         """Whether a next segment has come meanwhile.
 
         Raises:
-            TraceError: It is missing, since later ones are there.
+            TraceError: The segment is missing, since later ones are there.
         """
         strays = [] if self._is_finished else later_segments(self.path, self._segment)
         if not strays or following.is_file():
@@ -273,7 +273,7 @@ def check_trace(
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
-        SettingsError: What is usual was learned from another team.
+        SettingsError: The usual findings were learned from another team.
     """
     for one in follow_trace(path, watch, limits, usual):
         if isinstance(one, Finding):
@@ -294,11 +294,11 @@ def follow_trace(
         path: The trace file or run directory.
         watch: A fresh watch with the detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
-        usual: What is usual for the team; ``None``: what the trace says.
+        usual: The usual findings of the team; ``None``: those that the trace names.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
-        SettingsError: What is usual was learned from another team.
+        SettingsError: The usual findings were learned from another team.
     """
 
     def feed(record: Record) -> list[Record | Finding]:
@@ -346,7 +346,7 @@ def feed_records(
 
 
 def _hashes(blobs: Any) -> dict[str, str]:
-    """What stands for payloads beside a trace that are not read: equal for equal payloads."""
+    """Stand-ins for payloads beside a trace that are not read: equal for equal payloads."""
     return {key: f"blob {name}" for key, name in blobs.items()} if type(blobs) is dict else {}
 
 

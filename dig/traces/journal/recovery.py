@@ -71,7 +71,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
 
     Raises:
         TraceError: Not even the first line is whole.
-        JournalError: It cannot be moved.
+        JournalError: The rest of the file cannot be moved.
     """
     path = trace_path(path)
     try:
@@ -147,7 +147,7 @@ class _Whole(NamedTuple):
         file: The segment in which it ends.
         end: After how many bytes of it.
         lines: After how many lines of it.
-        records: How many records the prefix has, over all segments.
+        records: The number of records in the prefix, over all segments.
         is_damaged: Whether a whole line follows, in the same segment, that is damaged.
         later: The segments after that one.
     """

@@ -42,7 +42,7 @@ def is_run(path: Path) -> bool:
 
 
 def segment_path(first: Path, number: int) -> Path:
-    """Where a segment is, counted from 1, of the trace that begins in a file."""
+    """The path of a segment, counted from 1, of the trace that begins in a file."""
     return first if number == 1 else first.with_name(f"{first.name}.{number:06}")
 
 
@@ -81,7 +81,7 @@ def fault(first: Path, number: int, reason: str) -> TraceError:
 
 
 class LineIndex:
-    """Where the lines of a trace are, which are counted over all of its files."""
+    """The places of the lines of a trace, which are counted over all of its files."""
 
     def __init__(self, first: Path) -> None:
         """Count the lines of all files but the last.

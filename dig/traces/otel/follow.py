@@ -79,7 +79,7 @@ class Follower:
             origin: The execution and its beginning; by default one with a random name
                 that begins with its first record.
             content: The limits on exported text; by default no payloads.
-            most_depth: How deep spans may be nested.
+            most_depth: The most levels of spans that may be nested.
             room: The number of records that may wait.
             may_wait: Whether the run may wait when there is no room: in virtual time it may.
         """
@@ -322,9 +322,9 @@ def sending(
     """Send what runs in a block to a receiver.
 
     Args:
-        endpoint: Where to; ``None``: as the environment says.
+        endpoint: The address that spans are sent to; ``None``: as the environment says.
         say: Is told at the end what became of it.
-        content: What text leaves.
+        content: The texts that leave the process.
         service_per_agent: Whether each agent is a service of its own.
         may_wait: Whether a run may wait for its spans to be made: in virtual time it may.
 

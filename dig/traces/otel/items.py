@@ -54,7 +54,7 @@ class Span:
         links: The spans to which it refers.
         triggered: Whether events started it.
         error: Its error; empty if there was none.
-        is_open: Whether it only begins: the same span follows when it has ended.
+        is_open: Whether the span only begins: the same span follows when it has ended.
     """
 
     name: str

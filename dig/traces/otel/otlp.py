@@ -97,7 +97,7 @@ class Otlp:
                 environment, else `http://localhost:4318`.
             service_per_agent: Whether each agent is a service of its own, which viewers give
                 colours and filters.
-            is_stored: Whether it is a stored run that is sent: metrics go once, at the end.
+            is_stored: Whether a stored run is sent: metrics go once, at the end.
 
         Raises:
             SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.

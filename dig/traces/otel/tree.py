@@ -22,7 +22,7 @@ MOST_DEPTH = 12
 
 @frozen
 class SpanPlace:
-    """Where a span stands.
+    """The place of a span.
 
     Attributes:
         trace_id: Its trace.

@@ -76,7 +76,7 @@ class Resend(_AsJson):
 
 @dataclass(frozen=True)
 class Reseat(_AsJson):
-    """What lies before `agent` is decided by the behaviour of the member `by`."""
+    """The inputs of `agent` are decided on by the behaviour of the member `by`."""
 
     at: int
     agent: str
@@ -125,7 +125,7 @@ def read_change(row: Mapping[str, Any]) -> RunChange:
     """The change that its JSON describes.
 
     Raises:
-        ReplayError: It describes none; the message says what is wrong, and where.
+        ReplayError: The text describes no change; the message says what is wrong, and where.
     """
     try:
         return _ROWS.validate_json(dumps(row))

@@ -1,4 +1,4 @@
-"""What delivery policies did in a recorded run: which events they kept, and until when.
+"""The deeds of delivery policies in a recorded run: which events they kept, and until when.
 
 A policy is code, which is not recorded. But each of its acts is a record (`deliver`, `redirect`,
 `expire`), so a replay does these at their places. A trace may not name its policies: then an event
@@ -171,7 +171,7 @@ class RecordedPolicies:
         self._waits = self._has_acted = self._has_delivered = False
 
     def _finish(self, record: Finish) -> None:
-        """What was still planned kept the run from ending before."""
+        """Steps that were still planned kept the run from ending before."""
         if record.outcome == "stopped":
             end = RecordedStep(record.t, record.us, "nothing")
         elif record.outcome == "timeout":

@@ -318,7 +318,7 @@ def request_from_outside(
 
 
 def _decision(record: IncidentRow) -> tuple[int, bool] | None:
-    """What a person has decided about healing: the finding's record, and whether to heal it."""
+    """A person's decision about healing: the finding's record, and whether to heal it."""
     detail = record.detail if isinstance(record.detail, dict) else {}
     if record.what != DECIDED or detail.get("by") != PERSON:
         return None

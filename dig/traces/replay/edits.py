@@ -166,7 +166,7 @@ class _Reworded(Healer):
     def _reworded(
         self, graph: InteractionGraph, finding: Finding, said: list[Intervention]
     ) -> list[Intervention]:
-        """What was said, with the change if this is the right step about the right finding."""
+        """The words of the step, changed if this is the right step about the right finding."""
         self._has_new_note = False
         row = self._finding
         same = (finding.pattern, finding.stage, finding.subject, finding.evidence) == (

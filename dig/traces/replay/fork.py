@@ -59,9 +59,9 @@ def rewind(
             whole request is made.
         edit: The new values in record `at`, see `Change`; ``None``: nothing is changed.
         changes: Further changes. Those with a later `at` are made at the moment of that record.
-        repeat: Which random numbers agents and simulator draw from here on; 0: those of the run.
+        repeat: The random numbers that agents and simulator draw from here on; 0: those of the run.
         setup: The parts of the run that are not dig's own, tools included; ``None``: all are.
-        tools: What agents may call, if no setup is given.
+        tools: The tools of the agents, if no setup is given.
         sink: Receives every record, those before `at` as they were recorded; by default none does.
 
     Returns:
@@ -126,7 +126,7 @@ def _edit_of(
 
 @dataclass(frozen=True)
 class _Told:
-    """What the side file of a fork says about its phases."""
+    """The phases that the side file of a fork describes."""
 
     phases: tuple[Phase, ...] = ()
     earliest: Annotated[int, Field(ge=0)] = 0

@@ -29,7 +29,7 @@ _Request = Callable[[Monitor], list[Effect]]
 
 @dataclass(frozen=True)
 class Planned:
-    """What some changes need of a recorded run.
+    """The parts of a recorded run that some changes need.
 
     Attributes:
         changes: The changes.

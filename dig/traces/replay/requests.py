@@ -39,7 +39,7 @@ class RecordedRequests:
         """Open a trace; large payloads are read if they are needed.
 
         Raises:
-            TraceError: It cannot be read.
+            TraceError: The trace cannot be read.
         """
         self.path = trace_path(path)
         self.behind: Record | None = None

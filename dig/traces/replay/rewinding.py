@@ -206,7 +206,7 @@ def repeatable(
 
     Args:
         what: The incident.
-        about: What its detail says besides the reason.
+        about: The detail of the error besides the reason.
         request: The request.
     """
 

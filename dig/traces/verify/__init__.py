@@ -31,8 +31,8 @@ def verify(path: Path) -> VerificationReport:
     """Check a trace file.
 
     Raises:
-        OSError: It cannot be read.
-        ValueError: It is empty, or no trace at all.
+        OSError: The file cannot be read.
+        ValueError: The file is empty, or no trace at all.
     """
     report = VerificationReport()
     books = Books(report, path.parent)

@@ -103,7 +103,8 @@ class Locations:
         Args:
             event: The event.
             to: The names of the agents.
-            ordered: Whether it reaches each after what was sent to that agent before, in order.
+            ordered: Whether the event reaches each after what was sent to that agent before, in
+                order.
         """
         for name in to:
             agent = self.agents.get(name)

@@ -13,8 +13,8 @@ class Violation:
     """One broken rule.
 
     Attributes:
-        line: Where, counted from 1; or nowhere.
-        what: What.
+        line: The line of the trace, counted from 1; or nowhere.
+        what: The words for the violation.
         file: In which file, if the trace has several.
     """
 
@@ -33,13 +33,13 @@ class VerificationReport:
     """The result of a check.
 
     Attributes:
-        records: How many records it could read.
+        records: The number of records that could be read.
         is_journal: Whether the file has a hash chain, and promises more than a plain trace.
-        outcome: How the run ended; ``None`` if it goes on, or was cut off.
-        torn_bytes: How many bytes at the end are no whole line of a journal.
-        events: How many events there are. activations: how many activations.
-        work: How many pieces of work are `open`, `consumed` and `orphaned` at the end.
-        problems: What must not be; none in a sound trace.
+        outcome: The outcome of the run; ``None`` if it goes on, or was cut off.
+        torn_bytes: The number of bytes at the end that are no whole line of a journal.
+        events: The number of events. activations: the number of activations.
+        work: The numbers of pieces of work that are `open`, `consumed` and `orphaned` at the end.
+        problems: The violations found; none in a sound trace.
         files: The files of the trace, in order, and with which of its lines each begins;
             ``None``: it was not read.
     """
@@ -58,8 +58,8 @@ class VerificationReport:
         """Add a problem, unless there are too many to read.
 
         Args:
-            line: Where, counted from the beginning of the trace; or nowhere.
-            what: What.
+            line: The line, counted from the beginning of the trace; or nowhere.
+            what: The words for the violation.
         """
         if len(self.problems) >= MOST_PROBLEMS:
             return
