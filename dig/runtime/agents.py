@@ -32,17 +32,17 @@ Tool = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What an agent sees in one activation.
+    """The world as an agent sees it in one activation.
 
     Attributes:
         agent: Its own name.
         team: The names of all present agents, itself included.
-        turn: Which of its activations this is, counted from 1.
+        turn: The number of this activation among those of the agent, counted from 1.
         time_s: Seconds since the run began.
         events: Its whole buffer in order of delivery, with the system's notes.
-        tools: What it may call, by name; a call is no part of the graph.
+        tools: The tools that the agent may call, by name; a call is no part of the graph.
         reading: For a reviewer: what has happened.
-        usage: What the activation has cost so far (tokens and the like), plain JSON, for the agent
+        usage: The cost of the activation so far (tokens and the like), plain JSON, for the agent
             to write down as it goes: that is kept in the trace even if the activation fails or is
             cut off.
     """
@@ -171,7 +171,7 @@ class Plan:
 
     Attributes:
         think_s: Seconds from the start of the activation to its end.
-        decision: What is decided then; an error's text, if the agent fails instead.
+        decision: The decision at that time; an error's text, if the agent fails instead.
     """
 
     think_s: float
@@ -183,8 +183,9 @@ class Thinking:
     """An agent made of a policy: it really takes the time that the policy thinks.
 
     Attributes:
-        policy: What it decides by.
-        speed: How many times faster than real time; `Setup.speed` of the same run.
+        policy: The policy that the agent decides by.
+        speed: The factor by which the clock goes faster than real time; `Setup.speed` of the same
+            run.
     """
 
     policy: PlannedAgent
@@ -221,7 +222,7 @@ def as_agent(agent: Agent | AgentFunction) -> Agent:
     """An agent as it is, an async function made into one.
 
     Raises:
-        SettingsError: It is neither.
+        SettingsError: The object is neither.
     """
     if hasattr(agent, "act"):
         return cast("Agent", agent)
@@ -246,7 +247,7 @@ class Immediate:
         """Have the agent decide at once.
 
         Raises:
-            RealTimeError: It awaits something real; its coroutine is closed.
+            RealTimeError: The agent awaits something real; its coroutine is closed.
         """
         try:  # the agent's code may ask for an event loop, and must get one to be found out
             anyio.get_current_task()
@@ -264,10 +265,10 @@ class Immediate:
 
 
 def _first_step(coroutine: Coroutine[Any, Any, object], name: str) -> object:
-    """What a coroutine returns that never pauses.
+    """The return value of a coroutine that never pauses.
 
     Raises:
-        RealTimeError: It pauses; the message names the agent and the line.
+        RealTimeError: The coroutine pauses; the message names the agent and the line.
     """
     try:
         awaited = coroutine.send(None)
@@ -303,7 +304,7 @@ def as_planned(agent: Agent | AgentFunction | PlannedAgent) -> PlannedAgent:
     and none without it.
 
     Raises:
-        SettingsError: It is no agent, or its `think_s` is no time.
+        SettingsError: The object is no agent, or its `think_s` is no time.
     """
     if hasattr(agent, "plan"):
         return cast("PlannedAgent", agent)
@@ -314,10 +315,10 @@ def as_planned(agent: Agent | AgentFunction | PlannedAgent) -> PlannedAgent:
 
 
 def as_decision(value: object) -> Decision:
-    """What an agent returned, as a decision; JSON-like dicts are read as one.
+    """The return value of an agent as a decision; JSON-like dicts are read as one.
 
     Raises:
-        DecisionError: It is none; the message says what is wrong with it.
+        DecisionError: The value is no decision; the message says what is wrong with it.
     """
     if isinstance(value, Decision):
         return value

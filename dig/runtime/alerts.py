@@ -48,19 +48,20 @@ OnAlarm: TypeAlias = (
     "Alerts | Destination | Callable[[Alarm], object]"
     " | Sequence[Destination | Callable[[Alarm], object]]"
 )
-"""What `on_alarm` may be; functions get an `Alarm`, on a thread of their own."""
+"""The type of `on_alarm`; functions get an `Alarm`, on a thread of their own."""
 
 
 @dataclass(frozen=True)
 class AlertCounts:
-    """What became of the alarms for one destination.
+    """The fates of the alarms for one destination.
 
     Attributes:
         destination: Its name.
-        sent: How many were sent.
-        failed: How many it raised for.
-        dropped: How many were not sent: too many in a minute, or in the queue, or at the end.
-        waiting: How many are queued or being sent.
+        sent: The number of alarms that were sent.
+        failed: The number of alarms for which the destination raised an error.
+        dropped: The number of alarms not sent: too many in a minute, or in the queue, or at the
+            end.
+        waiting: The number of alarms that are queued or being sent.
     """
 
     destination: str
@@ -174,7 +175,7 @@ class _Outlet:
         return counts
 
     def counts(self) -> AlertCounts:
-        """What became of the alarms up to now."""
+        """The fates of the alarms up to now."""
         waiting = len(self._queue) + self._sending
         return AlertCounts(self._destination.name, self.sent, self.failed, self.dropped, waiting)
 
@@ -184,7 +185,7 @@ _working: set[_Outlet] = set()
 
 @atexit.register
 def _flush_all() -> None:
-    """What is queued when the process ends is sent, if that takes no longer than `FLUSH_S`."""
+    """Send the alarms queued when the process ends, if it takes no longer than `FLUSH_S`."""
     until = time.monotonic() + FLUSH_S
     for outlet in list(_working):
         outlet.flush(until)
@@ -218,8 +219,8 @@ class Alerts:
 
         Args:
             *destinations: Destinations, or functions that take an `Alarm`.
-            per_minute: How many alarms each destination is sent in any minute, at most.
-            most_queued: How many may wait to be sent to each destination.
+            per_minute: The number of alarms that each destination is sent in any minute, at most.
+            most_queued: The number of alarms that may wait to be sent to each destination.
             clock: Seconds, from any beginning, for the rate.
 
         Raises:
@@ -238,7 +239,7 @@ class Alerts:
         """The alerts that `on_alarm` means: `Alerts`, a destination, a function, or several.
 
         Raises:
-            SettingsError: It is something else.
+            SettingsError: The object is something else.
         """
         if on_alarm is None or isinstance(on_alarm, Alerts):
             return on_alarm
@@ -311,7 +312,7 @@ class Alerts:
         return tuple(outlet.flush(until) for outlet in self._outlets)
 
     def counts(self) -> tuple[AlertCounts, ...]:
-        """What became of the alarms up to now, for each destination."""
+        """The fates of the alarms up to now, for each destination."""
         return tuple(outlet.counts() for outlet in self._outlets)
 
 

@@ -88,10 +88,10 @@ class Bus:
             team: The agents by name: objects with `async act(view)`, or async functions.
             setup: Everything else about the run.
             sink: Is given every record before its effect happens; must not block for long.
-            durable: What the sink writes, if that is to be synced before its effect happens.
-            on_alarm: Where errors and warnings that no policy silences go: `Alerts`, or a function
-                that is given an `Alarm` on a thread of its own. The run waits for neither.
-            policy: What is done about which findings, instead of what the setup says.
+            durable: The sink's data, if they are to be synced before their effect happens.
+            on_alarm: The destination of errors and warnings that no policy silences: `Alerts`, or a
+                function that is given an `Alarm` on a thread of its own. The run waits for neither.
+            policy: The policy about findings, instead of the setup's.
 
         Raises:
             SettingsError: The team is empty, or `on_alarm` is something else.
@@ -125,10 +125,10 @@ class Bus:
 
     @property
     def result(self) -> RunResult:
-        """How the run ended, once it has.
+        """The result of the run, once it has ended.
 
         Raises:
-            SettingsError: It has not ended yet.
+            SettingsError: The run has not ended yet.
         """
         if self._result is None:
             raise SettingsError("the run has not ended yet")
@@ -507,7 +507,7 @@ class Resumed(Bus):
         Args:
             checkpoint: The run as it stands.
             team: The agents by name.
-            durable: What the sink of the checkpoint's monitor writes, if that is to be synced.
+            durable: The data of the sink of the checkpoint's monitor, if they are to be synced.
 
         Raises:
             SettingsError: An agent that is present is missing in the team.

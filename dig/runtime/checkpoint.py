@@ -61,9 +61,9 @@ class PastActivation:
     """One earlier activation of an agent.
 
     Attributes:
-        view: What it saw.
+        view: The view that the agent was given.
         end: Its end; ``None``: the run ended before it did.
-        outputs: What it generated.
+        outputs: The outputs of the activation.
         by: The member whose behaviour decided; empty: the agent itself.
         repeats: The repeats whose random numbers were drawn.
     """
@@ -102,12 +102,12 @@ class RunningActivation:
     """An activation is in progress.
 
     Attributes:
-        started: Which one.
-        view: What its agent sees.
+        started: The activation that was started.
+        view: The view that its agent is given.
         since_us: When it began.
         end: Its recorded end: its agent was called before, and is not called again; ``None`` if
             there is none.
-        outputs: What it generates then.
+        outputs: The outputs that the activation generates then.
     """
 
     started: Started
@@ -137,13 +137,13 @@ class Checkpoint:
     """A run as it stands.
 
     Attributes:
-        setup: What it is made with.
+        setup: The setup of the run.
         host: With its monitor.
         clock: The monitor's clock.
         us: The moment, in microseconds since the run began.
-        agenda: What was going on, in the order in which it was begun.
-        outside: What is to come from outside, in order.
-        past: What each agent did before.
+        agenda: The activations and waits that were going on, in the order in which they were begun.
+        outside: The inputs that are to come from outside, in order.
+        past: The past activations of each agent.
         effects: The effects of the last call, which are not carried out yet.
         unrecorded_us: The first moment, in microseconds, of which the recording says nothing.
         phases: The phases of the run, in order; the last one has begun.

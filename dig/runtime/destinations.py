@@ -1,4 +1,4 @@
-"""Where alarms go: the logger `dig`, a webhook, a command, or a function.
+"""Destinations of alarms: the logger `dig`, a webhook, a command, or a function.
 
 A destination may take its time and may raise; `dig.runtime.alerts` calls it on a thread of its own.
 No message shows the address of a webhook, but for its host, or the arguments of a command.
@@ -45,7 +45,7 @@ class Alarm:
     Attributes:
         run: The name of the run's configuration.
         finding: The finding; its `t` is that of its record in the trace.
-        missed: How many alarms before it were not sent to this destination.
+        missed: The number of alarms before this one that were not sent to this destination.
     """
 
     run: str
@@ -74,8 +74,8 @@ class Destination(Protocol):
     """Sends alarms somewhere; used by one thread at a time.
 
     Attributes:
-        name: What it is called in messages; it contains no secret.
-        secrets: What is masked in messages about its failures.
+        name: The name of the destination in messages; it contains no secret.
+        secrets: The texts that are masked in messages about its failures.
     """
 
     name: str
@@ -117,7 +117,7 @@ class CallAlerts(_Base):
         """Call this function.
 
         Raises:
-            SettingsError: It is not callable, or a coroutine function.
+            SettingsError: The object is not callable, or a coroutine function.
         """
         if not callable(function):
             raise SettingsError(
@@ -313,7 +313,8 @@ def destination(text: str, environment: Mapping[str, str] = os.environ) -> Desti
         environment: The variables.
 
     Raises:
-        SettingsError: It is none; the message does not repeat it, since it may have a secret.
+        SettingsError: The text is no destination; the message does not repeat it, since it may have
+            a secret.
     """
     kind, _, rest = text.strip().partition(":")
     if kind == "log" and not rest:

@@ -24,7 +24,7 @@ class Durable(Protocol):
 
     @property
     def durability(self) -> Durability:
-        """What has to be synced before it takes effect.
+        """The part of the data that has to be synced before it takes effect.
 
         `process`: nothing. `effects`: what led to a call of an agent or a gate, and an answer.
         `power`: what led to a delivery, too.
@@ -63,7 +63,7 @@ class GroupCommit:
         """Begin with nothing waiting.
 
         Args:
-            durable: What is synced, at another level than `process`.
+            durable: The sink that is synced, at another level than `process`.
             carry_out: Carries out effects.
             fail: Is called if the disk has failed; nothing takes effect after that.
         """

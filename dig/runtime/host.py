@@ -56,7 +56,7 @@ DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backo
 """The settings that the header of a trace has as they are, under their own names."""
 
 MOST_FINDINGS = 1_000
-"""How many findings are kept where history is evicted; the trace has them all."""
+"""The number of findings that are kept where history is evicted; the trace has them all."""
 
 LATE_OUTPUT, MOST_LATE = "late output", 200
 """The incident when an agent that was taken out still says something, and how much is kept."""
@@ -71,37 +71,37 @@ class Setup:
 
     Attributes:
         run: The name of the run's configuration.
-        task: What the run is about.
-        seed: What it was seeded with.
-        session: Whether it goes on with further problems after an answer.
+        task: The description of the run's task.
+        seed: The seed of the run.
+        session: Whether the run goes on with further problems after an answer.
         memory: Whether agents remember what they have seen.
         limits: The thresholds of the patterns.
-        usual: How often good runs of the team raise each pattern; ``None``: nothing was learned.
+        usual: The usual findings in good runs of the team, by pattern; ``None``: none were learned.
         detectors: Makes a fresh set of detectors.
         healers: Makes a fresh set of healers, by pattern; ``None``: only observe.
         gates: Asked about every agent-made event before its release.
-        budget: How much healing there may be.
+        budget: The bounds on healing.
         ladder: Healing goes on step by step where a first step does not help.
         choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
-        means: Which means healing may use.
-        policy: What is done about which findings.
+        means: The means that healing may use.
+        policy: The policy about findings.
         approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
         can_hold: Whether an event can be kept while a person decides.
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
-        keep: How many records of closed history a session keeps for inspection
+        keep: The number of records of closed history that a session keeps for inspection
             (`dig.graph.retention`); ``None``: all. Other runs keep all, and so do those with a
             reviewer, which reads all.
-        tools: What agents may call, by name.
+        tools: The tools that agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.
         activation_timeout_s: Seconds after which an agent's activation is ended with an error.
-        retries: How often an agent is started again after failures in a row.
+        retries: The number of times that an agent is started again after failures in a row.
         backoff_s: Seconds before the first such start; doubled for each further one.
-        speed: How many times faster than real time the clock of a run on the bus goes; all
+        speed: The factor by which the clock of a run on the bus goes faster than real time; all
             seconds here, and in the trace, are seconds on that clock.
-        key: What the random numbers of a simulation are drawn by; ``None``: the seed.
+        key: The key that the random numbers of a simulation are drawn by; ``None``: the seed.
         look_again_s: Seconds after which an agent that only waits is started again; 0: it is
             started by new events alone.
     """
@@ -176,7 +176,7 @@ class Setup:
             clock: Seconds since the run began.
             sink: Is given every record; ``None``: there is none.
             stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
-            fit: What the host can do of an intervention; ``None``: all that there are.
+            fit: The part of an intervention that the host can carry out; ``None``: all there are.
 
         Raises:
             SettingsError: The policy has a rule about a pattern that no detector can raise.
@@ -212,12 +212,12 @@ class Setup:
 
     @property
     def draws_by(self) -> int | str:
-        """What the random numbers of such a run are drawn by."""
+        """The key that the random numbers of such a run are drawn by."""
         return (self.seed or 0) if self.key is None else self.key
 
     @property
     def kept(self) -> int | None:
-        """How many records of closed history such a run keeps; ``None``: all."""
+        """The number of records of closed history that such a run keeps; ``None``: all."""
         return self.keep if self.session and self.reviewer is None else None
 
     def tally(self, monitor: Monitor) -> Tally:
@@ -242,17 +242,17 @@ class Tally:
     """Counts what the effects of a run tell, for its result; logs the failures of parts.
 
     Attributes:
-        most: How many findings are kept, the latest; ``None``: all.
+        most: The number of findings that are kept, the latest; ``None``: all.
         findings: The latest findings.
-        earlier: How many findings there were before them, by pattern.
-        worth: How many findings of the detectors there were of each worth; what a judge or
+        earlier: The number of findings before them, by pattern.
+        worth: The number of findings of the detectors of each worth; what a judge or
             another rival says is not weighed.
-        heals: How many interventions there were, by action.
-        failures: How many activations failed, by agent.
+        heals: The number of interventions, by action.
+        failures: The number of activations that failed, by agent.
         errors: The latest error of each agent that failed.
         component_failures: The parts that were handed in and failed, by name.
         answer: The accepted answer.
-        notes: What the system wrote beside it.
+        notes: The notes of the system beside it.
         so_far: Follows the records, for the verdict on the run.
     """
 
@@ -372,7 +372,7 @@ class Host:
         return view if note is None else with_note(view, note)
 
     def _shown_to(self, started: Started) -> tuple[Pending, ...]:
-        """What an agent is shown of its inputs; a payload that it was shown is not copied again."""
+        """An agent's view of its inputs; a payload that the agent was shown is not copied again."""
         present = self.monitor.graph.present
         if len(self._views) > len(present):
             self._views = {name: one for name, one in self._views.items() if name in present}

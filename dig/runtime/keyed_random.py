@@ -16,10 +16,10 @@ _T = TypeVar("_T")
 
 
 def repeated(key: int | str, repeats: Iterable[int]) -> int | str:
-    """What random numbers are drawn by in a repeat of a part of a run.
+    """The key that random numbers are drawn by in a repeat of a part of a run.
 
     Args:
-        key: What they are drawn by in the run.
+        key: The key of the run.
         repeats: The numbers of the repeats, each within the one before; 0 changes nothing.
 
     >>> repeated(7, ()), repeated(7, (2, 0, 1))
@@ -62,8 +62,8 @@ class KeyedRandom:
 
         Args:
             probability: From 0 (never) to 1 (always).
-            purpose: What the number is drawn for.
-            index: Which number for this purpose; by default the first.
+            purpose: The use of the number.
+            index: The number's index for this purpose; by default the first.
         """
         return self.uniform(purpose, index) < probability
 
@@ -72,8 +72,8 @@ class KeyedRandom:
 
         Args:
             items: The items, at least one.
-            purpose: What the number is drawn for.
-            index: Which number for this purpose; by default the first.
+            purpose: The use of the number.
+            index: The number's index for this purpose; by default the first.
         """
         return items[int(self.uniform(purpose, index) * len(items))]
 
@@ -88,7 +88,7 @@ class KeyedRandom:
         Args:
             median: The median.
             spread: The standard deviation of the number's logarithm.
-            purpose: What the number is drawn for.
-            index: Which number for this purpose; by default the first.
+            purpose: The use of the number.
+            index: The number's index for this purpose; by default the first.
         """
         return median * exp(spread * self.normal(purpose, index))

@@ -1,4 +1,4 @@
-"""How a run ended: its outcome, its answer, what was raised, and what was left."""
+"""The result of a run: its outcome, its answer, what was raised, and what was left."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ComponentFailure:
 
     Attributes:
         component: Its name.
-        times: How often it failed.
+        times: The number of times that the component failed.
         what: The latest failure; if the part was disabled, that is said here.
     """
 
@@ -64,26 +64,26 @@ class ComponentFailure:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended.
+    """The result of a run.
 
     Attributes:
         outcome: `submitted`, `timeout`, `stopped` or `error`.
         reason: In words, why it ended.
         answer: The accepted answer (the last one, in a session).
-        seconds: How long it took, on the run's clock.
-        records: How many records the trace has.
-        events: How many events there were.
-        activations: How many activations there were.
-        failures: How many of them failed, by agent.
-        findings: What was raised, in order; of a session that evicts history, the latest.
-        heals: How many interventions there were, by action.
-        left: What was left at the end.
+        seconds: The duration of the run, on its clock.
+        records: The number of records of the trace.
+        events: The number of events.
+        activations: The number of activations.
+        failures: The number of activations that failed, by agent.
+        findings: The findings, in order; of a session that evicts history, the latest.
+        heals: The number of interventions, by action.
+        left: The work that was left at the end.
         errors: The latest error of each agent that failed.
-        notes: What the system wrote beside the accepted answer.
-        earlier: How many findings there were before `findings`, by pattern.
+        notes: The notes of the system beside the accepted answer.
+        earlier: The number of findings before `findings`, by pattern.
         component_failures: The parts that were handed in and failed: detectors, healers, gates,
             followers and the like.
-        worth: How many findings of the detectors there were of each severity; those that a policy
+        worth: The number of findings of the detectors of each severity; those that a policy
             silences are counted as `silenced` only.
         verdict: All of it in five lines.
         graph: The graph of the run, which explains the findings (`dig.explain`).
@@ -109,11 +109,11 @@ class RunResult:
     graph: InteractionGraph | None = field(default=None, compare=False, repr=False)
 
     def raised(self) -> dict[str, int]:
-        """How many findings there were, by pattern."""
+        """The number of findings, by pattern."""
         return dict(Counter(self.earlier) + Counter(one.pattern for one in self.findings))
 
     def findings_text(self) -> str:
-        """How many findings there were, by worth and by pattern, in words."""
+        """The number of findings, by worth and by pattern, in words."""
         worth, raised = counts_text(self.worth), value_text(self.raised())
         return (f"{worth}: {raised}" if worth else raised) if self.raised() else "none"
 

@@ -19,8 +19,9 @@ class Reviewer:
     """The member of a team that reads along, and when; the team has its agent by the same name.
 
     Attributes:
-        name: What it is called.
-        every: It reads when so many activations have ended that began after it last read.
+        name: The name of the reviewer.
+        every: The reviewer reads when so many activations have ended that began after its last
+            reading.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Reviewer:
         return self.name in graph.agents
 
     def next_step(self, graph: InteractionGraph) -> Literal["come", "start", "go"] | None:
-        """What it is to do now, after an activation has ended; ``None``: nothing.
+        """The reviewer's step now, after an activation has ended; ``None``: nothing.
 
         It follows from the graph alone, so a fork goes on where its parent was.
         """
@@ -59,8 +60,8 @@ class ReviewMaterial:
     """The material that a reviewer is shown.
 
     Attributes:
-        log: What has happened, without payloads.
-        before: How many of these records it was shown before.
+        log: The records of the run, without payloads.
+        before: The number of these records that the reviewer was shown before.
         since_us: When that was, in microseconds; -1: this is the first time.
     """
 

@@ -49,7 +49,7 @@ def simulate(
         team: The agents by name.
         problem: The first event, at time zero: an `Output`, or a payload for the first agent.
         setup: Everything else about the run; its seed also orders what is simultaneous.
-        script: What happens from outside, besides.
+        script: The inputs from outside, besides.
         sink: Is given every record.
         latency_s: A ready agent starts after a random part of this many seconds.
 
@@ -161,7 +161,7 @@ class Simulation:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it has come to its end, or was told to."""
+        """Whether the simulation has come to its end, or was told to."""
         return self._outcome is not None
 
     def run(self) -> RunResult:

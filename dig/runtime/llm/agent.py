@@ -44,8 +44,8 @@ class ModelAgent:
 
     Attributes:
         model: The model; one for the whole team.
-        brief: What it is told.
-        most_rounds: How often it may call tools; then it has to decide.
+        brief: The instructions of the agent.
+        most_rounds: The number of times that the agent may call tools; then it has to decide.
     """
 
     model: Model
@@ -135,7 +135,7 @@ def check_fits(view: View, wire: WireDecision) -> None:
     that the monitor finds.
 
     Raises:
-        ValueError: It does not; the message says what is wrong.
+        ValueError: The decision does not fit; the message says what is wrong.
     """
     try:
         check_decision([event.id for event in view.events], *wire.decision().parts())
@@ -150,7 +150,7 @@ class Toolbox:
     """Some tools, described and ready to be called.
 
     Attributes:
-        described: What a model is told of them.
+        described: The description of the tools for a model.
     """
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:

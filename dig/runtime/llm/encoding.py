@@ -46,13 +46,13 @@ A server that does not keep to the schema may send the value itself, which is as
 
 
 def decoded(text: str) -> Any:
-    """What some JSON text stands for; text that does not look like JSON stands for itself.
+    """The value of some JSON text; text that does not look like JSON stands for itself.
 
     >>> decoded('{"a": [1]}'), decoded("hello"), decoded("12")
     ({'a': [1]}, 'hello', 12)
 
     Raises:
-        ValueError: It begins like an object or a list, and is not one.
+        ValueError: The text begins like an object or a list, and is not one.
     """
     try:
         return plain(json.loads(text))

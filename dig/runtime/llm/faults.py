@@ -1,4 +1,4 @@
-"""What can go wrong between us and a model's server, as a sentence and what to do about it."""
+"""Faults between us and a model's server, as a sentence and what to do about it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ModelFault:
     """One request that came to nothing.
 
     Attributes:
-        what: What is wrong, and what to do about it if that can be told.
+        what: The fault, and the cure if that can be told.
         again: Whether to send the request once more.
-        wait_s: How many seconds the server asks us to wait before that.
+        wait_s: The seconds that the server asks us to wait before that.
         is_end: Whether every other request would go wrong as well.
         is_silence: Whether nothing came back at all.
         status: The HTTP status, if there was one.
@@ -50,7 +50,7 @@ class ModelFault:
 
 
 def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
-    """What an error of the client means.
+    """The meaning of an error of the client.
 
     Args:
         error: The error that the client raised.
@@ -98,7 +98,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _wait_s(headers: Any) -> float | None:
-    """How long the server asks us to wait."""
+    """The time that the server asks us to wait."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit

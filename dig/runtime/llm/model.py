@@ -34,7 +34,7 @@ Check = Callable[[Any], None]
 """Raises a `ValueError` for an answer that has the right shape and still makes no sense."""
 
 ATTEMPTS = 2
-"""How often an answer is asked for that turns out to be of no use."""
+"""The number of times that an answer is asked for which turns out to be of no use."""
 
 COMPLAINT = (
     "Your reply could not be used: {why}. "
@@ -57,7 +57,7 @@ Tell = Callable[[str], None]
 """Is told at once, in a line, of each request that fails and of each change of the JSON mode."""
 
 Usage = MutableMapping[str, Any]
-"""What an agent has used: `model_calls`, `failed_calls` of these if some failed, `input_tokens`,
+"""The use of an agent: `model_calls`, `failed_calls` of these if some failed, `input_tokens`,
 `output_tokens`, and `cost_usd` if the prices are known; the model's name is in `model`, and the
 JSON mode in `json_mode` unless it is `strict`."""
 
@@ -74,16 +74,16 @@ class Exchange:
 
     Attributes:
         who: The agent that asked.
-        model: Which model.
+        model: The name of the model.
         messages: The conversation that was sent.
         schema: The name of the shape that was asked for.
-        json_mode: How it was asked for.
+        json_mode: The way the shape of the answer was asked for.
         tools: The names of the tools that were offered.
         status: The HTTP status of the reply, if one came.
         reply: The body of the reply, as text.
-        error: What went wrong; `cut off`, if the caller was cancelled.
+        error: The error's text; `cut off`, if the caller was cancelled.
         at: When it was sent, in seconds since 1970.
-        seconds: How long it took, in real time.
+        seconds: The seconds of real time that the exchange took.
     """
 
     who: str
@@ -111,14 +111,14 @@ class Exchange:
 
 @dataclass
 class ModelQuestion:
-    """What a model is asked, however that is said to its server.
+    """A question to a model, in whatever form its server is told.
 
     Attributes:
         schema: The shape of the answer.
         messages: The conversation so far.
-        tools: What the model may call instead.
-        may_call: Whether it may.
-        mode: How the shape was asked for in the latest request.
+        tools: The tools that the model may call instead.
+        may_call: Whether the model may call tools.
+        mode: The way the shape was asked for in the latest request.
     """
 
     schema: type[BaseModel]
@@ -171,7 +171,7 @@ class Spending:
         """Count the tokens, sent and received, that the server says a request took.
 
         Raises:
-            StopRunError: It does not say, and there is a budget to be kept.
+            StopRunError: The server does not name the use, and there is a budget to be kept.
         """
         settings = self._settings
         if tokens is None:
@@ -206,11 +206,11 @@ class Model(AbstractAsyncContextManager["Model"]):
             print(reply.parsed, reply.usage)
 
     Attributes:
-        settings: What is asked, and where.
-        spending: What it has cost so far.
+        settings: The model, its server and its limits.
+        spending: The cost so far.
         keep: Is given every exchange.
         tell: Is told at once of what goes wrong; by default nothing is told.
-        json_mode: How the shape of an answer is asked for now.
+        json_mode: The way the shape of an answer is asked for now.
     """
 
     def __init__(
@@ -224,10 +224,10 @@ class Model(AbstractAsyncContextManager["Model"]):
         """Get ready; nothing is sent yet.
 
         Args:
-            settings: What to ask, and where.
+            settings: The model, its server and its limits.
             keep: Is given every exchange, its secrets masked, to write it down for instance.
-            environment: Where the key is.
-            spending: What another model has cost, if both have one budget.
+            environment: The variables that hold the key.
+            spending: The cost of another model, if both have one budget.
 
         Raises:
             SettingsError: There is no key.
@@ -276,9 +276,11 @@ class Model(AbstractAsyncContextManager["Model"]):
             schema: The shape. All its fields are asked for (OpenAI's strict mode), and `Any` has no
                 place in it; those with a default may be missing in a reply.
             check: Says what else is wrong with an answer.
-            tools: What the model may call instead of answering, as a `Toolbox` describes them.
-            may_call: Whether it may; else it only has to know what it has called before.
-            usage: What is used is added here at once, so it is known even if nothing comes of it.
+            tools: The tools that the model may call instead of answering, as a `Toolbox` describes
+                them.
+            may_call: Whether the model may call tools; else it only has to know which it has called
+                before.
+            usage: The use is added here at once, so it is known even if nothing comes of it.
             who: The name of the agent that asks, for `keep`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What a model's server is asked for, and what it answers.
+"""Requests to a model's server, and its answers.
 
 An answer is read as strictly as needed and not more: servers that speak the protocol differ in
 what they leave out, so only what is used here is asked for. Everything in a reply is untrusted.
@@ -35,7 +35,7 @@ Unless you call a tool, reply with one JSON object that fits this JSON schema, a
 
 
 class Function(BaseModel):
-    """Which tool a model wants to call, and with what, as JSON text."""
+    """The tool that a model wants to call, and the arguments, as JSON text."""
 
     name: str
     arguments: str = ""
@@ -49,7 +49,7 @@ class ToolCall(BaseModel):
 
 
 class ModelMessage(BaseModel):
-    """What the model said."""
+    """The message of the model."""
 
     content: str | None = None
     refusal: str | None = None
@@ -72,7 +72,7 @@ class Choice(BaseModel):
 
 
 class Tokens(BaseModel):
-    """How many tokens a request took."""
+    """The number of tokens that a request took."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(default=0, ge=0)
@@ -90,10 +90,10 @@ class Completion(BaseModel):
         return (self.usage.prompt_tokens, self.usage.completion_tokens) if self.usage else None
 
     def said(self) -> ModelMessage:
-        """What the model said.
+        """The words of the model.
 
         Raises:
-            ModelError: It refused, or was stopped before its end.
+            ModelError: The model refused, or was stopped before its end.
         """
         choice = self.choices[0]
         if choice.message.refusal:
@@ -107,13 +107,13 @@ class Completion(BaseModel):
 
 @dataclass(frozen=True)
 class Reply(Generic[M]):
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         parsed: Its answer; ``None`` if it calls tools instead.
         calls: The tool calls that it asks for.
-        message: What it said, to be sent back before the results of the calls.
-        usage: What all requests for this reply used: `model_calls`, `input_tokens`, ...
+        message: The model's message, to be sent back before the results of the calls.
+        usage: The use of all requests for this reply: `model_calls`, `input_tokens`, ...
     """
 
     parsed: M | None
@@ -128,11 +128,11 @@ def parse(content: str | None, schema: type[M], mode: JsonMode = "strict") -> M:
     Args:
         content: The text.
         schema: The shape that was asked for.
-        mode: How it was asked for; without a strict schema the first JSON object in the text is
-            taken, and must have a field of the schema.
+        mode: The way the shape was asked for; without a strict schema the first JSON object in the
+            text is taken, and must have a field of the schema.
 
     Raises:
-        ValueError: It is not; the message says where and why, for the model to read.
+        ValueError: The text does not fit; the message says where and why, for the model to read.
     """
     if not content or not content.strip():
         raise ValueError("the reply is empty")
@@ -148,7 +148,7 @@ def _first_object(text: str, schema: type[BaseModel]) -> str:
     """The first JSON object in a text, after a model's thoughts; the text itself if it has none.
 
     Raises:
-        ValueError: It has none of the fields of a schema.
+        ValueError: The object has none of the fields of a schema.
     """
     text = text.rpartition(_THOUGHT)[2]
     start = text.find("{")
@@ -164,7 +164,7 @@ def _first_object(text: str, schema: type[BaseModel]) -> str:
 
 
 def complaints(error: ValidationError) -> str:
-    """What is wrong with some JSON, place by place."""
+    """The mistakes in some JSON, place by place."""
     told = [
         f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}"
         for one in error.errors(include_url=False, include_context=False, include_input=False)
@@ -212,7 +212,7 @@ def shaped(
             with the schema in the instructions. `text`: the schema in the instructions alone.
         schema: The shape.
         messages: The conversation so far.
-        tools: What the model may call, as a `Toolbox` describes it.
+        tools: The tools that the model may call, as a `Toolbox` describes them.
     """
     if mode == "strict":
         return {"messages": list(messages), "tools": tools, "response_format": strictly(schema)}

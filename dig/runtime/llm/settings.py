@@ -1,4 +1,4 @@
-"""Which model is asked, where, how patiently, and for how much money."""
+"""The settings of a model: its name, its server, its patience, and its budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 
 JsonMode = Literal["strict", "object", "text"]
-"""How the shape of an answer is asked for; see `dig.runtime.llm.replies.shaped`."""
+"""The way the shape of an answer is asked for; see `dig.runtime.llm.replies.shaped`."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,17 @@ class ModelSettings:
         base_url: The server's address, up to and without `/chat/completions`.
         api_key_env: The environment variable that has the key.
         timeout_s: Seconds of real time that one request may take.
-        retries: How often a request is sent again when the server is busy or has failed.
+        retries: The number of times that a request is sent again when the server is busy or has
+            failed.
         longest_wait_s: The longest `Retry-After` that is waited for, in seconds.
-        concurrency: How many requests of one team may be under way at once.
+        concurrency: The number of requests of one team that may be under way at once.
         temperature: Sent along, if given.
         max_tokens: Tokens, sent and received, after which the run is stopped.
         max_usd: US dollars after which the run is stopped; needs the two prices.
         price_in: US dollars for a million tokens sent.
         price_out: US dollars for a million tokens received.
-        json_mode: How the shape of an answer is asked for: `strict`, `object` or `text`; `auto`:
-            `strict`, and the next one for the rest of the run when the server refuses it.
+        json_mode: The way the shape of an answer is asked for: `strict`, `object` or `text`;
+            `auto`: `strict`, and the next one for the rest of the run when the server refuses it.
     """
 
     model: str
