@@ -34,7 +34,7 @@ class Approvals:
     """The questions to persons in one run.
 
     Attributes:
-        open: Those that are open, by the logical time of the finding's record.
+        open: The open questions, by the logical time of the finding's record.
     """
 
     def __init__(

@@ -84,8 +84,8 @@ class Gates:
         Args:
             gate: The gate.
             event: The event that it keeps.
-            decided: What is to be done to the event.
-            error: What went wrong, if the gate failed.
+            decided: The changes that are made to the event.
+            error: The error's text, if the gate failed.
         """
         place = next((i for i, known in enumerate(self.gates) if known is gate), -1)
         if place not in self.deciding.get(event, {}):

@@ -324,7 +324,7 @@ class Healing:
         """Check that this is an intervention, and that an agent can still be shown its event.
 
         Raises:
-            TypeError: It is no intervention, its note is no text, or its delay no time.
+            TypeError: The object is no intervention, its note is no text, or its delay no time.
             ValueError: The event does not exist, or is used up.
         """
         if isinstance(intervention, Refuse):
@@ -395,7 +395,7 @@ class Healing:
         return self._fit(self._recorder.graph, wish)
 
     def _as_data(self, finding: Finding) -> About:
-        """What the notes about a finding say, for agents that do not read words."""
+        """The content of the notes about a finding, for agents that do not read words."""
         graph, payloads = self._recorder.graph, self._holds.payloads
         events, agents = concerned(graph, finding)
         named = bounded({"events": events, "agents": agents})
@@ -420,7 +420,7 @@ class Healing:
         Args:
             row: The logical time of its finding's record.
             what: The intervention.
-            about: What its note is about, as data.
+            about: The subject of its note, as data.
             moved: The events that were rerouted because of the same findings.
         """
         if isinstance(what, Refuse):
@@ -479,7 +479,7 @@ def _with_words(what: Intervention, quotation: str) -> Intervention:
 
 
 def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
-    """What healing may do of what a healer wants.
+    """The part of a healer's wishes that healing may carry out.
 
     Where it may only give notes, a reroute becomes its note, and notes beside events are preferred
     to system events: these are made only if a healer wants nothing else. No agent is taken out.

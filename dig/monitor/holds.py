@@ -31,7 +31,7 @@ class Holds:
             `flight`.
         diverted: The answers that were sent elsewhere, so that they cannot be accepted.
         ready: The agents that wait to be started.
-        payloads: What the events carry.
+        payloads: The payloads of the events.
         new_id: Makes an id from the prefix `e` (event) or `a` (activation).
     """
 
@@ -60,9 +60,9 @@ class Holds:
             name: Its id.
             by: The activation that generates it, ``None`` (from outside) or ``"system"``.
             sender: The agent that generates it, ``None`` or ``"system"``.
-            output: What it carries; the payload is a copy of the monitor's own.
+            output: The output that becomes the event; the payload is a copy of the monitor's own.
             to: Its recipients.
-            hold: Whether it is to arrive now; if not, it is on its way.
+            hold: Whether the event is to arrive now; if not, it is on its way.
             about: Of a system event: what it is about, as data.
         """
         if (
@@ -91,7 +91,7 @@ class Holds:
             note: The words.
             to: Its recipients.
             name: Its id; ``None``: a new one.
-            about: What the note is about, as data.
+            about: The subject of the note, as data.
         """
         name = name or self.new_id("e")
         self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about)

@@ -19,7 +19,7 @@ from dig.graph.records import Limits, micros
 from dig.graph.state import ActivationState
 
 PATIENCE = 2
-"""How many times as long as nine of ten turns a step has time to help; at least `dl_window_s`."""
+"""The time that a step has to help, as a multiple of nine of ten turns; at least `dl_window_s`."""
 
 
 @dataclass
@@ -29,10 +29,10 @@ class Ladder:
     Attributes:
         row: The logical time of its latest finding's record.
         finding: Its latest finding.
-        about: What tells that one apart from others with the same subject.
+        about: The key that tells that one apart from others with the same subject.
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
         is_ripe: At that moment there was no progress: the next step is to be taken.
-        steps: How many were taken.
+        steps: The number of steps that were taken.
         asked: The agents that its steps have turned to, in order.
         began_anew: Whether its latest step had the problem begin anew.
     """
@@ -69,8 +69,8 @@ class Ladders:
         Args:
             ended: The activation that has just ended.
             us: The moment, in microseconds.
-            error: What went wrong, if it failed.
-            made: How many events it generates.
+            error: The error's text, if the activation failed.
+            made: The number of events that the activation generates.
         """
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)
@@ -97,8 +97,8 @@ class Ladders:
         Args:
             row: The logical time of its record.
             finding: The finding.
-            about: What tells findings with equal subjects apart. Where the problem began anew,
-                so does the ladder with what is about something else.
+            about: The key that tells findings with equal subjects apart. Where the problem began
+                anew, so does the ladder with what is about something else.
         """
         subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
@@ -152,7 +152,7 @@ class Ladders:
 
     @property
     def ripe(self) -> list[Ladder]:
-        """Those whose next step is to be taken now, in order."""
+        """The ladders whose next step is to be taken now, in order."""
         some = [one for one in self._timed if one.is_ripe]
         return sorted(some, key=lambda one: (one.due or 0, one.row))
 

@@ -1,4 +1,4 @@
-"""What goes into the monitor and what comes out of it: outputs, pending events, gates, effects.
+"""Inputs and results of the monitor: outputs, pending events, gates, effects.
 
 A host (the bus, the simulator, a wrapper, your own loop) calls the monitor and carries out the
 effects that it returns, in order.
@@ -26,7 +26,7 @@ class Output:
         payload: Plain JSON; it is copied.
         to: The agents that it should go to. Not looked at for a final event.
         type: `problem`, `solution`, `raw_data`, `message`, `notice`, or a type of your own.
-        final: Whether it submits an answer.
+        final: Whether the output submits an answer.
         policy: Decides the recipients instead of `to`, now and later; if it fails at once, `to`
             is what counts.
         traceparent: The W3C trace context of its sender, if that is traced; it stands beside
@@ -43,17 +43,17 @@ class Output:
 
 @frozen
 class About:
-    """What a note of healing is about, as data, for agents that do not read its words.
+    """The subject of a note of healing, as data, for agents that do not read its words.
 
     Attributes:
         pattern: The pattern of the finding: `ET`, or `judge:ET` if a judge reported it.
         events: The events that the finding names.
         agents: The agents that it names, or that made what it names.
         work: The payloads of those of its events that are still open or lost, by id.
-        lost: Those of them that no agent has, and that are on their way to none.
+        lost: The lost events: no agent has them, and they are on their way to none.
         without: The agents that the recipients are to do without: their part is to be done by
             others.
-        more: Whether it has only the first of many events or agents.
+        more: Whether the note has only the first of many events or agents.
     """
 
     pattern: str
@@ -65,7 +65,7 @@ class About:
     more: bool = False
 
     def row(self) -> dict[str, Any]:
-        """What a trace has of it, as plain JSON."""
+        """The subject in a trace, as plain JSON."""
         named = {"pattern": self.pattern, "events": [*self.events], "agents": [*self.agents]}
         named |= {"without": [*self.without]} if self.without else {}
         return {**named, "more": True} if self.more else named
@@ -79,10 +79,10 @@ class Pending:
         id: Its id.
         type: Its type.
         sender: The agent that generated it, ``None`` (it came from outside) or ``"system"``.
-        payload: What it carries.
-        notes: What the system wrote beside the payload for this recipient.
-        final: Whether it is a submitted answer that came back.
-        about: What the notes beside it are about, as data; of a system event: what it is about.
+        payload: The payload of the event.
+        notes: The notes of the system beside the payload for this recipient.
+        final: Whether the event is a submitted answer that came back.
+        about: The subject of the notes beside it, as data; of a system event: its own subject.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Pending:
 
 @frozen
 class Situation:
-    """What a delivery policy is shown.
+    """The view that a delivery policy is given.
 
     Attributes:
         graph: The graph as it stands.
@@ -109,7 +109,7 @@ class Situation:
     event: str | None = None
 
     def load(self, agent: str) -> int:
-        """How many events lie in front of an agent or are on their way to it."""
+        """The number of events that lie in front of an agent or are on their way to it."""
         state = self.graph.agents[agent]
         return len(state.buffer) + len(state.incoming)
 
@@ -121,11 +121,11 @@ class Situation:
 
 @frozen
 class Step:
-    """What a delivery policy says at one moment (paper, eq. 3: recipients, and a policy left over).
+    """The decision of a delivery policy at one moment (paper, eq. 3: recipients, and a rest).
 
     Attributes:
         to: The agents that the event is on its way to from now on; ``None``: no change.
-        arrives: Whether it arrives now; else it stays on its way.
+        arrives: Whether the event arrives now; else it stays on its way.
         then: The policy left over; ``None``: nothing more will be asked.
         in_s: Seconds until `then` is asked.
         in_t: Records until `then` is asked, or less, when nothing else can happen before.
@@ -172,8 +172,8 @@ class Hold:
     """A gate wants to keep an event held: for how long, and what happens when time is up.
 
     Attributes:
-        seconds: How long the gate may take.
-        otherwise: What is done to the event if it takes longer; nothing: it is just released.
+        seconds: The seconds that the gate may take.
+        otherwise: The change to the event if the gate takes longer; nothing: it is just released.
     """
 
     seconds: float
@@ -266,11 +266,11 @@ class Proposed:
     Attributes:
         row: The logical time of the finding's record.
         finding: The finding.
-        interventions: What would be done.
+        interventions: The interventions that would be made.
         reason: Why a person is asked.
-        seconds: How long the person has, on the run's clock.
-        otherwise: What is done after that.
-        about: What it is about, as data.
+        seconds: The seconds that the person has, on the run's clock.
+        otherwise: The decision after that.
+        about: The subject of the proposal, as data.
     """
 
     row: int
@@ -290,7 +290,7 @@ class Answered:
         event: Its id.
         payload: The answer.
         problems: The events from outside that it answers, as generated.
-        notes: What the system wrote beside it.
+        notes: The notes of the system beside it.
     """
 
     event: str

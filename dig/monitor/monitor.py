@@ -33,7 +33,7 @@ from .schedule import DeliverySchedule
 from .sinks import Sink
 
 KEEP = 1_000
-"""How many records of closed history a session keeps for inspection, if nothing else is said."""
+"""The number of records of closed history that a session keeps for inspection, by default."""
 
 RELEASED = "released"
 """The incident of a person's releasing an event that a delivery policy kept, before it."""
@@ -69,20 +69,20 @@ class Monitor:
         agents: The agents that are present from the beginning.
         clock: Seconds since the run began.
         run: The name of the run's configuration.
-        task: What the run is about, for readers of the trace.
-        seed: What the run was seeded with, for readers of the trace.
+        task: The task of the run, for readers of the trace.
+        seed: The seed of the run, for readers of the trace.
         session: Whether the run goes on with further problems after an answer.
         memory: Whether agents remember what they have seen, as chat agents do.
         limits: The thresholds of the patterns.
-        usual: How often good runs of the team raise each pattern, if that was learned.
+        usual: The usual findings in good runs of the team, by pattern, if they were learned.
         detectors: Fresh ones, in the order in which simultaneous findings are listed.
         healers: By pattern; none: the monitor only observes.
         gates: Asked about every agent-made event before its release.
-        budget: How much healing there may be.
+        budget: The bounds on healing.
         ladder: Healing goes on step by step where a first step does not help.
         choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
-        fit: What the host can do of an intervention; ``None``: all that there are.
-        policy: What is done about which findings; ``None``: errors are healed with all means,
+        fit: The part of an intervention that the host can carry out; ``None``: all there are.
+        policy: The policy about findings; ``None``: errors are healed with all means,
             warnings and RSP by notes alone.
         can_hold: Whether the host can keep an event while a person decides about healing.
         sink: Is given every record, before its effect happens.
@@ -90,8 +90,8 @@ class Monitor:
         stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that comes in (see `dig._util.redaction`).
-        keep: How many records of closed history a session keeps (`dig.graph.retention`); ``None``:
-            all.
+        keep: The number of records of closed history that a session keeps (`dig.graph.retention`);
+            ``None``: all.
 
     Raises:
         SettingsError: `keep` is not a non-negative number of records.
@@ -99,7 +99,8 @@ class Monitor:
 
     Attributes:
         graph: The graph of the run, which only the monitor may change.
-        detector_seconds: How long each detector has looked, by pattern, if there is a stopwatch.
+        detector_seconds: The seconds that each detector has looked, by pattern, if there is a
+            stopwatch.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Monitor:
         """An event comes from outside, a problem for instance.
 
         Raises:
-            DecisionError: It is final, or not put together right.
+            DecisionError: The output is final, or not put together right.
             PayloadError: The payload is not plain JSON.
             RequestError: The run is over.
         """
@@ -216,8 +217,8 @@ class Monitor:
             activation: The activation's id.
             fates: A fate for each input; one that is not named is delayed, a note is read.
             outputs: The events that it generates, in order; a final one must be the only one.
-            usage: What the activation cost (tokens and the like), plain JSON.
-            error: What went wrong, if it failed.
+            usage: The cost of the activation (tokens and the like), plain JSON.
+            error: The error's text, if the activation failed.
             retry: The host will start the agent again by itself, after a back-off for instance.
 
         Raises:
@@ -247,7 +248,7 @@ class Monitor:
         """An agent joins, or joins again, with an empty buffer.
 
         Raises:
-            RequestError: It is present already, or is called `system`; or the run is over.
+            RequestError: The agent is present already, or is called `system`; or the run is over.
         """
         self._enter()
         if not isinstance(agent, str) or agent == SYSTEM:
@@ -261,7 +262,7 @@ class Monitor:
         """An agent leaves; its buffer, its activation and what was on its way to it are lost.
 
         Raises:
-            RequestError: It is not present, or the run is over.
+            RequestError: The agent is not present, or the run is over.
         """
         self._enter()
         if agent not in self.graph.agents:
@@ -275,7 +276,7 @@ class Monitor:
         Args:
             event: Its id.
             to: The agents.
-            again: What it carries; only needed if it was used up, and so forgotten.
+            again: The payload of the event; only needed if it was used up, and so forgotten.
 
         Raises:
             PayloadError: `again` is not plain JSON.
@@ -336,8 +337,8 @@ class Monitor:
         Args:
             gate: The gate.
             event: The event's id.
-            decided: What is done to the event before its release.
-            error: What went wrong, if the gate failed.
+            decided: The changes that are made to the event before its release.
+            error: The error's text, if the gate failed.
         """
         self._catch_up()
         if not self.is_over:
@@ -350,7 +351,7 @@ class Monitor:
         Args:
             row: The logical time of the finding's record.
             heal: Whether the finding is to be healed.
-            error: What went wrong, if the person could not be asked; then the deadline decides.
+            error: The error's text, if the person could not be asked; then the deadline decides.
         """
         self._catch_up()
         if not self.is_over:
@@ -377,9 +378,9 @@ class Monitor:
         """End the run with its last record, whatever state it is in; twice does no harm.
 
         Args:
-            outcome: How it ended.
+            outcome: The outcome of the run.
             answer: The team's answer, plain JSON.
-            usage: What activations that the end cuts off cost, plain JSON.
+            usage: The cost of the activations that the end cuts off, plain JSON.
 
         Raises:
             PayloadError: The answer or the usage is not plain JSON.

@@ -1,4 +1,4 @@
-"""What the events carry that are still on their way: payloads, and notes per recipient.
+"""Payloads of the events that are still on their way, and notes per recipient.
 
 The graph knows only structure; what an agent is shown comes from here. An event's payload is
 dropped as soon as no agent can be shown it any more, so memory follows the work that is open.
@@ -53,7 +53,7 @@ class PayloadStore:
         Args:
             event: Its id.
             sender: The agent that generated it, ``None`` or ``"system"``.
-            output: What it carries.
+            output: The output that carries the payload.
             about: Of a system event: what it is about, as data.
         """
         self._carried[event] = _Carried(sender, output)
@@ -73,7 +73,7 @@ class PayloadStore:
         return self._carried[event].sender
 
     def payload(self, event: str) -> Any:
-        """What an event carries, to look at; ``None``, if it is used up or unknown."""
+        """The payload of an event, to look at; ``None``, if it is used up or unknown."""
         carried = self._carried.get(event)
         return None if carried is None else carried.payload
 
@@ -86,7 +86,7 @@ class PayloadStore:
             event: Its id.
             note: The words; empty: there are none.
             to: The recipients that are shown the note; ``None``: all.
-            about: What the note is about, as data.
+            about: The subject of the note, as data.
         """
         if note:
             self._carried[event].notes.append((note, to))
@@ -119,7 +119,7 @@ class PayloadStore:
 def _shown_to(
     agent: str | None, some: Sequence[tuple[_T, tuple[str, ...] | None]]
 ) -> tuple[_T, ...]:
-    """What an agent is shown of notes that are for all or for some; a gate is shown all."""
+    """An agent's share of notes that are for all or for some; a gate is shown all."""
     if not some:
         return ()
     return tuple(one for one, to in some if to is None or agent is None or agent in to)

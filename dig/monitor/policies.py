@@ -42,7 +42,7 @@ class LeastLoaded:
     """To the agents with the fewest events in front of them or on their way to them.
 
     Attributes:
-        count: How many agents.
+        count: The number of agents.
         among: The agents that may be chosen; empty: all but the sender.
     """
 
@@ -66,7 +66,7 @@ class _WithDelay:
         """Refuse a delay that is not given, or given twice.
 
         Raises:
-            SettingsError: It is, or it is not positive.
+            SettingsError: The delay is not given, given twice, or not positive.
         """
         if (self.after_s is None) == (self.after_t is None):
             raise SettingsError("a delay is either in seconds (after_s) or in records (after_t)")
@@ -131,7 +131,7 @@ class Disturbed:
 
 
 Act = Literal["deliver", "redirect", "expire", "nothing"]
-"""What a policy can do."""
+"""The actions of a policy."""
 
 
 @dataclass(frozen=True)

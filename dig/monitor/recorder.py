@@ -30,11 +30,11 @@ class Recorder:
     Attributes:
         graph: The graph.
         watch: The graph with its detectors.
-        detector_seconds: How long each detector has looked, by pattern.
-        payloads: What the events carry; what a record uses up is dropped with it.
+        detector_seconds: The seconds that each detector has looked, by pattern.
+        payloads: The payloads of the events; those that a record uses up are dropped with it.
         now: The moment of the call in progress, in microseconds.
         found: The findings that are not healed yet, each with the logical time of its record.
-        effects: What the host has to do when the call returns, in order.
+        effects: The effects that the host has to carry out when the call returns, in order.
         is_over: Whether only the last record may follow: the run has its answer or its end, or
             it was closed because a component or a sink failed.
         can_write: Whether the trace goes on: it has no last record, and no sink has failed.
@@ -162,7 +162,7 @@ class Recorder:
         """Evict closed history; detectors and sinks forget what they know about it.
 
         Args:
-            keep: How many of the latest records stay as they are.
+            keep: The number of the latest records that stay as they are.
             pinned: The events about which everything stays.
         """
         self._write_all()

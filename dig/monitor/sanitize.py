@@ -37,7 +37,7 @@ class Sanitizer:
         """A copy of a value; `where` names it in an error.
 
         Raises:
-            PayloadError: It is not plain JSON, or too large; the message names the place.
+            PayloadError: The value is not plain JSON, or too large; the message names the place.
         """
         copy, texts, most_bytes = copied(value, where)
         if most_bytes > MOST_BYTES:
@@ -48,7 +48,7 @@ class Sanitizer:
         """A copy of an event from outside.
 
         Raises:
-            DecisionError: It is final, or not put together right.
+            DecisionError: The output is final, or not put together right.
             PayloadError: The payload is not plain JSON, or too large.
         """
         check_decision((), (), (output,), outside=True)
@@ -62,10 +62,10 @@ class Sanitizer:
 
         Args:
             inputs: The events that it sees.
-            fates: What it did with them.
-            outputs: What it generates.
-            usage: What it cost, plain JSON.
-            error: What went wrong, if it failed.
+            fates: The fates of its events.
+            outputs: The outputs that it generates.
+            usage: The cost of the activation, plain JSON.
+            error: The error's text, if the activation failed.
 
         Returns:
             The outputs, the usage and the error.
@@ -108,8 +108,8 @@ def check_decision(
 
     Args:
         inputs: The events that the activation sees.
-        fates: What it did with them.
-        outputs: What it generates.
+        fates: The fates of its events.
+        outputs: The outputs that it generates.
         outside: Whether there is no activation, as for an event from outside.
 
     Raises:

@@ -18,7 +18,7 @@ from .recorder import Recorder
 from .sanitize import are_names
 
 MOST_IN_A_ROW = 100
-"""How often policies are asked about an event while nothing else happens."""
+"""The number of times that policies are asked about an event while nothing else happens."""
 
 _Plan = tuple[int, int, str, DeliveryPolicy]  # when, an order, event, the policy to ask
 _RecordedPlan = tuple[int, int, int, str, DeliveryPolicy]  # the record, when, and so on
@@ -28,17 +28,17 @@ class _Arrive:
     """The policy of an event that is to arrive later."""
 
     def step(self, now: Situation) -> Step:
-        """It arrives."""
+        """The event arrives."""
         return Step()
 
 
 class DeliverySchedule:
-    """What is left over of delivery policies, each waiting for its time.
+    """The delivery policies that are left over, each waiting for its time.
 
     Attributes:
-        timers: What is to be asked at a moment, in microseconds; a heap.
-        counters: What is to be asked at a logical time; a heap.
-        recorded: What is to be asked where it was asked in a recorded run; a heap.
+        timers: The questions for a moment, in microseconds; a heap.
+        counters: The questions for a logical time; a heap.
+        recorded: The questions for the places where they were asked in a recorded run; a heap.
         postponed: By agent: the events that `schedule` lets arrive later.
     """
 
@@ -64,7 +64,7 @@ class DeliverySchedule:
             name: Its id.
             by: The activation that generates it; ``None``: it comes from outside.
             sender: The agent that generates it, or ``None``.
-            output: What it carries.
+            output: The output that the event carries.
             policy: Decides its recipients, now and later.
         """
         step = self._ask(policy, Situation(self._graph, sender))
@@ -251,7 +251,7 @@ def _check_step(step: object) -> None:
     """Check what a delivery policy returned.
 
     Raises:
-        TypeError: It is no step, or names no agents, or a time or a policy is none.
+        TypeError: The object is no step, or names no agents, or a time or a policy is none.
         ValueError: A time is not a number.
         OverflowError: A time never comes.
     """

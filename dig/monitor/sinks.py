@@ -28,7 +28,7 @@ class Eviction:
 
     Attributes:
         t: After which record, by its logical time.
-        keep: How many of the latest records stayed as they are.
+        keep: The number of the latest records that stayed as they are.
         pinned: The events about which everything stayed.
         given_up: The events from outside for whose answers the session does not wait any more. A
             graph cannot tell by itself: detectors have a say in it.
@@ -85,7 +85,7 @@ class FanOut:
         """Tell those sinks of an eviction that have a method for it.
 
         Raises:
-            ExceptionGroup: What some of them raised, after all were told.
+            ExceptionGroup: The errors that some of them raised, after all were told.
         """
         failures = []
         for sink in self._sinks:
