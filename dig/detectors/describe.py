@@ -49,7 +49,7 @@ def explained(finding: Finding, graph: InteractionGraph) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What a finding means in one or two sentences, with the paths that prove it.
+    """The meaning of a finding in one or two sentences, with the paths that prove it.
 
     Args:
         graph: The graph that it was found in; it may have grown since.
@@ -103,12 +103,12 @@ def _aside(finding: Finding) -> str:
 
 
 def worth(finding: Finding | FindingRow) -> Worth:
-    """What a finding is worth, in a word; what a policy silences is `silenced`, whatever it is."""
+    """The worth of a finding, in a word; `silenced`, if a policy silences the finding."""
     return SILENCED if finding.silenced is not None else severity_of(finding)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """How many findings there are of each worth: `2 errors, 1 notice, 3 silenced`."""
+    """The number of findings of each worth: `2 errors, 1 notice, 3 silenced`."""
     parts = [counted(counts[one], one) for one in SEVERITIES if counts.get(one)]
     if counts.get(SILENCED):
         parts.append(f"{counts[SILENCED]:,} silenced")
@@ -122,7 +122,7 @@ def tag(finding: Finding | FindingRow) -> str:
 
 
 def finding_text(finding: Finding | FindingRow) -> str:
-    """What a finding says, without its pattern and its time."""
+    """The text of a finding, without its pattern and its time."""
     pattern = BY_NAME.get(str(finding.pattern))
     try:
         text = pattern.describe(finding.subject, finding.evidence) if pattern else None
@@ -144,9 +144,9 @@ def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: b
 
     Args:
         fates: The fates of its inputs.
-        outputs: How many events it generated.
-        final: Whether its output is an answer.
-        failed: Whether it ended with an error.
+        outputs: The number of events that the activation generated.
+        final: Whether the activation's output is an answer.
+        failed: Whether the activation ended with an error.
     """
     if failed:
         return FAILS
@@ -169,7 +169,7 @@ def silenced_text(finding: Finding | FindingRow) -> str:
 
 
 def healing_text(row: HealRow) -> str:
-    """What healing did."""
+    """The deeds of healing, in words."""
     event, to = name(row.event), names(row.to or ())
     with_note = ", with a note" if row.note else ""
     texts = {
@@ -196,7 +196,7 @@ def failed_component(row: IncidentRow) -> str | None:
 
 
 def incident_text(row: IncidentRow) -> str:
-    """What happened that changes no graph."""
+    """The words for an event of the run that changes no graph."""
     detail = row.detail
     if isinstance(detail, Mapping) and detail.keys() == {"who", "what"}:
         return one_line(f"{detail['who']} {row.what}: {detail['what']}")

@@ -11,7 +11,7 @@ from dig._util.text import anything, counted, name, one_line
 from dig.graph.graph import InteractionGraph
 
 Severity = Literal["error", "warning", "notice"]
-"""What a finding is worth to a person. Errors and warnings that no policy silences are alarms."""
+"""The worth of a finding to a person. Errors and warnings that no policy silences are alarms."""
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
@@ -46,7 +46,7 @@ class Explanation:
 
     Attributes:
         text: One or two plain sentences.
-        paths: What proves them.
+        paths: The paths that prove the sentences.
         title: The finding: its severity, its name and its time.
     """
 
@@ -71,12 +71,14 @@ class Finding:
 
     Attributes:
         pattern: Its short name, `ET` for instance.
-        stage: Where in the life of an event it was seen, for patterns that have stages.
+        stage: The stage in the life of an event at which it was seen, for patterns that have
+            stages.
         t: Logical time: the record that raised it, or the last one before its moment.
         us: Its moment, in microseconds since the run began.
-        subject: What it is about, by id.
-        evidence: What proves it, by id; of long lists the first 100 items, and then `more` is true.
-        severity: What it is worth; that of a user's detector is a warning unless it says otherwise.
+        subject: The subject of the finding, by id.
+        evidence: The proof, by id; of long lists the first 100 items, and then `more` is true.
+        severity: The worth of the finding; that of a user's detector is a warning unless it says
+            otherwise.
         silenced: Why a policy makes no alarm of it, if one does.
         why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
             the paths to the events and activations that it names.
@@ -103,7 +105,7 @@ class Finding:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it is worth a person's attention: an error or a warning that is not silenced."""
+        """Whether the finding deserves attention: an error or a warning that is not silenced."""
         return self.severity != "notice" and self.silenced is None
 
     def row(self) -> dict[str, Any]:

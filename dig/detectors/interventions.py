@@ -84,7 +84,7 @@ STEPS = ("reroute", "redeliver", "reassign", "replace", "restart")
 """The actions of healing that a policy can refuse by name; the others are notes."""
 
 BEYOND_NOTES = ("reassign", "replace", "restart")
-"""Those of them that are steps of a ladder alone; they have a budget of their own."""
+"""The actions that are steps of a ladder alone; they have a budget of their own."""
 
 
 def action_of(intervention: Intervention) -> str:
@@ -147,7 +147,7 @@ def _not_in(means: Collection[Means], needed: Means) -> Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many findings may be healed, so that healing always ends.
+    """Bounds on the number of findings that are healed, so that healing always ends.
 
     A finding beyond it is still raised, and its healing recorded as refused. In a session the
     counts begin anew when a final event is accepted.
@@ -158,7 +158,8 @@ class Budget:
         per_pattern: For one pattern; a part of a run's, so that one cannot use up all of it.
         per_subject: For one pattern and one subject. What three notes about the same thing have
             not mended, a fourth will not. A ladder has as many steps.
-        per_problem: How often work, or an agent's place, may be given to others (`BEYOND_NOTES`).
+        per_problem: The number of times that work, or an agent's place, may be given to others
+            (`BEYOND_NOTES`).
     """
 
     per_run: int = 100

@@ -1,4 +1,4 @@
-"""What a judge says, as findings `judge:ET` and so on, and what it may have done about them.
+"""Findings of a judge, `judge:ET` and so on, and the healing that it asks for.
 
 A judge is a member of the run that reads along (`dig.runtime.reviewer`). It says what it thinks
 in an event of type `notice`, so its words are in the trace, and what follows from them follows
@@ -32,7 +32,7 @@ PREFIX = f"{JUDGE}:"
 UNKNOWN = "?"
 
 MOST_REPORTS = 20
-"""What a judge says beyond this in one reading is not heard."""
+"""The number of reports of a judge in one reading; further ones are not heard."""
 
 MOST_CHARACTERS = 1000
 MOST_NAMES = 100
@@ -68,7 +68,7 @@ def _finding(graph: InteractionGraph, record: Emit, report: Mapping[str, Any]) -
 
 
 def _subject(graph: InteractionGraph, name: object) -> dict[str, Any]:
-    """What a report is about, if there is such a thing."""
+    """The subject of a report, if there is such a thing."""
     if isinstance(name, str):
         if graph.history.event(name) is not None:
             return {"event": name}
@@ -97,7 +97,7 @@ class HealAsJudged(Healer):
     recorded_as = "dig.detectors.judged.HealAsJudged"
 
     def about(self, finding: Finding) -> object:
-        """What it asks for: to ask for something else is another matter."""
+        """The healing that the report asks for: to ask for something else is another matter."""
         return finding.evidence["action"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:

@@ -24,7 +24,7 @@ Progress = Literal["made", "untold", "under way", "none"]
 it; `none`: it is time for the next step."""
 
 Trouble = Literal["failed", "kept", "swallowed"]
-"""What was wrong with an agent's latest turn with work: it failed, it consumed none of it, or it
+"""The fault of an agent's latest turn with work: it failed, it consumed none of it, or it
 consumed some and generated nothing."""
 
 
@@ -90,7 +90,7 @@ def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str
 
 
 def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState]:
-    """Those of some events that are open work still, in order."""
+    """The events among some that are open work still, in order."""
     known = [graph.event(event) for event in events if graph.knows(event)]
     return [event for event in known if graph.is_open(event.n)]
 

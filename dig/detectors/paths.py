@@ -79,14 +79,14 @@ class PathFinder:
         return h.activation_ids[seen[at - 1]] if at else None
 
     def fate(self, event: str, activation: str) -> FateName | None:
-        """What an activation did with an event; ``None`` if the activation had not ended."""
+        """The fate of an event in an activation; ``None`` if the activation had not ended."""
         h, n, v = self._history, self._history.event(event), self._history.activation(activation)
         if n is None or v is None or not 0 <= h.t_end[v] <= self._until:
             return None
         return next((FATES[fate] for e, fate in h.edges(v) if e == n and fate >= 0), None)
 
     def last_seen(self, event: str) -> str:
-        """What became of an event."""
+        """The last known state of an event."""
         seen = self._last_to_see(event)
         if seen is None:
             is_known = self._is_whole(event)
@@ -98,7 +98,7 @@ class PathFinder:
         return f"{name(event)} was {_FATES[fate]} by {who}"
 
     def last_seen_of(self, events: Sequence[str]) -> str:
-        """What became of some events, in one sentence."""
+        """The last known state of some events, in one sentence."""
         first = [self.last_seen(event) for event in events[:MOST_PATHS]]
         return cut(first, "; ", most=MOST_PATHS, of=len(events)) + "."
 

@@ -19,14 +19,14 @@ from .finding import Finding, texts_in
 from .interventions import STEPS
 
 Action = Literal["off", "observe", "ask", "heal"]
-"""What is done about a finding: nothing and no alarm is made of it; only an alarm; healing, if a
+"""The treatment of a finding: nothing and no alarm is made of it; only an alarm; healing, if a
 person agrees; healing with all means."""
 
 Otherwise = Literal["heal", "leave"]
-"""What happens if a person that was asked does not answer in time."""
+"""The treatment of a finding if a person that was asked does not answer in time."""
 
 Extent = Literal["all", "notes", "none", "ask"]
-"""How far healing goes: all means, notes beside events alone, nothing, or as a person decides."""
+"""The extent of healing: all means, notes beside events alone, nothing, or as a person decides."""
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
 OTHERWISE: tuple[Otherwise, ...] = get_args(Otherwise)
@@ -41,7 +41,7 @@ NOTED = ("RSP",)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What is done about some findings.
+    """The treatment of some findings.
 
     Attributes:
         action: `off`: silenced, no alarm, not healed. `observe`: an alarm, not healed. `ask`: a
@@ -92,11 +92,11 @@ class Rule:
 
     @property
     def is_general(self) -> bool:
-        """Whether it is about all agents and all types of events."""
+        """Whether the rule is about all agents and all types of events."""
         return not (self.agents or self.types)
 
     def fits(self, graph: InteractionGraph, finding: Finding) -> bool:
-        """Whether it is about a finding.
+        """Whether the rule is about a finding.
 
         Args:
             graph: The graph in which the finding was raised.
@@ -109,7 +109,7 @@ class Rule:
         return not self.types or _is_among(self.types, *_types(graph, finding))
 
     def described(self) -> dict[str, Any]:
-        """What differs from the defaults, as plain JSON."""
+        """The settings that differ from the defaults, as plain JSON."""
         values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -120,12 +120,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Policy:
-    """What is done about findings, and what is work at all.
+    """The treatment of findings, and the definition of work.
 
     Attributes:
         rules: The first one that fits a finding decides about it. They are put in order: those
             that name more of pattern, agents and types stand first.
-        heal: What is done about findings that no rule fits. `severity`: errors are healed with all
+        heal: The treatment of findings that no rule fits. `severity`: errors are healed with all
             means, warnings and RSP by notes beside events alone, other notices not at all. `all`:
             all findings are healed with all means, as the paper does.
         notices: Agents for which nothing is work, a log for instance: an event that goes to them
@@ -164,7 +164,7 @@ class Policy:
         return next((rule for rule in self.rules if rule.fits(graph, finding)), None)
 
     def extent(self, rule: Rule | None, finding: Finding) -> Extent:
-        """How far the healing of a finding goes.
+        """The extent of a finding's healing.
 
         Args:
             rule: The rule that decides about it, from `ruling`.
@@ -231,7 +231,7 @@ def unknown_pattern(where: str, name: str, patterns: Collection[str]) -> str:
     """A sentence about a name that is none of a pattern.
 
     Args:
-        where: Where the name stands.
+        where: The place where the name stands.
         name: The name.
         patterns: The names that there are.
     """
@@ -247,7 +247,7 @@ def names_in(what: str, given: Any) -> tuple[str, ...]:
     """A list of names that was handed in.
 
     Raises:
-        SettingsError: It is none; a string would be taken for its letters.
+        SettingsError: The value is no list of names; a string would be taken for its letters.
     """
     if isinstance(given, list | tuple | set | frozenset):
         names = tuple(sorted(given)) if isinstance(given, set | frozenset) else tuple(given)

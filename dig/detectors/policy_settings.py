@@ -66,7 +66,7 @@ def read_policy(described: Mapping[str, Any]) -> Policy:
     """The policy that `Policy.described` has described.
 
     Raises:
-        SettingsError: It describes none.
+        SettingsError: The data describe no policy.
     """
     try:
         rules = tuple(Rule(**rule) for rule in described.get("rules", ()))

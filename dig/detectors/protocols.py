@@ -20,7 +20,7 @@ from .ladder import LadderStep, Progress
 
 
 class Component:
-    """What detectors and healers have in common.
+    """The common part of detectors and healers.
 
     Attributes:
         recorded_as: The name of a class of dig in the first line of a trace. Runs that were
@@ -77,14 +77,14 @@ class Detector(Component, ABC):
 
     @abstractmethod
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """What the record that was just applied to the graph raises.
+        """The findings that the record raises which was just applied to the graph.
 
         Do work in proportion to what the record changed: `graph.touched` and
         `graph.problems.touched` say what that is.
         """
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
-        """What is raised at moment `us`, which is `due` and has come; it sets `due` anew."""
+        """The findings at moment `us`, which is `due` and has come; `due` is set anew."""
         return ()
 
     def settle_due(self) -> None:
@@ -107,7 +107,7 @@ class Healer(Component, ABC):
     Attributes:
         cooldown_s: For how many seconds it is not asked again about the same subject, so that
             what it has said has time to work.
-        repeats_problems: Whether it may send problems again that were consumed already; the
+        repeats_problems: Whether the healer may send problems again that were consumed already; the
             monitor then keeps what they carry.
     """
 
@@ -116,12 +116,12 @@ class Healer(Component, ABC):
 
     @abstractmethod
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
-        """What should be done about a finding, with the graph as it stands now."""
+        """The interventions for a finding, with the graph as it stands now."""
 
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterable[Intervention]:
-        """What should be done with ladders, step by step; by default what `heal` says.
+        """The interventions with ladders, step by step; by default those of `heal`.
 
         Args:
             graph: The graph as it stands now.
@@ -136,7 +136,7 @@ class Healer(Component, ABC):
         return "untold"
 
     def about(self, finding: Finding) -> object:
-        """What tells findings with equal subjects apart for the budget; by default nothing."""
+        """The key that tells findings of equal subjects apart for the budget; by default none."""
         return None
 
     def missing_work(self, finding: Finding) -> Sequence[str]:

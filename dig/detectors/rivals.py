@@ -40,8 +40,8 @@ SILENCE_S = 10.0
 """Seconds in which nothing happens; the windows of MC and DL in the experiments are as long."""
 
 MOST: dict[Rival, int] = {WATCHDOG: 30, RETRY: 3}
-"""How often a rival does something about one problem. The watchdog's number is that of the findings
-of one pattern that healing may act on (`Budget.per_pattern`)."""
+"""The number of times that a rival acts on one problem. The watchdog's number is that of the
+findings of one pattern that healing may act on (`Budget.per_pattern`)."""
 
 WORD = "Continue."
 

@@ -20,8 +20,8 @@ def find_settings(given: Path | None, folder: Path = Path()) -> Path | None:
     """The file with the settings: the given one, else a project file that has some.
 
     Args:
-        given: What the user has named, if anything.
-        folder: Where a `pyproject.toml` is looked for; one without `[tool.digmon]` has none.
+        given: The file that the user has named, if any.
+        folder: The folder of the `pyproject.toml`; one without `[tool.digmon]` has none.
 
     Raises:
         SettingsError: The project file is not TOML.

@@ -1,4 +1,4 @@
-"""What is usual for one team, as a file: `digmon learn` writes it, runs and checks read it.
+"""Usual findings of one team, as a file: `digmon learn` writes it, runs and checks read it.
 
 The counts hold only for the team and the thresholds that they were learned from, so the file names
 both, and a run of another team is refused.
@@ -23,7 +23,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class TeamUsual:
-    """How often good runs of a team raise each pattern.
+    """The number of findings of each pattern that good runs of a team raise.
 
     Attributes:
         agents: The names of the team's agents, sorted; an instance `NAME#2` counts as `NAME`.
@@ -96,7 +96,7 @@ class TeamUsual:
             limits: The thresholds of the run.
 
         Raises:
-            SettingsError: They were learned from another team, or with other thresholds.
+            SettingsError: The counts were learned from another team, or with other thresholds.
         """
         if unlike := self.unlike(agents, limits):
             raise SettingsError(
@@ -107,7 +107,7 @@ class TeamUsual:
         return self.usual
 
     def unlike(self, agents: Iterable[str], limits: Limits) -> str:
-        """How a run differs from those of this team, in words; empty if it does not.
+        """The differences between a run and those of this team, in words; empty if there are none.
 
         Args:
             agents: The names of the agents of the run.

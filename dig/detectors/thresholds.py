@@ -116,7 +116,7 @@ class Thresholds(BaseModel):
 
     @property
     def budget(self) -> Budget:
-        """How much healing there may be."""
+        """The bounds on healing."""
         return Budget(
             self.heals_per_run, self.heals_per_pattern, self.heals_per_subject,
             self.heals_per_problem,
@@ -188,7 +188,7 @@ def _known() -> str:
 
 
 Setting = tuple[str, str, Any]
-"""Where it was set, its name, its value."""
+"""The place where a threshold was set, its name, its value."""
 
 
 def _from_arguments(given: Iterable[str]) -> Iterator[Setting]:

@@ -19,7 +19,7 @@ class TurnLengths:
     """The lengths of the latest turns, in microseconds.
 
     Attributes:
-        count: How many there are.
+        count: The number of turns.
         percentile: Their 90th percentile, by nearest rank.
     """
 

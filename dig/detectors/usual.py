@@ -1,4 +1,4 @@
-"""What is usual for a team: findings that good runs of it raise as well are no alarm.
+"""Usual findings of a team: findings that good runs of it raise as well are no alarm.
 
 The `run` record may carry the counts of good runs (`dig.graph.records.Usual`). The j-th finding of
 a pattern is usual if good runs had as many of them often enough.
@@ -53,7 +53,7 @@ def is_usual(usual: Usual, pattern: str, j: int) -> bool:
     Args:
         usual: The counts of good runs.
         pattern: The short name of the pattern.
-        j: How many findings of the pattern there are in the run, or about the problem.
+        j: The number of findings of the pattern in the run, or about the problem.
     """
     counts = usual.counts.get(pattern, ())
     runs = counts[j - 1] if j <= len(counts) else 0
@@ -61,7 +61,7 @@ def is_usual(usual: Usual, pattern: str, j: int) -> bool:
 
 
 def most_usual(usual: Usual) -> dict[str, int]:
-    """How many findings of a pattern are usual in a run, or about a problem; of those with any."""
+    """The usual number of findings of a pattern in a run, or about a problem; of those with any."""
     each = {
         pattern: next(j for j in count() if not is_usual(usual, pattern, j + 1))
         for pattern in sorted(usual.counts)

@@ -45,15 +45,15 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True)
 class FiveLines:
-    """How a run went, in words.
+    """The course of a run, in words.
 
     Attributes:
-        task: What it was to do.
-        end: How it ended.
-        score: How good its answer is.
-        failure: What went wrong first, when that was found, and what came after.
-        healing: What healing did, and what came of it.
-        cost: What it took.
+        task: The task of the run.
+        end: The end of the run.
+        score: The quality of its answer.
+        failure: The first failure, when it was found, and the failures after it.
+        healing: The deeds of healing, and their result.
+        cost: The cost of the run.
     """
 
     task: str = ""
@@ -115,7 +115,7 @@ def action_text(row: HealRow, present: int = 0) -> str:
 
     Args:
         row: The intervention.
-        present: How many agents the team has; 0: that is not known.
+        present: The number of agents of the team; 0: that is not known.
     """
     to = [name(one) for one in row.to] if isinstance(row.to, tuple) else []
     who = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
@@ -216,8 +216,8 @@ class RunSoFar:
 
         Args:
             record: The next record.
-            found: What detectors find in a stored trace at this record: it counts if the trace
-                itself has no findings.
+            found: The findings of detectors in a stored trace at this record: they count if the
+                trace itself has no findings.
         """
         self._us = record.us
         look = _LOOKS.get(type(record))
@@ -292,7 +292,7 @@ class RunSoFar:
         """The verdict on the run as far as it was followed.
 
         Args:
-            state: How a run without an end stands, `cut off` for instance; empty: not known.
+            state: The state of a run without an end, `cut off` for instance; empty: not known.
             private: Leave out the words of the task and of errors.
         """
         return FiveLines(

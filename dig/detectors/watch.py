@@ -57,7 +57,7 @@ class Watch:
     Attributes:
         graph: The graph.
         not_before: Nothing is raised before this moment, in microseconds, if nothing comes before.
-        seconds: How long each detector has looked, by pattern, if there is a stopwatch.
+        seconds: The seconds that each detector has looked, by pattern, if there is a stopwatch.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Watch:
         return found + self.look(record)
 
     def look(self, record: Record) -> list[Finding]:
-        """What the record that was just applied raises."""
+        """The findings that the record raises which was just applied."""
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it.
         changed = self.graph.changed
@@ -117,7 +117,7 @@ class Watch:
         return self._ask(*shown, record)
 
     def advance(self, us: int) -> list[Finding]:
-        """What comes due up to the moment `us` (included), in order."""
+        """The findings that come due up to the moment `us` (included), in order."""
         found: list[Finding] = []
         while self.not_before is not None and self.not_before <= us:
             due = self.due

@@ -46,13 +46,13 @@ class Pattern:
 
     Attributes:
         title: Its name.
-        severity: What its findings are worth, unless their evidence says more: of the pattern in
+        severity: The worth of its findings, unless their evidence says more: of the pattern in
             general, for tables and for old traces.
         meaning: Its definition in a sentence, as a judge is told.
-        plain: What happened, for a reader who knows no graph; thresholds go by their names.
+        plain: The meaning for a reader who knows no graph; thresholds go by their names.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
-        explain: What a finding means, with the paths that prove it.
+        explain: The function that explains a finding, with the paths that prove it.
         healer: Makes its healer.
     """
 
@@ -187,13 +187,13 @@ NAMES = tuple(BY_NAME)
 
 
 def severity(pattern: object) -> Severity:
-    """What the findings of a pattern are worth; those of a user's own are warnings."""
+    """The worth of a pattern's findings; those of a user's own are warnings."""
     known = BY_NAME.get(str(pattern))
     return known.severity if known else "warning"
 
 
 def severity_of(finding: Finding | FindingRow) -> Severity:
-    """What a finding is worth: as it says or, in a trace that does not say, as its pattern does."""
+    """The worth of a finding: as it says or, in a trace that does not say, as its pattern does."""
     is_said = finding.severity in SEVERITIES
     return finding.severity if is_said else severity(finding.pattern)
 

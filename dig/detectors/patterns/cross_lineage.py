@@ -118,7 +118,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 
 
 def _root(graph: InteractionGraph, event: str, path: Path) -> str:
-    """Where a path begins, if that is a root; a root of the event, if the path is cut."""
+    """The beginning of a path, if that is a root; a root of the event, if the path is cut."""
     history, first = graph.history, path.nodes[0]
     v = history.activation(first)
     if v is not None and history.root_number[v] >= 0:

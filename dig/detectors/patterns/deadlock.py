@@ -66,7 +66,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What became of the work that waits, and the way to it."""
+    """The fate of the work that waits, and the way to it."""
     paths = PathFinder(graph, finding)
     first = list(dict.fromkeys(events[0] for events in finding.evidence["waiting"].values()))
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(first)}"
@@ -129,7 +129,7 @@ def _reassigned(
         finding: The deadlock.
         step: The step.
         waiting: The agents.
-        why: What they did, for the note.
+        why: The deeds of these agents, for the note.
     """
     helper = step.helper(graph, waiting) if waiting else None
     holders = tuple(agent for agent in waiting if agent != helper)

@@ -76,7 +76,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What became of the missing work, and the way to it."""
+    """The fate of the missing work, and the way to it."""
     paths = PathFinder(graph, finding)
     missing = _listed(finding.evidence)
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(missing)}"

@@ -32,7 +32,7 @@ class EventWindowDetector(Detector):
 
     @abstractmethod
     def _window_s(self, limits: Limits) -> float | None:
-        """How long the condition has to hold, in seconds; ``None``: the pattern is off."""
+        """The seconds for which the condition has to hold; ``None``: the pattern is off."""
 
     @abstractmethod
     def _holds(self, event: EventState) -> bool:

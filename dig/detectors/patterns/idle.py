@@ -56,7 +56,7 @@ class IdleDetector(Detector):
 
     @abstractmethod
     def _window_s(self, limits: Limits) -> float:
-        """How long the condition has to hold, in seconds."""
+        """The seconds for which the condition has to hold."""
 
     @abstractmethod
     def _holds(self, problem: Problem) -> bool:
@@ -64,7 +64,7 @@ class IdleDetector(Detector):
 
     @abstractmethod
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
-        """What proves the finding, at the moment of raising."""
+        """The evidence of the finding, at the moment of raising."""
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""

@@ -22,7 +22,7 @@ from dig.graph.state import ActivationState, EventState, by_number
 from .repeats import GRAVE, EventMemory, is_doubling
 
 MOST_RAISED = 1000
-"""How many findings are remembered, so that none is raised twice; the latest ones."""
+"""The number of findings that are remembered, so that none is raised twice; the latest ones."""
 
 
 class _Chain(NamedTuple):

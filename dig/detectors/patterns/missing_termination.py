@@ -50,7 +50,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """How the work came to its end."""
+    """The way in which the work came to its end."""
     last = finding.evidence["last"]
     paths = (PathFinder(graph, finding).path_to(last),) if last else ()
     return Explanation(describe(finding.subject, finding.evidence) + ".", paths)

@@ -46,7 +46,7 @@ class OrphanedEvent(EventWindowDetector):
         return event.cause is not None
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
-        """How the event was lost."""
+        """The way in which the event was lost."""
         return {"cause": event.cause}
 
     def awaited(self) -> Iterable[str]:
@@ -61,7 +61,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What became of the event, and the way to it."""
+    """The fate of the event, and the way to it."""
     paths, event = PathFinder(graph, finding), finding.subject["event"]
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of([event])}"
     return Explanation(text, (paths.to_last_seen(event),))

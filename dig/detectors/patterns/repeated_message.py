@@ -24,7 +24,7 @@ from dig.graph.state import EventState
 from .repeats import GRAVE, EventMemory, is_doubling
 
 MOST_MESSAGES = 1000
-"""How many distinct messages of an agent are remembered about a problem, the latest ones."""
+"""The number of distinct messages that are remembered of an agent about a problem, the latest."""
 
 MOST_SOURCES = 32
 """About how many unanswered problems at most one message is counted, the earliest ones."""
@@ -36,7 +36,7 @@ _dumps = encoder(sort_keys=True)
 
 
 _Said = tuple[int, str, int]
-"""How often a message was said, and the event of the last time, with its logical time."""
+"""The count of a message, and the event of the last time, with its logical time."""
 
 _NEVER: _Said = (0, "", -1)
 
@@ -74,7 +74,7 @@ class RepeatedMessage(Detector):
         return ()
 
     def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
-        """What some events say, in no order; ``None`` if that of one is not known."""
+        """The contents of some events, in no order; ``None`` if that of one is not known."""
         contents = [self._contents.get(event.id) for event in events]
         known = [content for content in contents if content is not None]
         return tuple(sorted(known)) if len(known) == len(contents) else None

@@ -1,4 +1,4 @@
-"""What the patterns about repetition share: doublings, and a bounded memory of events."""
+"""Parts shared by the patterns about repetition: doublings, and a bounded memory of events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def more_than(n: int, noun: str, evidence: Any) -> str:
 
 
 class EventMemory(Generic[_Value]):
-    """What a detector remembers of events: of all live ones, and of the closed ones that are new.
+    """A detector's memory of events: of all live ones, and of the closed ones that are new.
 
     A closed event (consumed, and with no agent any more) can only come back if a host sends it
     once more. At least the latest 1,000 events are remembered. When as many new ones have come as
@@ -52,7 +52,7 @@ class EventMemory(Generic[_Value]):
             self._most = max(MOST_NEW, len(live))
 
     def get(self, event: str) -> _Value | None:
-        """What is remembered of an event; ``None`` for one that was forgotten."""
+        """The memory of an event; ``None`` for one that was forgotten."""
         value = self._new.get(event)
         return self._old.get(event) if value is None else value
 

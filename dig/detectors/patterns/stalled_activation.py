@@ -24,7 +24,7 @@ from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, bas
 from dig.graph.state import ActivationState, by_number
 
 GIVE_UP = 4
-"""How many times as long as its limit an activation lasts when its agent is taken out."""
+"""The multiple of its limit that an activation lasts when its agent is taken out."""
 
 ENOUGH_OF_AGENT = 5
 """The number of turns of an agent from which on they tell a limit."""
