@@ -25,7 +25,7 @@ a problem from outside."""
 
 
 class TypedPayload(Protocol):
-    """What an accounting reads: an `Output`, an `Emit` or a `RecordedEvent`, for example."""
+    """The input of an accounting: an `Output`, an `Emit` or a `RecordedEvent`, for example."""
 
     @property
     def type(self) -> str:
@@ -161,7 +161,7 @@ class TaskParts:
 
     @cached_property
     def cuts(self) -> set[int]:
-        """Where the parts that the run speaks of begin and end."""
+        """The places where the parts that the run speaks of begin and end."""
         events = self.run.events.values()
         return {bound for event in events for part in self.about(event) for bound in part}
 

@@ -54,7 +54,7 @@ class TeamTask:
     """A user's own team with its problem; its answers are not scored.
 
     Attributes:
-        name: How the user named it.
+        name: The task's name as the user gave it.
         team: The agents, by name.
         payload: The problem.
     """

@@ -39,10 +39,10 @@ class CountFrequency(FrequencyTask):
         """Make the array; equal arguments make an equal one, on any machine.
 
         Args:
-            size: How many elements; 2 at least, so that there is something to put together.
+            size: The number of elements; 2 at least, so that there is something to put together.
             seed: Any integer.
-            most_per_message: How many elements one message may carry, unless that is more than
-                half of the array.
+            most_per_message: The number of elements that one message may carry, unless that is more
+                than half of the array.
 
         Raises:
             SettingsError: `size` or `most_per_message` is too small.

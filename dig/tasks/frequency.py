@@ -33,14 +33,14 @@ class FrequencyTask:
     """Some data, the problem of counting values in them, the tools to read them, and the scorer.
 
     Attributes:
-        name: What the trace calls the task.
+        name: The name of the task in the trace.
         goal: The problem in words, for agents.
-        unit: What an element is, in the plural.
+        unit: The name of the elements, in the plural.
         values: The values that are counted.
-        data: What the data are, in words.
-        size: How many elements there are.
-        most_per_message: How many elements one message may carry: at most half of them, so that
-            no single message carries all.
+        data: The description of the data, in words.
+        size: The number of elements.
+        most_per_message: The number of elements that one message may carry: at most half of them,
+            so that no single message carries all.
         accounting: Says which elements an event is about.
     """
 
@@ -57,10 +57,10 @@ class FrequencyTask:
         """Keep the data, and apart from them the truth.
 
         Args:
-            elements: What agents can read, part by part.
+            elements: The elements that agents can read, part by part.
             truth: The value of each element; for the scorer alone.
-            most_per_message: How many elements one message may carry, unless that is more than
-                half of them.
+            most_per_message: The number of elements that one message may carry, unless that is more
+                than half of them.
 
         Raises:
             SettingsError: `most_per_message` is too small.
@@ -128,8 +128,8 @@ class FrequencyTask:
 
         Args:
             rmse: Root of the mean squared error of the counts.
-            size: How many elements were to be counted.
-            covered: How many elements the answer covers, if it says so.
+            size: The number of elements that were to be counted.
+            covered: The number of elements that the answer covers, if it says so.
             total: The sum of its counts.
         """
         if rmse == 0:
@@ -149,7 +149,7 @@ class FrequencyTask:
         return [*self._truth.values()]
 
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
-        """How far a run came: parts read, half and all of them counted, put together, accepted.
+        """The milestones of a run: parts read, half and all counted, put together, accepted.
 
         Args:
             records: Its records, with payloads.
@@ -161,7 +161,7 @@ class FrequencyTask:
         """The counts in an answer, by the values' texts.
 
         Raises:
-            ValueError: It is not in the documented shape; the message says where.
+            ValueError: The answer is not in the documented shape; the message says where.
         """
         counts = answer.get("counts") if isinstance(answer, Mapping) else None
         if not isinstance(counts, Mapping):
@@ -180,7 +180,7 @@ class FrequencyTask:
 
 def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     def size(part: list[int]) -> int:
-        """How many elements a part has."""
+        """The number of elements of a part."""
         start, stop = _bounds(part, len(data))
         return stop - start
 
@@ -206,7 +206,7 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
 
 
 def _covered(answer: object, asked: Range) -> int | None:
-    """How many of the asked elements the parts hold that an answer says it covers, if it does."""
+    """The number of asked elements in the parts that an answer says it covers, if it does."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None

@@ -76,8 +76,8 @@ class GeneralBrief:
 
     Attributes:
         goal: The team's goal; ``None``: the problem names it.
-        instructions: What the team works on and how, in the user's words; added to ours.
-        roles: What agents are there for, by their names, in the user's words. An agent finds its
+        instructions: The work of the team and its way, in the user's words; added to ours.
+        roles: The duties of agents, by their names, in the user's words. An agent finds its
             own role in its instructions, and those of the others in its situation.
     """
 

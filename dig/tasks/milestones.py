@@ -18,7 +18,7 @@ from .ranges import Ranges, common, length, merged, without
 from .task import Score
 
 MOST = 5
-"""How many milestones a task has at most."""
+"""The number of milestones that a task has at most."""
 
 RAW_DATA = "raw_data"
 NO_ANSWER = "no answer was accepted"
@@ -26,7 +26,7 @@ NO_ANSWER = "no answer was accepted"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a record of a trace, or a step of a conversation, shows.
+    """The content of a record of a trace, or of a step of a conversation.
 
     Attributes:
         t: The number of the record; ``None`` in a conversation.
@@ -73,7 +73,7 @@ def part_milestones(
     Args:
         parts: The run, with the parts of its task.
         score: The task's score of an answer.
-        unit: What an element of the data is, in the plural.
+        unit: The name of the data's elements, in the plural.
 
     Returns:
         Five milestones; none, if no event from outside says what the whole task is.
@@ -124,7 +124,7 @@ def _share(
         counted: The records of solutions, each with how many elements were counted by then.
         title: The milestone in words.
         share: The share that it asks for.
-        unit: What an element is, in the plural.
+        unit: The name of the elements, in the plural.
     """
     whole = length(parts.whole)
     rows = [

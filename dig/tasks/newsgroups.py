@@ -49,11 +49,11 @@ class Newsgroups(FrequencyTask):
         """Draw the posts; equal arguments draw the same ones, on any machine.
 
         Args:
-            size: How many posts; 2 at least, so that there is something to put together.
+            size: The number of posts; 2 at least, so that there is something to put together.
             seed: Any integer.
-            path: Where the real posts are; ``None``: the small set of our own is taken.
-            most_per_message: How many posts one message may carry, unless that is more than half
-                of them.
+            path: The path of the real posts; ``None``: the small set of our own is taken.
+            most_per_message: The number of posts that one message may carry, unless that is more
+                than half of them.
 
         Raises:
             SettingsError: There are not so many posts, or they cannot be read.

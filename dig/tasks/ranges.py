@@ -68,12 +68,12 @@ def both(one: Ranges, other: Ranges) -> Ranges:
 
 
 def common(one: Ranges, other: Ranges) -> int:
-    """How many elements two sets of ranges have in common."""
+    """The number of elements that two sets of ranges have in common."""
     return sum(max(0, min(b, d) - max(a, c)) for a, b in one for c, d in other)
 
 
 def length(ranges: Ranges) -> int:
-    """How many elements there are in ranges that are disjoint."""
+    """The number of elements in ranges that are disjoint."""
     return sum(stop - start for start, stop in ranges)
 
 
@@ -83,7 +83,7 @@ def covers(ranges: Ranges, part: Range) -> bool:
 
 
 def lacking(ranges: Ranges, whole: Ranges) -> float:
-    """Which share of the whole some ranges do not cover; 0 if the whole is not known."""
+    """The share of the whole that some ranges do not cover; 0 if the whole is not known."""
     return 1 - common(ranges, whole) / length(whole) if whole else 0.0
 
 

@@ -13,13 +13,13 @@ from dig.runtime.agents import Tool
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How good an answer is.
+    """The quality of an answer.
 
     Attributes:
-        valid: Whether it has the shape that the problem asks for.
+        valid: Whether the answer has the shape that the problem asks for.
         rmse: Root of the mean squared error of the counts, in elements; ``None`` if not valid.
         reason: Why it is not valid; empty if it is.
-        complete: Whether it is about all of the problem; ``None``: the answer does not say.
+        complete: Whether the answer is about all of the problem; ``None``: the answer does not say.
         says: A sentence about it with its scale, for a reader who does not know the task.
     """
 
@@ -49,17 +49,17 @@ class Task(Protocol):
 
     @property
     def name(self) -> str:
-        """What the trace calls it."""
+        """The name of the task in the trace."""
         ...
 
     @property
     def size(self) -> int:
-        """How many elements its data have."""
+        """The number of elements of its data."""
         ...
 
     @property
     def data(self) -> str:
-        """What its data are, in words that every output repeats."""
+        """The description of its data, in words that every output repeats."""
         ...
 
     def problem(self, *to: str) -> Output:
@@ -71,7 +71,7 @@ class Task(Protocol):
         ...
 
     def tools(self) -> Mapping[str, Tool]:
-        """What agents may call, by name; no path leads from it to the scorer."""
+        """The tools that agents may call, by name; no path leads from them to the scorer."""
         ...
 
     def score(self, answer: object) -> Score | None:

@@ -20,7 +20,7 @@ def load(name: str, what: str) -> Any:
 
     Args:
         name: `module:object`.
-        what: What it is to be, for the error's message.
+        what: The kind of the object, for the error's message.
 
     Raises:
         SettingsError: There is no such thing, or its module cannot be imported.
@@ -39,15 +39,15 @@ def load(name: str, what: str) -> Any:
 
 
 def call(made: Callable[..., Any], name: str, **given: Any) -> Any:
-    """What a user's function or class makes.
+    """The return value of a user's function or class.
 
     Args:
         made: The function or class.
-        name: How the user named it.
-        given: What it may know; it is told as much of it as it has parameters for.
+        name: The object's name as the user gave it.
+        given: The values for the call, which is given those that it has parameters for.
 
     Raises:
-        SettingsError: It raised something; the message says what.
+        SettingsError: The call raised an error; the message says which.
     """
     try:
         return made(**_taken(made, given))

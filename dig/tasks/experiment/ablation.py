@@ -1,4 +1,4 @@
-"""What each part of healing contributes: its means, its words, and the patterns that it heals.
+"""The contribution of each part of healing: its means, its words, and the patterns that it heals.
 
 Each arm heals with something taken away, on the same seeds. Blank notes carry out all
 interventions without words or data, so they tell what waking, redirects and returned answers do
@@ -64,8 +64,8 @@ class Arm:
     Attributes:
         name: Its name in tables.
         method: The method.
-        means: What healing may do.
-        policy: Which findings are healed.
+        means: The means that healing may use.
+        policy: The policy about findings to heal.
     """
 
     name: str
@@ -221,8 +221,8 @@ def ablate(
 
     Args:
         grid: The hardest size of its tasks and its largest team are looked at.
-        out: Where results go, and where they are taken up.
-        jobs: How many processes work at once.
+        out: The directory of the results, where they are taken up again.
+        jobs: The number of processes that work at once.
         progress: Takes how many runs are done, and how many there are.
 
     Returns:
@@ -230,7 +230,7 @@ def ablate(
 
     Raises:
         SettingsError: As for `carry_out`.
-        KeyboardInterrupt: It was interrupted; what is done is kept.
+        KeyboardInterrupt: The user interrupted the experiment; finished runs are kept.
     """
     ablation = Ablation(grid)
     outcome = ablation.carry_out(out, jobs, progress)

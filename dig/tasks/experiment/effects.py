@@ -69,7 +69,7 @@ class MeasuredEffect:
 
     @property
     def verdict(self) -> str:
-        """How the difference stands to the paper's."""
+        """The difference beside the paper's."""
         if not self.paper:
             return "no claim"
         if not self.sign:
@@ -128,7 +128,7 @@ def compare(
         samples: The runs.
         pools: The settings that are looked at together, each by itself.
         pairs: The methods.
-        measures: What is compared.
+        measures: The measures that are compared.
     """
     found: dict[tuple[Pool, Pair], dict[str, MeasuredEffect]] = defaultdict(dict)
     for measure in measures:
@@ -178,7 +178,7 @@ def effects_table(
 
 
 def headline(samples: Samples, methods: Sequence[str]) -> list[str]:
-    """What healing brings and costs, a sentence for each team size.
+    """The gains and costs of healing, a sentence for each team size.
 
     Args:
         samples: The runs.
@@ -230,7 +230,7 @@ def quick_note(seeds: int) -> list[str]:
 
 
 def shortcomings(compared: Sequence[Contrast], wanted: Collection[Pair]) -> list[str]:
-    """Where a method is no better than another, or costs more, by the corrected tests.
+    """The settings where a method is no better than another, or costs more, by the corrected tests.
 
     Args:
         compared: The comparisons.

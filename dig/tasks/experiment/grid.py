@@ -34,7 +34,7 @@ PAPER_METHODS = tuple(name for name in METHOD_NAMES if name != LADDER)
 """The methods of the paper's grid, and the rivals beside them."""
 
 SEEDS = 100
-"""How many seeds each setting is run with, unless it is said."""
+"""The number of seeds that each setting is run with, unless it is said."""
 
 WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_min_s=20.0)
 """Fit to runs of ten to fifty seconds, in which a turn takes two or three: a window is a few turns
@@ -78,9 +78,9 @@ class TaskGrid:
 
     Attributes:
         task: Its name, as `digmon run` takes it.
-        sizes: How large the problems are; the easiest first.
-        data: Where its data are; ``None``: where the task looks for them.
-        agents_are: How teams are made, such as `my_module:team`; see `dig.tasks.run.teams`.
+        sizes: The sizes of the problems; the easiest first.
+        data: The place of its data; ``None``: where the task looks for them.
+        agents_are: The source of teams, such as `my_module:team`; see `dig.tasks.run.teams`.
             ``None``: simulated agents, or the task's own.
         options: Further arguments of that way, as plain JSON.
     """
@@ -114,15 +114,15 @@ class Grid:
     """A grid of runs.
 
     Attributes:
-        name: What the experiment is called.
+        name: The name of the experiment.
         tasks: The tasks with their sizes.
-        methods: What is done about failures.
-        agents: How large the teams are.
+        methods: The methods against failures.
+        agents: The sizes of the teams.
         seeds: Of everything that is random; the same for all methods.
         thresholds: Of detection and healing.
         limit_s: Seconds after which a run is ended.
         to: The recipients of the problem: one agent, or all.
-        judging: How the method `judge` judges.
+        judging: The settings of the method `judge`.
         profile: The habits of simulated agents.
         speed: The clock's speed in real time; ``None``: virtual time.
         max_tokens: Tokens that all of its runs together may take.

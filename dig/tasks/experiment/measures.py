@@ -36,7 +36,7 @@ def title(method: str) -> str:
 
 @dataclass(frozen=True)
 class GridSetting:
-    """What a method is run on: a task, the level and size of its problem, and a team's size."""
+    """The setting of a method: a task, the level and size of its problem, and a team's size."""
 
     task: str
     level: str
@@ -46,13 +46,13 @@ class GridSetting:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What is measured of each run.
+    """A number that is measured of each run.
 
     Attributes:
         name: Its name in tables.
         of: Its value of a run; ``None``: this run does not count.
         better: 1: more is better, -1: less is, 0: neither.
-        is_flag: Whether its values are 0 and 1.
+        is_flag: Whether the measure's values are 0 and 1.
         paper: The paper's figure of it; ``None``: the paper has none.
         scales: By task and level, our figure and the paper's by which values are divided.
     """
@@ -105,7 +105,7 @@ SEVERITIES = (
 )
 
 GOALS = (VALID, COMPLETE, RMSE)
-"""What a method is for."""
+"""The aim of a method."""
 COSTS = (SECONDS, CALLS, TOKENS)
 
 MEASURES = (*GOALS, *COSTS, NOTES, FINDINGS, *SEVERITIES)
@@ -114,7 +114,7 @@ time are of valid answers only."""
 
 
 def shown_measures(rows: Sequence[Row], measures: Sequence[Measure] = MEASURES) -> list[Measure]:
-    """Those measures that some run has: of simulated agents no tokens, for instance."""
+    """The measures that some run has: of simulated agents no tokens, for instance."""
     return [one for one in measures if any(one.of(row) is not None for row in rows)]
 
 

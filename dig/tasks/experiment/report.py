@@ -94,7 +94,7 @@ def write_tables(tables: Iterable[Table], out: Path, words: Words) -> list[Path]
     Args:
         tables: The tables.
         out: The directory.
-        words: What stands above them.
+        words: The text above the tables.
     """
     tables = list(tables)
     above = "".join(
@@ -110,7 +110,7 @@ def write(path: Path, text: str) -> Path:
     """Write a file in one step, so that nobody ever reads half of it.
 
     Raises:
-        SettingsError: It cannot be written.
+        SettingsError: The file cannot be written.
     """
     with file_errors(path, "written"):
         write_file(path, text.encode(), mode=0o666)

@@ -19,7 +19,7 @@ from dig.traces.journal.files import open_file
 from dig.traces.journal.json_text import parse
 
 MOST = 10**15
-"""How large a number may be: what is summed stays one."""
+"""The largest number allowed: a sum of such numbers stays a number."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Amount = Annotated[float, Field(ge=-1e300, le=1e300)]
 
@@ -31,22 +31,23 @@ class Row:
     Attributes:
         run: The name of its configuration, from which all else follows in virtual time.
         task: Its task; size: how large the problem is; level: what that is called.
-        agents: How many there were; agents_are: what they are; data_are: what their data are.
-        method: What was done about failures; seed: of everything that is random.
+        agents: The number of agents; agents_are: what they are; data_are: what their data are.
+        method: The method against failures; seed: of everything that is random.
         clock: `virtual`, or how fast real time went.
-        outcome: How it ended; reason: in words.
-        valid: Whether it ended with an answer of the right shape; rmse: that answer's error.
-        complete: Whether it is valid and, as far as its score says, about all of the problem;
-            ``None``: an old row does not say.
-        seconds: How long it took, on its clock.
-        calls: How many activations its agents had; judge_calls: its judge.
-        usage: What the calls used, summed: tokens, for instance.
-        findings: What its detectors and its judge raised, by pattern.
-        worth: What its detectors raised, by severity; what a policy silences is `silenced`.
-        heals: How many interventions there were, by action.
-        notes: How many notes its agents were shown; ``None``: an old row does not say.
-        failures: How many activations failed.
-        records: How many records its trace has.
+        outcome: The outcome of the run; reason: in words.
+        valid: Whether the run ended with an answer of the right shape; rmse: that answer's error.
+        complete: Whether the answer is valid and, as far as its score says, about all of the
+            problem; ``None``: an old row does not say.
+        seconds: The duration of the run, on its clock.
+        calls: The number of activations of its agents; judge_calls: of its judge.
+        usage: The use of the calls, summed: tokens, for instance.
+        findings: The findings of its detectors and its judge, counted by pattern.
+        worth: The findings of its detectors, counted by severity; those that a policy silences as
+            `silenced`.
+        heals: The number of interventions, by action.
+        notes: The number of notes that its agents were shown; ``None``: an old row does not say.
+        failures: The number of activations that failed.
+        records: The number of records of its trace.
     """
 
     run: str
@@ -145,7 +146,7 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
     """Add rows to a file, in place of a torn last line.
 
     Raises:
-        SettingsError: It cannot be written.
+        SettingsError: The file cannot be written.
     """
     with file_errors(path, "written"), path.open("a+b") as file:
         file.seek(0)

@@ -148,14 +148,14 @@ def carry_out(
     Args:
         grid: The grid.
         out: A directory; results go to `results.jsonl` in it as they come.
-        jobs: How many processes work at once.
+        jobs: The number of processes that work at once.
         keep: Whether the traces are kept, in `traces`.
         progress: Takes how many runs are done, and how many there are.
         tell: See `ExecutionOptions`.
 
     Raises:
         SettingsError: There is no such task, or the directory cannot be used.
-        KeyboardInterrupt: It was interrupted; what is done is kept.
+        KeyboardInterrupt: The user interrupted the experiment; finished runs are kept.
     """
     allowance = Allowance(grid.max_tokens, grid.max_usd)
     if allowance != Allowance() and jobs > 1:
@@ -241,7 +241,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
     """One run as a row, unless it was stopped from without: by its budget, for instance.
 
     Raises:
-        KeyboardInterrupt: It was interrupted.
+        KeyboardInterrupt: The user interrupted the run.
     """
     counts, run = Counts(), how.allowance.limited(cell.run)
     if how.speed is None and how.traces is None:

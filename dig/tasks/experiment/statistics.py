@@ -97,9 +97,9 @@ def mean(
 
     Args:
         values: One for each seed; none: there is no mean.
-        low: How small a value can be at least, as far as is known; ``None``: half of the values'
+        low: The smallest possible value, as far as is known; ``None``: half of the values'
             range below the smallest one.
-        high: How large at most, in the same way. Values beyond a bound move it.
+        high: The largest possible value, in the same way. Values beyond a bound move it.
     """
     if not values:
         return None
@@ -131,7 +131,7 @@ def mean_difference(differences: Sequence[float], most: float, settings: int = 1
 
     Args:
         differences: One for each seed.
-        most: How far the difference in one setting can be from 0.
+        most: The largest possible difference in one setting from 0.
         settings: Over how many settings each was averaged. Of several, a difference that was not
             seen has its part in the mean of a seed; and half of the range of the seeds' means is
             the least that the bounds lie beyond them.

@@ -50,7 +50,7 @@ class Columns(Protocol):
     """A cell that is several columns in a CSV file."""
 
     parts: ClassVar[tuple[str, ...]]
-    """What is added to the head of the column, for each of them."""
+    """The addition to the head of the column, for each of them."""
 
     def columns(self) -> list[str]:
         """Their values."""

@@ -24,7 +24,7 @@ class Workers:
         """Begin; no process is started before there is something to do.
 
         Args:
-            jobs: How many processes work at once.
+            jobs: The number of processes that work at once.
             what: The work's name, for errors.
             on_loss: The advice of the error if a process dies.
         """

@@ -1,4 +1,4 @@
-"""How a simulated judge reads a log: with simple rules of its own, and without any graph.
+"""The reading of a log by a simulated judge: with simple rules of its own, and without any graph.
 
 The rules are what a careful reader would look for line by line:
 
@@ -42,7 +42,7 @@ MOST_PASSED_ON = 3
 
 @dataclass(frozen=True)
 class Suspicion:
-    """What a rule has to say.
+    """The words of a rule.
 
     Attributes:
         pattern: The short name of the failure.
@@ -77,7 +77,7 @@ class LogReader:
     Attributes:
         team: The agents that are there, in order of their coming.
         work: All events of work, by id, in order of generation.
-        found: What the rules have said so far.
+        found: The suspicions of the rules so far.
     """
 
     def __init__(self, log: Iterable[Record], now_us: int) -> None:

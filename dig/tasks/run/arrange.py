@@ -149,7 +149,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
     Args:
         run: The configuration.
         task: Its task, from `make_task`.
-        speed: How many times faster than real time the clock of a bus goes.
+        speed: The factor by which the clock of a bus goes faster than real time.
 
     Raises:
         SettingsError: There is no such team.
@@ -184,8 +184,8 @@ def make_bus(
         run: The configuration.
         task: Its task, from `make_task`.
         sink: Is given every record before its effect happens.
-        speed: How many times faster than real time its clock goes.
-        durable: What the sink writes, if that is to be synced before its effect happens.
+        speed: The factor by which its clock goes faster than real time.
+        durable: The sink's data, if they are to be synced before their effect happens.
         arranged: The parts of the run; ``None``: those of `arrange`.
 
     Raises:
@@ -208,7 +208,7 @@ def make_simulation(
         run: The configuration.
         task: Its task, from `make_task`.
         sink: Is given every record before its effect happens.
-        durable: What the sink writes, if that is to be synced before its effect happens.
+        durable: The sink's data, if they are to be synced before their effect happens.
         arranged: The parts of the run; ``None``: those of `arrange`.
         disturbance: Interferes with it, with the team; ``None``: nothing does.
 

@@ -57,7 +57,7 @@ class Execution:
     """One run that was carried out.
 
     Attributes:
-        result: How it ended.
+        result: The result of the run.
         score: The score of its answer; ``None`` if the task does not score.
         directory: Its directory, with trace, side file and result.
         clock: `virtual`, or the clock's speed.
@@ -84,7 +84,7 @@ class Execution:
 
     @property
     def verdict(self) -> FiveLines:
-        """How it went, with the score of its answer and what it has cost."""
+        """The verdict on the run, with the score of its answer and its cost."""
         says = self.score.says or f"Its score is: {self.score}." if self.score else ""
         return self.result.verdict.scored(says, cost_text(self.counts.sums))
 
@@ -122,7 +122,7 @@ def execute(
 
     Args:
         run: The configuration.
-        runs: Where its directory is made.
+        runs: The directory in which the run's directory is made.
         speed: The speed of the bus's clock; ``None``: virtual time.
         follow: Takes every record after it was written, to show it for instance.
         export: Makes an observer, from the run's directory.
@@ -260,10 +260,10 @@ def resume(
 
     Args:
         moment: The checkpoint.
-        disturbance: What interferes, with the team. What it did in the recorded run comes from
+        disturbance: The disturbance of the team. Its deeds in the recorded run come from
             there; the rest comes from it.
         journal: The journal of the run that goes on.
-        is_virtual: Whether it goes on in virtual time.
+        is_virtual: Whether the run goes on in virtual time.
 
     Raises:
         ReplayError: An agent cannot be brought back to the moment.

@@ -75,7 +75,7 @@ def fork(
         runs: The folder in which the new directory is made.
         edit: The new values in record `at`; see `dig.traces.replay.edits.Change`.
         changes: Further changes; see `dig.traces.replay.changes`.
-        repeat: Which random numbers are drawn from `at` on: 0 those of the parent, any other
+        repeat: The random numbers that are drawn from `at` on: 0 those of the parent, any other
             number those of that repeat. In virtual time, the same repeat gives the same bytes.
         crew: The team that goes on; ``None``: simulated agents, if the run had them. A plain trace
             needs one with a setup. It goes on in virtual time if all its agents have a `plan`, or
@@ -145,7 +145,7 @@ def _about(side: Mapping[str, Any], crew: Crew, is_virtual: bool) -> dict[str, A
 def _origin(
     path: Path, side: Mapping[str, Any], at: int, changes: Sequence[RunChange], repeat: int
 ) -> dict[str, Any]:
-    """What the side file of a fork says about its parent and its changes."""
+    """The parent and the changes, as the side file of a fork names them."""
     return {
         "run": str(path),
         "execution": side.get("execution"),

@@ -44,7 +44,7 @@ def measures(result: RunResult, score: Score | None, clock: str, counts: Counts)
     """The figures by which runs are compared, as plain JSON.
 
     Args:
-        result: How the run ended.
+        result: The result of the run.
         score: The score of its answer.
         clock: `virtual`, or the speed of a real clock.
         counts: The usage and the activations, added up.

@@ -31,10 +31,10 @@ class TriedEnd:
     """The end of a try.
 
     Attributes:
-        answers: How many answers were accepted.
-        gaps: How many of them lack work that they need.
+        answers: The number of answers that were accepted.
+        gaps: The number of accepted answers that lack work which they need.
         seconds: When it ended.
-        calls: How many activations it took.
+        calls: The number of activations up to the end.
     """
 
     answers: int
@@ -77,7 +77,7 @@ class Rehearsal:
 
         Args:
             again: Makes the same run again, in memory, with other choices.
-            most: How many agents are tried at a step.
+            most: The number of agents that are tried at a step.
         """
         self.records: list[Record] = []
         self._again = again
@@ -130,7 +130,7 @@ def check_rehearsal(team: Team, speed: float | None) -> None:
         speed: The speed of its clock; ``None``: virtual time.
 
     Raises:
-        SettingsError: It is no run in virtual time, or an agent cannot be brought back to its
+        SettingsError: The run is none in virtual time, or an agent cannot be brought back to its
             beginning.
     """
     if speed is not None or models(team):

@@ -39,7 +39,7 @@ SIMULATED, OWN, MODEL = "simulated", "own", "model"
 
 LADDER = "dig+"
 METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", LADDER)
-"""What can be done about failures; `dig.tasks.run.methods` has the functions."""
+"""The methods against failures; `dig.tasks.run.methods` has the functions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +48,19 @@ class TeamRun:
 
     Attributes:
         task: The task's name: one of ours, an entry point's, or `module:object`.
-        agents: How many there are.
-        size: How large the problem is: the elements of the array, the number of documents.
+        agents: The number of agents.
+        size: The size of the problem: the elements of the array, the number of documents.
         seed: Of everything that is random.
-        method: What is done about failures, a name in `dig.tasks.run.methods.METHODS`.
+        method: The method against failures, a name in `dig.tasks.run.methods.METHODS`.
         limits: The thresholds of the patterns.
         limit_s: Seconds after which the run is ended.
-        budget: How much healing there may be.
+        budget: The bounds on healing.
         cooldown_s: Seconds before healing says the same again.
         designate: Whether work with several recipients gets a designated handler.
         detectors: Further ones beside the standard set, as `module:object`.
         profile: The habits of simulated agents.
-        data: Where the task's data are, if it reads some.
-        agents_are: How the team is made; see `dig.tasks.run.teams`.
+        data: The place of the task's data, if it reads some.
+        agents_are: The source of the team; see `dig.tasks.run.teams`.
         options: Further arguments of that way, as plain JSON.
         to: The recipients of the problem: one agent alone, or all.
         first: The place of that one agent in the team, counted from 0.
@@ -68,15 +68,15 @@ class TeamRun:
             play the run again.
         judging: Settings of the method `judge`.
         means: The actions that healing may take, with the method `dig`.
-        usual: How often good runs of the team raise each pattern, if that was learned.
-        policy: What is done about which findings; by default all are healed, as in the paper.
-        problems: How many problems there are at once, each about a part of the data and posed to
+        usual: The usual findings in good runs of the team, by pattern, if they were learned.
+        policy: The policy about findings; by default all are healed, as in the paper.
+        problems: The number of problems at once, each about a part of the data and posed to
             another agent. With several the run is a session, in which an agent deals with one
             problem in each activation; only simulated agents in virtual time can do so.
         remembers: Whether simulated agents have a memory of their own, so that messages need not
             say which parts they are about.
-        rehearse: How many agents are tried, by playing the run again, before a step of healing
-            turns to one; 0: none is. In virtual time alone.
+        rehearse: The number of agents that are tried, by playing the run again, before a step of
+            healing turns to one; 0: none is. In virtual time alone.
     """
 
     task: str = COUNT_FREQUENCY
@@ -155,7 +155,7 @@ class TeamRun:
 
     @property
     def key(self) -> str:
-        """What the random numbers of its agents and schedules are drawn by.
+        """The key that the random numbers of its agents and schedules are drawn by.
 
         Not the seed alone: runs of another task, size or team with the same seed are independent.
         Methods, profiles and faults are no part of it, so that runs which differ in these draw
@@ -194,7 +194,7 @@ class TeamRun:
         """The configuration that `about` describes.
 
         Raises:
-            SettingsError: It describes no run, or one that has another name in this version.
+            SettingsError: The data describe no run, or one that has another name in this version.
         """
         try:
             # Older files lack the attributes that were added later.
@@ -232,8 +232,8 @@ class TeamRun:
             named: The detectors, as `module:object`, that the caller allows.
 
         Raises:
-            SettingsError: It describes no run of simulated agents on a task of this package, or
-                one that had other detectors.
+            SettingsError: The data describe no run of simulated agents on a task of this package,
+                or one that had other detectors.
         """
         if about.get("task") not in [*TASKS] or about.get("agents_are") != SIMULATED:
             raise SettingsError("the run is not one of simulated agents")
@@ -243,7 +243,7 @@ class TeamRun:
         """The same run, if all its detectors are among those that the caller allows.
 
         Raises:
-            SettingsError: It had other detectors; the message names them.
+            SettingsError: The run had other detectors; the message names them.
         """
         if unnamed := [name for name in self.detectors if name not in named]:
             raise SettingsError(
@@ -253,7 +253,7 @@ class TeamRun:
 
 
 MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
-"""How large a run may be; a number in a file is quickly written."""
+"""The bounds on the size of a run; a number in a file is quickly written."""
 
 _ADDED = (
     "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",

@@ -152,4 +152,4 @@ def _checked(made: Any, name: str) -> Team:
 WAYS: Mapping[str, Callable[[TeamRun, Task, str], Team]] = MappingProxyType(
     {SIMULATED: _simulated, OWN: _own, MODEL: _model}
 )
-"""How a team is made, by the first word of `agents_are`; the third argument is the rest of it."""
+"""The makers of teams, by the first word of `agents_are`; the third argument is the rest of it."""

@@ -42,7 +42,7 @@ class SimulatedAgent:
     Attributes:
         key: The key of the run's random numbers; agents of one team have the same.
         profile: Its habits.
-        reading: How it reads the data of its task.
+        reading: The reader of the data of its task.
         nature: The key of what lasts in all of its turns; ``None``: `key`. A repeat keeps it.
     """
 
@@ -354,7 +354,7 @@ class _Turn:
         return False
 
     def _is_submitted_early(self, answer: Partial) -> bool:
-        """Whether it takes for the whole what is only a part of it.
+        """Whether the agent takes for the whole what is only a part of it.
 
         It never forgets work that lies in front of itself, or that a note has named.
         """
@@ -496,9 +496,10 @@ class _Turn:
         counted again.
 
         Args:
-            known: What it has, put together.
-            told: What the notes are about.
-            counted: What it has counted in this turn, and is still on its way to itself.
+            known: The agent's own partials, put together.
+            told: The work that the notes are about.
+            counted: The partial that the agent has counted in this turn, and that is still on its
+                way to itself.
             used: The solutions that it has.
         """
         mine = [job.part for job in self._jobs.values() if self._collects(job)]

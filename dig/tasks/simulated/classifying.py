@@ -61,11 +61,11 @@ class Posts:
     task: str = TASK
 
     def is_element(self, element: Any) -> bool:
-        """Whether it is a text."""
+        """Whether the value is a text."""
         return isinstance(element, str)
 
     def is_value(self, name: str) -> bool:
-        """Whether it is a topic."""
+        """Whether the value is a topic."""
         return name in GROUPS
 
     def most(self, profile: Profile) -> int:

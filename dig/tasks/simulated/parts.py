@@ -29,7 +29,7 @@ class Job:
         task: The task's name.
         part: The range to be counted.
         whole: The range that is asked for in the end.
-        most: How many elements one message may carry.
+        most: The number of elements that one message may carry.
         report_to: The agent that puts the counts together; ``None``: the agent that takes this on.
     """
 
@@ -102,9 +102,9 @@ class Partial:
     """Counts of some ranges of the data.
 
     Attributes:
-        counts: How often each value occurs there, by its text.
+        counts: The number of occurrences of each value there, by its text.
         covers: The ranges, disjoint and in order.
-        job: What they were counted for; its part is of no account.
+        job: The job that they were counted for; its part is of no account.
         is_for_all: Whether all agents were sent a copy, not only the one that collects.
         is_repeated: Whether the agent that counted them knows that another has done so, too.
         awaited: Ranges that the agent which put these counts together knows to be still open.
@@ -172,7 +172,7 @@ class Partial:
         return any(a < d and c < b for a, b in self.covers for c, d in other.covers)
 
     def adds_to(self, covers: Iterable[Range]) -> bool:
-        """Whether it counts an element that none of these ranges has."""
+        """Whether the partial counts an element that none of these ranges has."""
         known = merged(covers)
         return any(missing(r, known) for r in self.covers)
 

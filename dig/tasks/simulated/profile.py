@@ -23,20 +23,21 @@ class Profile:
         think_s: Median seconds from the start of an activation to its end, without reading.
         think_spread: Standard deviation of the logarithm of `think_s`.
         read_s: Seconds more for each element of raw data that is counted.
-        chunk_length: How many elements it likes to count in one go; it cuts up longer parts, and
-            reads shorter ones. A message may carry fewer, which it then goes by.
+        chunk_length: The number of elements that the agent likes to count in one go; it cuts up
+            longer parts, and reads shorter ones. A message may carry fewer, which it then goes by.
         pieces_per_agent: A part is cut into so many pieces for each member of the team, at most.
-        reads_at_once: How many parts it reads in one activation, at most.
+        reads_at_once: The number of parts that the agent reads in one activation, at most.
         error: Probability that an element is miscounted in a chunk of 1,000 elements; half of
             the miscounted ones are skipped, half are taken for a random value of the chunk.
         error_growth: By which power of the chunk's length that probability grows.
-        most_error: What that probability never exceeds.
+        most_error: The bound that this probability never exceeds.
         read_post_s: Seconds more for each post that is read.
-        posts_at_once: How many posts it likes to read in one go, as `chunk_length`.
+        posts_at_once: The number of posts that the agent likes to read in one go, as
+            `chunk_length`.
         confusion: Probability that a post's topic is lost in a chunk of 40 posts; half of these
             posts are skipped, half are taken for the topic that is most frequent in the chunk.
         confusion_growth: By which power of the number of posts read at once it grows.
-        most_confusion: What that probability never exceeds.
+        most_confusion: The bound that this probability never exceeds.
         wait: Probability to wait although there is something to do.
         pass_on: Probability to reroute work to a random colleague: each problem, each raw data,
             and one of the solutions.

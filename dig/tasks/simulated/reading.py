@@ -52,7 +52,7 @@ class Reading(Protocol):
             data: The chunk's elements.
             profile: The agent's habits, and so its rate of mistakes.
             draws: The random numbers of its activation.
-            index: Which of the activation's chunks this is.
+            index: The index of this chunk among those of the activation.
         """
         ...
 
@@ -67,7 +67,7 @@ def miscounted(
         seen: The values of a chunk's elements.
         wrong: The probability of a mistake about each.
         draws: The random numbers of the activation.
-        index: Which of the activation's chunks this is.
+        index: The index of this chunk among those of the activation.
         mistaken: Draws the value that an element is taken for.
     """
     if wrong == 0:
@@ -93,11 +93,11 @@ class Numbers:
     task: str = TASK
 
     def is_element(self, element: Any) -> bool:
-        """Whether it is an integer."""
+        """Whether the value is an integer."""
         return type(element) is int
 
     def is_value(self, name: str) -> bool:
-        """Whether it is the text of a value of the array."""
+        """Whether the value is the text of a value of the array."""
         return name in _TEXTS
 
     def most(self, profile: Profile) -> int:
