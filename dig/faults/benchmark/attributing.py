@@ -121,7 +121,8 @@ def attribute_all(
         name: Its name, as `attributor` takes it.
         known: The set.
         progress: Takes a word for what is counted, how many are done, and how many there are.
-        structure_only: Whether it gets the traces without contents, which held-out instances have.
+        structure_only: Whether the attributor gets the traces without contents, which held-out
+            instances have.
 
     Raises:
         SettingsError: There is no such attributor, no trace is without contents, it raised an
@@ -159,7 +160,8 @@ def answer(name: str, attribute: Attributor, case: Case) -> Answer:
         case: The case.
 
     Raises:
-        SettingsError: It raised an error, or returned neither an `Answer` nor candidates.
+        SettingsError: The attributor raised an error, or returned neither an `Answer` nor
+            candidates.
     """
     try:
         said = attribute(case)

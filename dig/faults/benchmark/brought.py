@@ -33,7 +33,7 @@ _SAYS = "label"
 
 
 class BroughtLabel(BaseModel):
-    """What the maker of a run says about its fault."""
+    """The label that the maker of a run gives to its fault."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -81,7 +81,7 @@ def _brought(folder: Path) -> Made:
     """The instance in a folder.
 
     Raises:
-        SettingsError: It is not what its label says.
+        SettingsError: The run does not agree with its label.
     """
     says = read_model(BroughtLabel, folder / LABEL)
     trace, twin = folder / TRACE, folder / TWIN
@@ -123,7 +123,7 @@ def _brought(folder: Path) -> Made:
 def _contradictions(
     says: BroughtLabel, run: Sequence[Record], twin: Sequence[Record]
 ) -> Iterator[str]:
-    """What a label says and the traces do not."""
+    """The claims of a label that the traces do not bear out."""
     header, last = run[0], run[-1]
     if not isinstance(header, Run) or says.agent not in header.agents:
         yield f"no agent is called {says.agent!r:.60}"

@@ -75,12 +75,12 @@ class Configuration:
 
     Attributes:
         task: The task's name.
-        size: How large the problem is, in the task's elements.
-        agents: How many there are.
+        size: The size of the problem, in the task's elements.
+        agents: The number of agents.
         to: The recipients of the problem: one agent, or all.
         is_healed: Whether failures are healed. Agents have their usual habits then, so that there
             is something to heal; else failures are found, and nothing is done about them.
-        problems: How many problems there are at once, each about a part of it.
+        problems: The number of problems at once, each about a part of it.
         remembers: Whether agents have a memory of their own, and messages do not say which parts
             they are about.
     """
@@ -166,7 +166,7 @@ HYBRIDS = (
 
 _Oddity = tuple[str, Mapping[str, Any]]
 _TWICE: _Oddity = ("duplicate", {})
-"""What befalls a message whose copy arrives does no harm."""
+"""Faults that do no harm to a message whose copy arrives."""
 
 DECOYS: Mapping[str, tuple[_Oddity, ...]] = MappingProxyType(
     {
@@ -204,13 +204,13 @@ SILENT_CONTENTS: tuple[tuple[str, ...], ...] = (
 Sort = Literal[
     "plain", "hybrid", "concurrent", "decoys", "gradual", "silent contents", "foreign", "brought"
 ]
-"""What makes the cause hard to tell."""
+"""The difficulty: the reason why the cause is hard to tell."""
 
 MOST_WEIGHT = 3.0
 WEIGHTS: Mapping[Sort, float] = MappingProxyType(
     {"plain": 0.5, "hybrid": 2.0, "silent contents": MOST_WEIGHT}
 )
-"""How many instances of a sort there may be, for each one of the other sorts."""
+"""The number of instances that a sort may have, for each one of the other sorts."""
 ONLY_TOGETHER = ("merge_across_lineages", "work_on_others_part")
 """The kinds of faults that hardly ever hurt where there is one problem at a time."""
 
@@ -228,12 +228,12 @@ HEALED = (
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Where instances are drawn from: a sort of run, the kinds of its faults, and the difficulty.
+    """The source of instances: a sort of run, the kinds of its faults, and the difficulty.
 
     Attributes:
         configuration: The sort of run.
         kinds: The kinds of its faults.
-        sort: What makes the cause hard to tell.
+        sort: The difficulty: the reason why the cause is hard to tell.
     """
 
     configuration: Configuration
@@ -258,11 +258,11 @@ class Recipe:
 
     Attributes:
         seed: Of everything.
-        count: How many instances are wanted.
+        count: The number of instances wanted.
         configurations: The sorts of runs; by default those of the version.
         baseline_runs: Fault-free runs of each configuration: so many that one in a hundred is rare.
-        most_of_a_stratum: How many instances may come from one stratum.
-        tries: How many candidates of a stratum are tried, at most.
+        most_of_a_stratum: The number of instances that may come from one stratum.
+        tries: The number of candidates of a stratum that are tried, at most.
         version: Of the set: 1, in which each trace says how it is made again, or 2.
         salt: The secret of a set of version 2, from which follows all that its seed gives.
         foreign: Users' own kinds of faults, as `module:object`; the set has no others then.
@@ -280,7 +280,7 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """What all random numbers of the set are drawn by."""
+        """The key that all random numbers of the set are drawn by."""
         return f"{self.seed}/{self.salt}" if self.version == 2 else str(self.seed)
 
     @property
@@ -311,7 +311,7 @@ class Recipe:
         ]
 
     def most_of(self, stratum: Stratum) -> float:
-        """How many instances may come from a stratum: more, where there are few strata."""
+        """The most instances that may come from a stratum: more, where there are few strata."""
         if stratum.sort == "foreign":
             return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
         if self.version == 1:
@@ -335,7 +335,7 @@ def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
 
     Args:
         run: The run by its configuration.
-        key: What the random numbers of the set are drawn by.
+        key: The key that the random numbers of the set are drawn by.
         chance: Draws the agent that is given the problem.
     """
     secret = blake2b(f"{key}/{run.name}".encode(), digest_size=16).hexdigest()
@@ -354,8 +354,8 @@ class InstanceDraft:
     """One try in a stratum.
 
     Attributes:
-        stratum: Where it is drawn.
-        number: Which try it is, counted from 0.
+        stratum: The stratum of the instance.
+        number: The number of the try, counted from 0.
         seed: The seed of the set; in version 2 its key, with the salt.
         version: The version of the set.
     """

@@ -19,7 +19,7 @@ from .scores_answers import Scores, score
 HARD = ("concurrent", "decoys", "gradual", "hybrid", "silent contents")
 """The strata in which reading the surface should not be enough."""
 MOST_ANY_AGENT, MOST_EXACT, LEAST_GAP = 0.85, 0.60, 0.10
-"""What is wanted of a set: how far the rules may go, and how much further the oracle goes."""
+"""The aims of a set: how far the rules may go, and how much further the oracle goes."""
 
 
 def datasheet(known: FaultSet, found: Harvest, recipe: Recipe) -> str:
@@ -100,7 +100,7 @@ def _strata(found: Harvest) -> Table:
 
 
 def _aims(scores: Scores) -> Table:
-    """What is wanted of the set, and whether it is so."""
+    """The aims of the set, and whether they are met."""
     rows: list[list[str]] = []
     strata = {name: [name] for name in HARD} | {"all of them": [*HARD]}
     for name, wanted in strata.items():

@@ -22,7 +22,7 @@ from .hidden import DRAWS, NOBODY, SHARE_UNHARMED, Made, attempt_hidden
 from .instances import Label, RunEnding, Split
 
 FIRST = 2
-"""How many instances every stratum may have before any has more."""
+"""The number of instances that every stratum may have before any has more."""
 ENOUGH = "enough runs without harm"
 
 Progress = Callable[[str, int, int], None]
@@ -35,8 +35,8 @@ class Harvest:
 
     Attributes:
         made: The instances, in the order in which they were found.
-        dropped: How many candidates were dropped, by kind and reason.
-        tried: How many candidates there were.
+        dropped: The number of candidates that were dropped, by kind and reason.
+        tried: The number of candidates.
         raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
             (`good`) it was raised, dropped ones included; sets of version 2 alone have it.
         raised_in_sessions: The same in candidates with several problems, which `raised` leaves out.

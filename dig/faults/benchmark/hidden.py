@@ -30,7 +30,7 @@ from .instances import Label, RunEnding, TrueCause
 from .reading import step_at
 
 DRAWS = 16
-"""How many times faults are drawn until all of them take effect: many fit few agents only."""
+"""The number of times that faults are drawn until all take effect: many fit few agents only."""
 SHARE_UNHARMED = 0.08
 """The largest share of instances without harm."""
 NOBODY = "nobody to inject it into"
@@ -48,7 +48,7 @@ class Made:
         graph: The verified consequences.
         trace: The trace.
         twin: The trace without the faults.
-        ending: How the run ended; sets of version 1 do not tell.
+        ending: The ending of the run; sets of version 1 do not tell.
     """
 
     candidate: InstanceDraft
@@ -205,7 +205,7 @@ def _made(
         graph: The verified consequences.
         causes: The faults that reach what the run came to.
         bystanders: The other faults.
-        ending: How the run ended.
+        ending: The ending of the run.
     """
     told = plan.told
     label = Label(

@@ -136,7 +136,7 @@ class Endings(RootModel[tuple[RunEnding, ...]]):
 
 
 class _Candidates(BaseModel):
-    """What `dropped.json` tells of all candidates."""
+    """The counts of all candidates in `dropped.json`."""
 
     raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
     raised_in_sessions: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
@@ -205,7 +205,7 @@ class Label(_Part):
         injections: The acts of the faults in the trace.
         faulted: The end of the run.
         twin: The end of the same run without faults.
-        stratum: What makes the cause hard to tell.
+        stratum: The difficulty: the reason why the cause is hard to tell.
         harm: Whether the run has no right and complete answer.
         causes: The faults that led to what the run came to; in sets of version 1 all are.
         bystanders: The faults that did not.
@@ -230,7 +230,7 @@ class Label(_Part):
         """The run, to be played again.
 
         Raises:
-            SettingsError: It is not a run of simulated agents; no other code is run for a file.
+            SettingsError: The run is not one of simulated agents; no other code is run for a file.
         """
         try:
             return TeamRun.read_simulated(self.run)
@@ -239,7 +239,7 @@ class Label(_Part):
 
     @property
     def problems(self) -> int:
-        """How many problems there are at once in the run."""
+        """The number of problems at once in the run."""
         return int(self.run.get("problems", 1))
 
     @property
@@ -252,7 +252,7 @@ class Label(_Part):
         """The faults.
 
         Raises:
-            SettingsError: They are of a kind that is in no catalogue.
+            SettingsError: The faults are of a kind that is in no catalogue.
         """
         return self.injected_of(())
 
@@ -263,7 +263,7 @@ class Label(_Part):
             foreign: The kinds, as `module:object`, that the caller allows.
 
         Raises:
-            SettingsError: They are of another kind that is in no catalogue.
+            SettingsError: The faults are of another kind that is in no catalogue.
         """
         try:
             return tuple(Fault.read(fault, foreign) for fault in self.faults)
@@ -271,7 +271,7 @@ class Label(_Part):
             raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
 
     def is_of(self, kinds: Collection[str]) -> bool:
-        """Whether it has a fault of one of some kinds, by name or `module:object`; all, if none."""
+        """Whether a fault is of one of some kinds, by name or `module:object`; all, if none."""
         named = {*self.kind.split(" + "), *(str(fault["kind"]) for fault in self.faults)}
         return not kinds or not named.isdisjoint(kinds)
 
@@ -336,7 +336,7 @@ class Instance:
 
     Attributes:
         entry: Its line in the index.
-        folder: Where its trace is.
+        folder: The folder of its trace.
         labels: The folder of all other files, which may be kept back.
         structure: The folder of the trace without contents, if there is one.
     """
@@ -348,7 +348,7 @@ class Instance:
 
     @property
     def is_labelled(self) -> bool:
-        """Whether its label is there."""
+        """Whether the instance's label is there."""
         return (self.labels / LABEL).is_file()
 
     def records(self) -> tuple[Record, ...]:
@@ -394,7 +394,7 @@ class FaultSet:
     """A set of instances.
 
     Attributes:
-        path: Where it is.
+        path: The path of the set.
         index: Its index.
     """
 

@@ -26,7 +26,7 @@ _LATE_US = 1_000
 
 
 class _Difference(NamedTuple):
-    """What an agent did otherwise by itself: the record, the agent, and the kind it looks like."""
+    """An agent's deed that differs by itself: the record, the agent, the kind it looks like."""
 
     t: int
     agent: str
@@ -34,7 +34,7 @@ class _Difference(NamedTuple):
 
 
 def oracle(instance: Instance) -> Answer:
-    """What the twin tells about a run.
+    """The root causes of a run, by its twin.
 
     Raises:
         SettingsError: The instance has no labels.
@@ -64,7 +64,7 @@ def _first(run: Sequence[Record], twin: Sequence[Record]) -> _Difference | None:
 
 
 def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
-    """What agents did otherwise although the same lay in front of them, in the same team."""
+    """The deeds that differ although the same lay in front of the agents, in the same team."""
     parted = min((run.records[t].us for t in run.leaves.values()), default=None)
     turns = dict(_turns(twin))
     for key, one in _turns(run):

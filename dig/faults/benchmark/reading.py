@@ -57,7 +57,7 @@ def read_run(path: Path) -> tuple[Record, ...]:
     """The records of a trace; they keep the rules of the graph, on which callers may rely.
 
     Raises:
-        TraceError: It cannot be read or breaks a rule; the line is named.
+        TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
     graph, records = InteractionGraph(), tuple(read_records(path))
     for number, record in enumerate(records, 1):
@@ -83,7 +83,7 @@ def check_sum(path: Path, expected: str) -> None:
     """Compare a file's checksum with the expected one.
 
     Raises:
-        SettingsError: It cannot be read, or has another checksum.
+        SettingsError: The file cannot be read, or has another checksum.
     """
     found = sha256()
     with file_errors(path, "read"), open_file(path) as file:

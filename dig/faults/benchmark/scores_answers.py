@@ -232,9 +232,9 @@ class ScoredRun:
         entry: Its line in the index.
         kind: The kinds of its faults.
         marks: The metrics, by name; `innocents` only where there are decoys.
-        stratum: What makes the cause hard to tell.
+        stratum: The difficulty: the reason why the cause is hard to tell.
         harm: Whether the run is a failure.
-        off_by: How many records the named onset is away from the next true one, if one is named.
+        off_by: The number of records from the named onset to the next true one, if one is named.
         share: The share of the component that is named first, if the answer tells it.
     """
 

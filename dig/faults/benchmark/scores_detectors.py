@@ -53,7 +53,7 @@ class FaultFree:
     Attributes:
         where: The size of the team.
         raised: The patterns that were raised.
-        is_bad: Whether it has no valid and complete answer.
+        is_bad: Whether the run has no valid and complete answer.
     """
 
     where: str
@@ -184,7 +184,7 @@ class DetectorScores:
 
     @property
     def bad_by_themselves(self) -> int:
-        """How many runs of the baseline ended badly."""
+        """The number of runs of the baseline that ended badly."""
         return sum(one.is_bad for one in self.fault_free)
 
     def to_json(self) -> dict[str, Any]:

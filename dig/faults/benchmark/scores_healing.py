@@ -22,7 +22,7 @@ UNHEALED, ONCE, HEALED = "mas", "dig", "dig+"
 NONE, OTHER_DRAWS = "none", "other draws"
 RIVALS = tuple(name for name in METHOD_NAMES if name not in (UNHEALED, HEALED))
 ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
-"""What is done about the failures, in the order of the table."""
+"""The methods against failures, in the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Pair:
         healed: Its end with healing.
         unharmed: Its end with healing and without faults.
         rivals: Its end by other methods, by name.
-        calls: How many activations it took, by method, where it was played now.
+        calls: The number of activations that the run took, by method, where it was played now.
         good: The methods by which it came to a good end, as the set calls one.
     """
 

@@ -45,7 +45,7 @@ from .instances import (
 )  # fmt: skip
 
 ERROR = "an error"
-"""What stands in a trace without contents where an error had a text."""
+"""The text of every error in a trace without contents."""
 
 
 def make_set(
@@ -63,7 +63,7 @@ def make_set(
 
     Raises:
         SettingsError: The directory cannot be used, or there are fewer instances than are wanted.
-        KeyboardInterrupt: It was interrupted; nothing is left.
+        KeyboardInterrupt: The user interrupted the work; nothing is left.
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
     with filling(out) as folder, workers:

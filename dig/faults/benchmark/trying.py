@@ -39,7 +39,7 @@ from dig.traces.run import RecordedActivation, RecordedRun
 from .instances import FaultSet, Instance, Label, RunEnding, by_kind
 
 PLACES = ("culprit", "nearest", "random", "null")
-"""What is tried: the culprit, the agent that acts nearest to it, any other, and no change."""
+"""The agents tried: the culprit, the agent that acts nearest to it, any other, and no change."""
 NEAR = 3
 """An onset is found if it is at most so many records from the first act of the fault."""
 
@@ -50,7 +50,7 @@ class AsGoodAsTwin:
 
     Attributes:
         rmse: The error of the twin's answer.
-        patterns: What was raised in the twin.
+        patterns: The patterns that were raised in the twin.
     """
 
     rmse: float | None
@@ -77,7 +77,7 @@ class AsGoodAsTwin:
 
 @dataclass(frozen=True)
 class TriedInstance:
-    """What experiments say about one run.
+    """The experiments' result about one run.
 
     Attributes:
         instance: Its name.
@@ -91,8 +91,8 @@ class TriedInstance:
         is_step: Whether a change that helps is one of a step, not of a seat.
         onset_off: Records from the first act of the fault to the onset that was found.
         no_return_off: Activations of the culprit after the first act from which it still helps.
-        replays: How many the search made.
-        until_validated: How many it had made when the first hypothesis was validated.
+        replays: The number of replays that the search made.
+        until_validated: The number of replays when the first hypothesis was validated.
         cpu_s: The processor time that these took.
     """
 
@@ -114,7 +114,7 @@ class TriedInstance:
 
 @dataclass(frozen=True)
 class TrialScores:
-    """What experiments say about the runs of a set."""
+    """The experiments' result about the runs of a set."""
 
     tried: tuple[TriedInstance, ...]
 
@@ -202,7 +202,7 @@ def score_trials(
         known: The set; runs without labels are left out, those that were healed, and those with
             several faults.
         jobs: The number of processes.
-        count: How many runs there are at most; ``None``: all.
+        count: The number of runs at most; ``None``: all.
         kinds: The kinds of faults; none: all.
         progress: Takes a word for what is counted, how many are done, and how many there are.
 
@@ -270,10 +270,10 @@ def _made_again(
         instance: The run of the set.
         label: Its label.
         disturb: Puts its faults and decoys round the team.
-        folder: Where the directory is made.
+        folder: The folder in which the directory is made.
 
     Raises:
-        SettingsError: It is not the run of the set.
+        SettingsError: The run is not that of the set.
     """
     made = execute(label.team_run, folder, disturb=disturb).directory
     records = [*map(without_policy, RecordedRun.read(made, payloads=True).records)]
@@ -368,8 +368,8 @@ def _with_search(
 
     Args:
         one: The run.
-        tried: What came of the hypotheses.
-        found: What the search found.
+        tried: The results of the hypotheses.
+        found: The findings of the search.
         case: The run, as it was recorded.
         first: The first act of the fault.
     """

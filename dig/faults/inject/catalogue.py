@@ -22,10 +22,10 @@ class Kind:
     Attributes:
         name: Its name.
         family: `messages`, `agents` or `coordination`; of ours, the file of its class.
-        meaning: What goes wrong, in a sentence.
+        meaning: The fault in a sentence.
         injector: The class that carries it out.
         raises: The patterns that it should raise, where it matters.
-        may_raise: Those that it leads to sometimes.
+        may_raise: The patterns that it leads to sometimes.
         not_around: Why it cannot be put around async callables; empty: it can.
     """
 

@@ -75,7 +75,7 @@ class Fault:
             )
 
     def is_on(self, time_s: float) -> bool:
-        """Whether it acts at a time, in seconds since the run began."""
+        """Whether the fault acts at a time, in seconds since the run began."""
         return self.start_s <= time_s and (self.end_s is None or time_s < self.end_s)
 
     @property
@@ -96,7 +96,7 @@ class Fault:
             foreign: The kinds, as `module:object`, that the caller allows.
 
         Raises:
-            SettingsError: It describes no fault, or one of a kind that has to be named here.
+            SettingsError: The data describe no fault, or one of a kind that has to be named here.
         """
         kind = row.get("kind") if isinstance(row, Mapping) else None
         if is_foreign(kind) and kind not in foreign:

@@ -65,7 +65,7 @@ class Acting:
         """The moment of an activation.
 
         Args:
-            turn: Which of the agent's activations it is.
+            turn: The number of the activation among those of the agent.
             time_s: When it starts, in seconds since the run began.
             agent: The agent in whose place the target decides; ``None``: its own.
             repeats: The repeats whose random numbers are drawn.
@@ -109,7 +109,7 @@ class FaultyAgent:
         """Have the faults act again as in these activations, so that they know what they did.
 
         Raises:
-            ReplayError: What the agent itself decided then cannot be told.
+            ReplayError: The agent's own decision at that time cannot be told.
         """
         agent = self._agent
         is_open = hasattr(agent, "plan") and not isinstance(agent, Immediate)

@@ -47,7 +47,7 @@ class Outside:
     is_told: bool = False
 
     def is_possible(self, monitor: Monitor) -> bool:
-        """Whether it can still happen: an agent that has left cannot leave."""
+        """Whether the step can still happen: an agent that has left cannot leave."""
         is_there = self.agent in monitor.graph.agents
         return not monitor.is_over and is_there == (self.change == "leave")
 
@@ -129,7 +129,7 @@ class Injected(Disturbance):
         Args:
             bus: The bus.
             since_s: The moment from which on they are made, in seconds since the run began.
-            now_s: What the time is now, in seconds since the run began.
+            now_s: The present time, in seconds since the run began.
         """
         began = anyio.current_time() - now_s / self._run.speed
         for one in self._script:
@@ -195,7 +195,7 @@ def disturbance_of(
         The function; ``None``: the run had no faults.
 
     Raises:
-        SettingsError: What the file says is no list of faults.
+        SettingsError: The contents of the file are no list of faults.
     """
     rows = side.get("faults")
     if not rows:

@@ -20,7 +20,7 @@ class Injection:
         t: The number of the first record that may be another one because of it: the `start` of
             an activation that takes longer, the `emit` of a message that was changed, the `end`
             of an activation that decides otherwise, a `leave`.
-        ts: That record's time, in seconds since the run began.
+        ts: The time of that record, in seconds since the run began.
         agent: The fault's target.
         activation: The activation in which it acted, if in one.
         what: A description of the act.

@@ -84,7 +84,7 @@ class Touch:
         what: A description of the act.
         since_start: Whether the activation is another one from its start on.
         output: The event that was changed, if one of those that the activation generates was.
-        place: Where that event is among those that are generated in the end.
+        place: The place of that event among those that are generated in the end.
         since_end: Whether the end of the activation is another one already.
     """
 
@@ -167,7 +167,7 @@ class AgentCall:
         caller: The agent that calls; ``None``: code outside the team.
         args: The positional arguments.
         kwargs: The arguments by name.
-        method: Which method of the agent, if it has several.
+        method: The name of the agent's method, if it has several.
         others: The agents that could be called instead.
         remaining_s: Seconds until the fault ends.
     """
@@ -204,7 +204,7 @@ class Injector:
         self.acted = 0  # how often `Moment.tell` was called
 
     def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
-        """Whether it acts now, by its probability and the number of its acts so far.
+        """Whether the fault acts now, by its probability and the number of its acts so far.
 
         Args:
             moment: The activation.
@@ -220,7 +220,7 @@ class Injector:
         return moment.chance(probability, what, index)
 
     def strength(self, moment: Moment) -> float:
-        """How far the fault has grown, from 0 to 1."""
+        """The growth of the fault so far, from 0 to 1."""
         rise_s: float = self.chosen["rise_s"]
         return min(1.0, moment.since_s / rise_s) if rise_s else 1.0
 
@@ -276,7 +276,7 @@ class OnMessage(Injector):
     """A kind that acts on each message of the target by itself.
 
     Attributes:
-        takes_final: Whether it acts on answers too, which have no recipient in the team.
+        takes_final: Whether the fault acts on answers too, which have no recipient in the team.
     """
 
     takes_final: ClassVar[bool] = False

@@ -37,7 +37,7 @@ class Played:
         run: Its configuration.
         faults: The injected faults; none: it is a twin, or a run of the baseline.
         records: Its trace.
-        result: How it ended.
+        result: The result of the run.
         score: The score of its answer; ``None`` if the task does not score.
         injections: The acts of the faults, in order of `t`; none: they had no occasion to act.
         problem: The part that its problem is about, if it is one of several; all else is that of
@@ -80,7 +80,7 @@ class Played:
 
     @property
     def raised(self) -> dict[str, int]:
-        """How many findings there were, by pattern as `pattern_of` tells it."""
+        """The number of findings, by pattern as `pattern_of` tells it."""
         if self.run.problems == 1:
             return self.result.raised()
         rows = (one for one in self.records if isinstance(one, FindingRow))
@@ -119,7 +119,7 @@ def pattern_of(row: FindingRow, *, is_session: bool) -> str:
 
     Args:
         row: The finding.
-        is_session: Whether it was raised in a session.
+        is_session: Whether the finding was raised in a session.
     """
     return BESIDE if is_session and (row.pattern, row.stage) == ("CLA", "delivery") else row.pattern
 

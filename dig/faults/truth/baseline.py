@@ -23,7 +23,7 @@ class Baseline:
     """Numbers of fault-free runs, by measure.
 
     Attributes:
-        runs: How many runs there were.
+        runs: The number of runs.
         values: For each measure all its values, in order.
     """
 
@@ -75,7 +75,7 @@ class Baseline:
         """The baseline that `to_json` made this of.
 
         Raises:
-            RecordError: It is not a baseline.
+            RecordError: The row is not a baseline.
         """
         try:
             values = {

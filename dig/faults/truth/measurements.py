@@ -36,9 +36,9 @@ class Measured(NamedTuple):
 
     Attributes:
         type: The type of the thing.
-        name: Which one.
+        name: The name of the measurement.
         state: The state that the number is about.
-        measure: What it may be compared with: numbers of the same name.
+        measure: The measure: numbers of the same measure may be compared.
         value: The number; times are in seconds.
     """
 
@@ -60,7 +60,7 @@ def measured(
     Args:
         parts: The run, with the parts of its task.
         rmse: The error of its answer, if that is known.
-        cuts: Where parts begin and end, besides where the run itself cuts.
+        cuts: The places where parts begin and end, besides where the run itself cuts.
         truth: The elements of the task, as far as they are known; what it has shown, if left out.
     """
     known = elements(parts) if truth is None else truth
@@ -148,7 +148,7 @@ def _transit(run: RecordedRun, event: RecordedEvent) -> float:
 
 
 def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
-    """Whether it is about nothing, or about more than what its activation consumed."""
+    """Whether the event is about nothing, or about more than what its activation consumed."""
     activation = parts.run.activations[event.by or ""]
     used, made = _spanned(parts, activation.with_fate("consume")), parts.about(event)
     return bool(used) and not (made and not without(made, used))
@@ -164,7 +164,7 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
 
 
 def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
-    """Whether it, or a solution that was consumed for it, was to be told to another agent."""
+    """Whether the event, or a solution that was consumed for it, was to go to another agent."""
     run = parts.run
     used = (run.events[one] for one in run.activations[event.by or ""].with_fate("consume"))
     put_in = [one for one in used if one.type == SOLUTION and not parts.is_of_another_problem(one)]

@@ -15,11 +15,11 @@ from dig.traces.run import RecordedEvent, RecordedRun
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What relations are asked about.
+    """The setting of questions about relations.
 
     Attributes:
         parts: The faulted run, with the parts of its task.
-        injections: What the faults did.
+        injections: The deeds of the faults.
     """
 
     parts: TaskParts
@@ -64,12 +64,12 @@ def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_(at: Setting, source: Node, target: Node) -> bool:
-    """They are one thing in two states; no state brings itself about."""
+    """The two are one thing in two states; no state brings itself about."""
     return source.name == target.name and source.state != target.state
 
 
 def was_to_have(at: Setting, source: Node, target: Node) -> bool:
-    """It lay before an agent when that left, was on its way to it, or was sent to it later."""
+    """The event lay before an agent when that left, was on its way to it, or was sent later."""
     event, left = at.event(target), at.run.leaves[source.name]
     lay_there = any(to == source.name and t < left for to, t in event.arrivals)
     return (
@@ -87,7 +87,7 @@ def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
 
 
 def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
-    """It was with the agent during the activation, which did not consume it."""
+    """The event was with the agent during the activation, which did not consume it."""
     activation, event = at.run.activations[source.name], at.event(target)
     if activation.id in event.consumed_by or target.component != activation.agent:
         return False
@@ -119,7 +119,7 @@ def was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
 
 
 def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
-    """It consumed work on the part, and nothing that it made is about that."""
+    """The activation consumed work on the part, and nothing that it made is about that."""
     activation = at.run.activations[source.name]
     events = at.run.events
     used = [r for one in activation.with_fate("consume") for r in at.parts.about(events[one])]
@@ -135,7 +135,7 @@ def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
 
 
 def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
-    """It consumed something of which the agent was to be told, and that the agent lacks."""
+    """The activation consumed an event of which the agent was to be told, and that it lacks."""
     used = at.run.activations[source.name].with_fate("consume")
     events = [at.run.events[one] for one in used]
     wanted = [event for event in events if at.parts.report_to(event) == target.name]
@@ -180,7 +180,7 @@ def is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_of_the_same_run(at: Setting, source: Node, target: Node) -> bool:
-    """This holds always."""
+    """The relation holds always."""
     return True
 
 

@@ -22,7 +22,7 @@ class RelationRule:
     Attributes:
         id: Its name.
         source: The type of the cause; source_states: its states.
-        relation: What must hold between the two.
+        relation: The relation that must hold between the two.
         target: The type of the effect; target_states: its states.
     """
 

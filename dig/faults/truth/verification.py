@@ -43,10 +43,10 @@ ALARMS: Alarms = frozenset({"outcome", "finding"})
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a faulted run ended.
+    """The ending of a faulted run.
 
     Attributes:
-        is_good: Whether its answer was right and complete.
+        is_good: Whether the run's answer was right and complete.
         raised: The patterns that were raised.
     """
 
@@ -60,7 +60,7 @@ class Dropped:
 
     Attributes:
         reason: One of the reasons above, or one of the benchmark's.
-        ending: How the run ended, if that is known.
+        ending: The ending of the run, if that is known.
     """
 
     reason: str
@@ -151,7 +151,7 @@ def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
 
 
 def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> str:
-    """What a run came to: `good`, or how it is bad.
+    """The verdict on a run: `good`, or how it is bad.
 
     Args:
         run: The run.
@@ -177,7 +177,7 @@ def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> 
 
 
 def verdicts(run: Played, baseline: Baseline, twin: Played | None = None) -> tuple[str, ...]:
-    """What each problem of a run came to, as `verdict` says it.
+    """The verdict on each problem of a run, as `verdict` says it.
 
     Args:
         run: The run.
@@ -239,7 +239,7 @@ def _graph(
         faulted: The run with its faults.
         nodes: All deviations, and the targets, in order of onset.
         alarms: The ids of the nodes that paths lead to.
-        setting: What relations are asked about.
+        setting: The setting of questions about relations.
         is_strict: Whether each fault needs a path.
     """
     graph: nx.DiGraph[str] = nx.DiGraph()
