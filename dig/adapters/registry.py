@@ -1,4 +1,4 @@
-"""Which adapter wraps which team.
+"""The adapter for each kind of team.
 
 A team is told by the module of its class, or of a class that it is made from, so no framework is
 imported to find out; the adapter's own module is imported when its first team comes.
@@ -30,7 +30,7 @@ PLAIN = "dig.adapters.plain.adapter"
 
 @runtime_checkable
 class Adapter(Protocol):
-    """What the module of an adapter has: this one function."""
+    """The module of an adapter: it has this one function."""
 
     def plan(self, team: Any, **options: Any) -> WrapPlan:
         """Look at a team, and refuse what cannot be wrapped.

@@ -36,7 +36,7 @@ _KINDS = {
     "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool,
     "tools": bool,
 }  # fmt: skip
-"""What is handed in and is no function."""
+"""Types of arguments that are no function."""
 
 _CHECKED = ("annotate", "deliver", "handoff", "tools")
 """Options of adapters that are checked alike, wherever they are taken."""
@@ -69,21 +69,21 @@ def wrap(
     Args:
         team: A dict, list, tuple or object of callables, or a framework's (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
-        journal: Where to make a run directory for the trace; ``None``: none is kept.
-        segment_bytes: How large a file of the trace becomes; ``None``: it stays one file.
+        journal: The directory in which the trace's run directory is made; ``None``: none is kept.
+        segment_bytes: The size of a file of the trace; ``None``: it stays one file.
         limits: The thresholds of the patterns; by default those of our commands.
-        usual: What good runs of the team raise, too: the file that `digmon learn` made, or counts.
-        policy: What is done about which findings (docs/policy.md).
+        usual: The usual findings of the team: the file that `digmon learn` made, or counts.
+        policy: The policy about findings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
         setup: All else about the run; by default the standard detectors and healers.
-        keep: How many records of closed history stay in memory; ``None``: all. A setup has its own.
-        require: What it must be possible to make the team do (`dig.adapters.CAPABILITIES`).
+        keep: The records of closed history that stay in memory; ``None``: all. A setup has its own.
+        require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).
         same_work: Whether equal messages of an agent to several others are one piece of work.
-        adapter: How to wrap a team that no adapter of ours knows (docs/wrapping.md).
+        adapter: The function that wraps a team which no adapter of ours knows (docs/wrapping.md).
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
-        on_alarm: Where alarms go: `dig.runtime.Alerts`, or a function, called on its own thread.
-        options: What the team's adapter takes besides.
+        on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
+        options: The further options of the team's adapter.
 
     Returns:
         The team, with the same interface; wrapped already, it is returned as it is.
@@ -188,7 +188,7 @@ def _setup(
 
 
 def _counts(usual: object, plan: WrapPlan, limits: Limits) -> Usual:
-    """What is usual for a team, which must be the one that it was learned from."""
+    """The usual findings of a team, which must be the one that they were learned from."""
     if isinstance(usual, str | Path):
         usual = TeamUsual.read(Path(usual))
     if isinstance(usual, TeamUsual):
@@ -234,7 +234,7 @@ def session_of(team: Any) -> Session:
     """The session of a wrapped team.
 
     Raises:
-        SettingsError: It is not wrapped.
+        SettingsError: The team is not wrapped.
     """
     wrapped = _wrapped.get(id(team))
     if wrapped is None:

@@ -32,7 +32,7 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
             empty.
 
     Raises:
-        SettingsError: It is no hub, or AG2 is not one that was tested.
+        SettingsError: The team is no hub, or AG2 is not one that was tested.
     """
     with importing("AG2", ("ag2",), VERSIONS, extra="ag2"):
         from ag2.network import AgentClient, Hub

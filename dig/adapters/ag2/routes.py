@@ -1,4 +1,4 @@
-"""Which agents act on a message: the one that has the turn, or all that hear it, or none here."""
+"""Recipients of a message that act on it: the one that has the turn, all that hear it, or none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from ag2.network.transport.local import LocalLinkEndpoint
 
 @dataclass(frozen=True)
 class EnvelopeRoute:
-    """Where a message goes.
+    """The way of a message.
 
     Attributes:
         agents: The ids of the agents in this process that are to act on it.
         is_answer: Whether none is: it ends its channel, or reaches people or other processes.
-        asks: Whether it gives the floor of a workflow, which goes on then, to one of those.
+        asks: Whether the message gives the floor of a workflow, which goes on then, to one of
+            those.
     """
 
     agents: tuple[str, ...]
@@ -26,7 +27,7 @@ class EnvelopeRoute:
 
 
 def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | None:
-    """Where an envelope will go that is to be posted; ``None``: it is no message, or refused.
+    """The way of an envelope that is to be posted; ``None``: it is no message, or refused.
 
     The adapter of its channel is asked what it would make of it; that changes nothing.
     """

@@ -20,13 +20,14 @@ class AgentRun:
 
     Attributes:
         client: Its `AgentClient`.
-        envelope: What it was given; ``None``, if it was asked directly.
+        envelope: The envelope that the agent was given; ``None``, if it was asked directly.
         turn: The turn.
         event: The event of what it was given; empty, if it was asked directly, or looks at that
             again.
-        error: What its handler has reported.
-        comes_again: Whether its answer came back, and it has to look at the message once more.
-        said: What it has said to the outside while its turn goes on.
+        error: The error that its handler has reported.
+        comes_again: Whether the agent's answer came back, and it has to look at the message once
+            more.
+        said: The words of the agent to the outside while its turn goes on.
     """
 
     client: Any
@@ -44,9 +45,9 @@ class OutgoingEnvelope:
 
     Attributes:
         envelope: The message.
-        route: Where it will go.
+        route: The way of the envelope.
         work: The turn that sends it; ``None``: it comes from outside.
-        is_last: Whether it is what AG2's own handler posts at the end of a turn.
+        is_last: Whether the envelope is the one that AG2's own handler posts at the end of a turn.
         answer: The event of it, if it is an answer and was submitted.
     """
 
@@ -58,7 +59,7 @@ class OutgoingEnvelope:
 
     @property
     def payload(self) -> Any:
-        """What it says."""
+        """The words of the envelope."""
         return as_payload(self.envelope.event_data)
 
 
@@ -241,7 +242,7 @@ class HubTeam(AdapterState):
         return channel_id in self._asked or not is_here(self._hub, creator)
 
     def _to_creator(self, envelope: Any) -> EnvelopeRoute | None:
-        """What ends a channel that an agent has opened for its work is for that agent."""
+        """The route of a result that ends a channel: to the agent that opened it for its work."""
         creator = self._hub._channels[envelope.channel_id].creator_id
         return None if creator == envelope.sender_id else EnvelopeRoute((creator,), is_answer=False)
 

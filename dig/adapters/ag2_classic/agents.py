@@ -39,7 +39,7 @@ def of(team: Any) -> list[Any]:
     """The agents and managers of a team that are known before it is asked anything.
 
     Raises:
-        SettingsError: It is no team, or two agents are called the same.
+        SettingsError: The object is no team, or two agents are called the same.
     """
     methods = (prefix + name for name in SPOKEN_TO for prefix, _ in PLAYS)
     need_attributes("AG2", (ConversableAgent,), (ASKS_MODEL, READS, *methods))
@@ -80,7 +80,7 @@ def group_chats(agent: Any) -> list[Any]:
 
 
 def is_pattern(team: Any) -> bool:
-    """Whether its manager and some of its agents are made anew for each chat."""
+    """Whether the team's manager and some of its agents are made anew for each chat."""
     return isinstance(team, Pattern)
 
 

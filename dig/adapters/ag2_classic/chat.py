@@ -1,4 +1,4 @@
-"""What a session is told of one chat: which agent has the floor, and what becomes of its words.
+"""One chat as a session is told of it: which agent has the floor, and what becomes of its words.
 
 In a chat one agent speaks at a time. The recipient of its words is known when the next agent has
 the floor, or when the chat is over; so that is when its turn ends.
@@ -15,7 +15,7 @@ from autogen.agentchat.group.group_tool_executor import GroupToolExecutor
 from dig.adapters.base import ADAPTER_FAILED, NOTE, AdapterState, Turn, as_payload
 
 BY_CODE = "[Handing off to "
-"""What AG2 has an agent say that hands over because of a condition, without asking its model."""
+"""Words that AG2 gives to an agent that hands over because of a condition, without its model."""
 
 
 def as_message(reply: Any, name: str) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _name(call: Any) -> str:
 
 
 def is_agent(agent: Any) -> bool:
-    """Whether it acts; managers only select speakers, and a group's tools are its agents' own."""
+    """Whether the agent acts: managers only select speakers, and tools belong to their agents."""
     return not isinstance(agent, GroupChatManager | GroupToolExecutor)
 
 
@@ -111,7 +111,8 @@ class Chat(AdapterState):
         last: The agent that has spoken last, or is next.
         deliveries: The events that are in front of the agent that is next.
         answer: The event that its latest answer has become.
-        is_answered: Whether its answer has been accepted; what is said then comes from outside.
+        is_answered: Whether the chat's answer has been accepted; what is said then comes from
+            outside.
     """
 
     reports_after_failure = False
@@ -126,7 +127,7 @@ class Chat(AdapterState):
             handoff: Whether a message only hands over; ``None``: if it calls nothing but one of
                 its agent's handoffs.
             caller: The turn in whose code the chat was begun; ``None``: it comes from outside.
-            is_direct: Whether it is one turn of one agent, whose reply no other agent gets.
+            is_direct: Whether the chat is one turn of one agent, whose reply no other agent gets.
         """
         super().__init__(team.session)
         self._team = team
@@ -154,7 +155,7 @@ class Chat(AdapterState):
         self.step(self._give, agent, words(message), default=None)
 
     def begin(self) -> None:
-        """It begins, once what it is given is not held any more."""
+        """Begin the chat, once its input is not held any more."""
         self.step(self._begin, default=None)
 
     @property
@@ -163,7 +164,7 @@ class Chat(AdapterState):
         return None if self.has_failed else self._turn
 
     def notes(self, turn: Turn) -> tuple[str, ...]:
-        """What is to be shown to the agent that has the floor, as of now."""
+        """The notes for the agent that has the floor, as of now."""
         return self.step(turn.listen, default=())
 
     def wait_for_person(self) -> None:
@@ -214,13 +215,13 @@ class Chat(AdapterState):
         self.is_answered, self._turn = False, None
 
     def held(self, events: list[str]) -> list[str]:
-        """Those of some events that are on their way still."""
+        """The events among some that are on their way still."""
         return [one for one in events if self.step(self.session.is_held, one, default=False)]
 
     # --- steps ---
 
     def on_failure(self) -> None:
-        """What was said so far comes to nothing, which may look as if an answer were too early."""
+        """Drop the words so far, which may look as if an answer were too early."""
         self._team.has_failed = True
         self._fail(ADAPTER_FAILED)
         self._close(ADAPTER_FAILED)

@@ -1,4 +1,4 @@
-"""What happens around the calls that a chat goes through, awaited or not (`play`)."""
+"""Scripts around the calls that a chat goes through, awaited or not (`play`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def play_now(script: Script, call: Callable[[], Any], session: Session) -> Any:
 
 
 class _Part:
-    """How far a script has been carried out; `asked` is what it returns, once it is over."""
+    """The progress of a script; `asked` is what it returns, once it is over."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -81,7 +81,7 @@ class _Part:
 
 
 class ChatContext(NamedTuple):
-    """Where the running code belongs to.
+    """The chat that the running code belongs to.
 
     Attributes:
         chat: The chat.
@@ -99,7 +99,7 @@ NOWHERE: Mapping[object, ChatContext] = {}
 _here: ContextVar[Mapping[object, ChatContext]] = ContextVar(
     "dig_ag2_classic_here", default=NOWHERE
 )
-"""Where the running code belongs to, for each team: an agent may be in several."""
+"""The chat that the running code belongs to, for each team: an agent may be in several."""
 
 
 class ChatScripts(AdapterState):
@@ -112,7 +112,7 @@ class ChatScripts(AdapterState):
 
     @property
     def here(self) -> ChatContext | None:
-        """Where the running code belongs to, if that is in this team."""
+        """The chat that the running code belongs to, if that is in this team."""
         return _here.get().get(self)
 
     def chatting(self) -> Script:
@@ -213,7 +213,7 @@ class ChatScripts(AdapterState):
         return result
 
     def _words(self, chat: Chat, agent: Any) -> Script:
-        """What an agent says when it has the floor."""
+        """The words of an agent that has the floor."""
         turn = chat.turn
         with self._at(ChatContext(chat, agent, turn)), inside(turn) if turn else nullcontext():
             return (yield CALL)

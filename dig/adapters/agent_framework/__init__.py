@@ -47,7 +47,7 @@ def plan(
     """Look at a workflow, and refuse what cannot be wrapped.
 
     Args:
-        team: What `WorkflowBuilder` or one of the orchestration builders has built.
+        team: The workflow that `WorkflowBuilder` or one of the orchestration builders has built.
         annotate: Puts notes into what an executor is given: `(data, notes) -> data`, a copy. By
             default only agents are shown them, as messages; `dig.notes()` always has them.
         handoff: Whether an executor that was given the first, and has sent the second, has only
@@ -55,7 +55,7 @@ def plan(
             agent without a word.
 
     Raises:
-        SettingsError: It is no workflow, or agent-framework is not one that was tested.
+        SettingsError: The team is no workflow, or agent-framework is not one that was tested.
     """
     packages = ("agent-framework-core",)
     with importing("agent-framework", packages, VERSIONS, extra="agent-framework"):

@@ -62,7 +62,7 @@ def shown(value: Any) -> Any:
 
 
 def answer(outputs: list[Any]) -> Any:
-    """What an executor has yielded, as one payload; the pieces of a stream are joined."""
+    """The yields of an executor, as one payload; the pieces of a stream are joined."""
     if outputs and all(isinstance(one, AgentResponseUpdate) for one in outputs):
         return "".join(one.text for one in outputs)
     told = [shown(one) for one in outputs]
@@ -123,7 +123,7 @@ class ExecutorDelivery:
     Attributes:
         executor: The executor.
         message: The framework's message.
-        events: What that is in the graph; several, if a join has waited for several.
+        events: The message's events in the graph; several, if a join has waited for several.
         is_held: Whether one of them was held when it arrived.
     """
 
@@ -140,7 +140,7 @@ class OutgoingMessage:
     Attributes:
         work: The handler that has sent it.
         message: The framework's message.
-        payload: What it says.
+        payload: The contents of the message.
         type: The type of its events.
         takers: The executors that each group of edges gives it to; ``None``: not decided yet.
         event: The event that stands for it where it is decided later; empty: there is none.
@@ -179,11 +179,11 @@ class HandlerRun:
     """A handler at work, and afterwards, until its edges have decided.
 
     Attributes:
-        delivery: What it was given.
+        delivery: The delivery that the handler was given.
         turn: Its turn.
         sent: The messages that it has sent up to now, of the framework.
         outgoing: The same, once it has returned.
-        said: What it has put out, if that is for the outside; ``None``: nothing.
+        said: The output of the handler, if that is for the outside; ``None``: nothing.
     """
 
     delivery: ExecutorDelivery

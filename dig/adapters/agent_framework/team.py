@@ -32,19 +32,19 @@ from .messages import (
 )
 
 DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
-"""What a trace says of a run whose caller is gone; it is never raised."""
+"""Reason in a trace for a run whose caller is gone; it is never raised."""
 
 
 class WorkflowRun:
     """One run, from the call of `Workflow.run` to its end; used inside steps of the session.
 
     Attributes:
-        has_begun: Whether its first step has.
+        has_begun: Whether the run's first step has begun.
         is_asked: Whether something has come from outside.
-        given: What each executor has worked on last.
-        said: What executors have put out, in order.
-        asks: What executors ask a person; the run is over then, and another one goes on.
-        lost: What executors have sent without a recipient.
+        given: The latest input of each executor.
+        said: The outputs of executors, in order.
+        asks: The questions of executors to a person; the run is over then, and another one goes on.
+        lost: The messages that executors have sent without a recipient.
     """
 
     def __init__(self, team: WorkflowTeam) -> None:
@@ -67,7 +67,7 @@ class WorkflowRun:
         return self._turn.submitted if self._turn is not None else ""
 
     def last_words(self) -> tuple[str, ...]:
-        """What the end has been given, a part of which a gate may keep."""
+        """The input of the end, a part of which a gate may keep."""
         state = self._session.monitor.graph.agents[self._team.end]
         return (*state.buffer, *state.incoming)
 
@@ -86,7 +86,7 @@ class WorkflowRun:
         turn.submit(self._told(), bounces=bool(self._submitters(turn)))
 
     def again(self) -> list[WorkflowMessage]:
-        """What the workflow is to be given once more, for its answer came back."""
+        """The input that the workflow is to be given once more, for its answer came back."""
         turn, self._turn = self._turn, None
         if turn is None or not turn.was_bounced(turn.submitted):
             return []
@@ -147,7 +147,7 @@ class WorkflowRun:
         return self._team.send_back(event, message)
 
     def _hand_to_end(self) -> None:
-        """What waits for a later run is not waited for in this one, and nothing is called lost."""
+        """Wait in this run for no input of a later one, and call nothing lost."""
         for delivery in self._team.put_aside():
             turn = self._session.begin(delivery.executor, delivery.events)
             turn.forward(self._team.end, delivery.events)
@@ -159,7 +159,7 @@ class WorkflowRun:
 NEVER_RAN = RuntimeError(
     "the workflow was unwrapped before this executor had all that it waits for"
 )
-"""What a trace says of a join that never ran; it is never raised."""
+"""Reason in a trace for a join that never ran; it is never raised."""
 
 
 Handoff = Callable[[Any, Any], bool]
@@ -172,7 +172,8 @@ class WorkflowTeam(AdapterState):
     Attributes:
         end: The agent that stands for the end of the workflow.
         run: The run in progress, if one is.
-        moved: What healing has sent to another executor, and that has not reached it yet.
+        moved: The messages that healing has sent to another executor, and that have not reached it
+            yet.
     """
 
     def __init__(self, workflow: Workflow, end: str, session: Session, handoff: Handoff) -> None:
@@ -272,7 +273,7 @@ class WorkflowTeam(AdapterState):
         return delivery.executor
 
     def take(self, message: Any, executor: str) -> ExecutorDelivery | None:
-        """What an executor takes up now."""
+        """The input that an executor takes up now."""
         return self._due.pop((id(message), executor), None)
 
     def _event(self, edges: Edges, executor: str, message: WorkflowMessage) -> str:
@@ -354,7 +355,7 @@ class WorkflowTeam(AdapterState):
             turn.fail(NEVER_RAN)
 
     def put_aside(self) -> list[ExecutorDelivery]:
-        """What joins have of their sources, and will not be given in this run."""
+        """The sources' messages that joins have, and will not be given in this run."""
         joining, self._joining = self._joining, {}
         return self._in_front(
             ExecutorDelivery(edges._edge_group.edges[0].target_id, None, tuple(events))
@@ -372,7 +373,7 @@ class WorkflowTeam(AdapterState):
         return [*self._in_front([*due.values(), *sent]), *self.put_aside()]
 
     def _in_front(self, deliveries: Iterable[ExecutorDelivery]) -> list[ExecutorDelivery]:
-        """What still lies in front of its executor: equal messages are one event, used up once."""
+        """The messages still in front of their executor: equal ones are one event, used up once."""
         kept: list[ExecutorDelivery] = []
         seen: set[tuple[str, str]] = set()
         for delivery in deliveries:
@@ -438,7 +439,7 @@ class WorkflowTeam(AdapterState):
         )
 
     def _send_out(self, work: HandlerRun) -> None:
-        """What a turn has sent stands before its edges, which decide now or in the next step."""
+        """Put the messages of a turn before its edges, which decide now or in the next step."""
         work.outgoing = [self._make_outgoing(work, message) for message in work.sent]
         if all(outgoing.is_decided for outgoing in work.outgoing):
             self.settle(work)
@@ -512,7 +513,7 @@ class WorkflowTeam(AdapterState):
         return OutgoingMessage(work, message, shown(message.data), kind, takers)
 
     def _say_last_words(self, work: HandlerRun) -> None:
-        """What no executor is given is part of the answer."""
+        """Add the messages that no executor is given to the answer."""
         if work.said is not None:
             work.turn.emit(work.said, self.end)
         elif any(event.type != "notice" for event in work.turn.events):

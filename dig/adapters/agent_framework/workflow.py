@@ -1,4 +1,4 @@
-"""What stands in place of a workflow's methods while it is wrapped."""
+"""Replacements of a workflow's methods while it is wrapped."""
 
 from __future__ import annotations
 

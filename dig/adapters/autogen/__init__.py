@@ -48,8 +48,8 @@ def plan(
         tools: Of a team: whether tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
-        SettingsError: It is neither, an option is for the other kind, or AutoGen is not one that
-            was tested.
+        SettingsError: The team is neither, an option is for the other kind, or AutoGen is not one
+            that was tested.
     """
     with importing("AutoGen", ("autogen-core", "autogen-agentchat"), VERSIONS, extra="autogen"):
         from autogen_agentchat.teams import BaseGroupChat

@@ -1,4 +1,4 @@
-"""What a session is told of a group chat: which agent has the floor, and what it sends where.
+"""A group chat as a session is told of it: which agent has the floor, and what it sends where.
 
 A participant's turn goes on until its manager has selected the next ones, since its words are for
 these. Each method is made in one step of the session, so whatever fails in here stays in here.
@@ -42,7 +42,7 @@ def payload_of(message: Any) -> Any:
 
 
 def task_of(messages: Sequence[Any] | None, team: str) -> Any:
-    """What a team is asked; without a task it goes on where it has stopped."""
+    """The task of a team; without a task it goes on where it has stopped."""
     if messages is None:
         return {"$resumed": team}
     told = [payload_of(message) for message in messages]
@@ -50,7 +50,7 @@ def task_of(messages: Sequence[Any] | None, team: str) -> Any:
 
 
 def answer_of(message: Any) -> Any:
-    """What a participant's response comes to; that of a team: what was said in it last."""
+    """The answer in a participant's response; in that of a team: what was said in it last."""
     result = getattr(message, "result", None)
     if result is None:
         return message.response.chat_message
@@ -83,7 +83,7 @@ def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
 
     Args:
         message: The handoff.
-        handoffs: Those that the agent can make, by the names of their tools.
+        handoffs: The handoffs that the agent can make, by the names of their tools.
     """
     standing = {"", Handoff(target=message.target).message}
     standing.update(one.message for one in handoffs.values())
@@ -95,7 +95,7 @@ def dropped(message: Any, handoffs: Mapping[str, Any]) -> list[str]:
 
     Args:
         message: The response.
-        handoffs: Those that the agent can make, by the names of their tools.
+        handoffs: The handoffs that the agent can make, by the names of their tools.
     """
     response = getattr(message, "response", None)
     if response is None or not isinstance(response.chat_message, HandoffMessage):
@@ -176,7 +176,7 @@ class GroupChatState(AdapterState):
         """The chat is about to end: the last word is the answer, and is held.
 
         Args:
-            bounces: Whether it can be sent back; never what a person has said.
+            bounces: Whether the answer can be sent back; never what a person has said.
             pauses: Whether a person is waited for, with all that is open.
         """
         *others, last = self._pending() or [""]
@@ -227,7 +227,7 @@ class GroupChatState(AdapterState):
     # --- a participant ---
 
     def deliveries_for(self, participant: str) -> tuple[str, ...]:
-        """What a participant is given with its next turn; it may be held."""
+        """The input of a participant's next turn; it may be held."""
         self.place()
         return tuple(self._deliveries.get(participant, ()))
 
@@ -266,7 +266,7 @@ class GroupChatState(AdapterState):
                 self._tools.begin((participant, one.id))
 
     def notes_for(self, turn: Turn) -> tuple[str, ...]:
-        """What a turn was told, and its agent has not been shown."""
+        """The notes that a turn was given, and that its agent has not been shown."""
         shown, self._shown[turn] = self._shown.get(turn, 0), len(turn.notes)
         return () if self.only_observes else turn.notes[shown:]
 

@@ -123,8 +123,8 @@ def plan(
     """Look at a team of AgentChat.
 
     Raises:
-        SettingsError: It runs on another runtime than the one that was tested; or an option does
-            not fit.
+        SettingsError: The team runs on another runtime than the one that was tested; or an option
+            does not fit.
     """
     chooses_by_plan = isinstance(team, PLANNED)
     allowed = allowing(allow, set() if chooses_by_plan else {"reassign"})

@@ -1,4 +1,4 @@
-"""What is on its way in a runtime: a message that was published, for one of its recipients.
+"""Messages on their way in a runtime: one that was published, for one of its recipients.
 
 What is sent to an agent that answers is a `Call`; both are taken up by `run`.
 """
@@ -19,7 +19,7 @@ class PublishedMessage:
     """
 
     def __init__(self, event: str, sender: Turn | None, recipients: int) -> None:
-        """It has just been published."""
+        """A message that has just been published."""
         self.event = event
         self._sender = sender
         self._left = recipients
@@ -42,9 +42,9 @@ class PublishedDelivery:
         state: The state of the adapter.
         published: The message.
         instance: The instance of its agent that was reserved for it.
-        received: What the turn that works on it was called with (`Turn.received`).
-        at_work: What is being worked on.
-        answer: What its agent has said to the outside while it worked on it.
+        received: The input of the turn that works on it (`Turn.received`).
+        at_work: The deliveries that are being worked on.
+        answer: The words of its agent to the outside while it worked on it.
     """
 
     state: AdapterState
@@ -97,7 +97,7 @@ class PublishedDelivery:
 
 
 AtWork = dict[Turn, PublishedDelivery]
-"""What is being worked on, by turn."""
+"""The deliveries that are being worked on, by turn."""
 
 
 def told(message: Any) -> Any:

@@ -286,5 +286,5 @@ def of_chats(runtime: Any) -> set[str]:
 
 
 def name_of(agent: AgentId) -> str:
-    """What an agent is called here: its type, and its key where that says anything."""
+    """The name of an agent here: its type, and its key where that says anything."""
     return str(agent.type if agent.key == "default" else f"{agent.type}/{agent.key}")

@@ -1,4 +1,4 @@
-"""What every adapter is built from; adapters import it from here, and from no module in here.
+"""The base of every adapter; adapters import it from here, and from no module in here.
 
 - `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
   another and awaits the answer. `trampoline`: such calls within each other, as deep as alone.

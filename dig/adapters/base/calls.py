@@ -38,7 +38,7 @@ class Call:
         Args:
             session: The session of the team.
             agent: The agent that is called.
-            payload: What it is called with, as plain JSON.
+            payload: The arguments of the call, as plain JSON.
             tell: Makes plain JSON of what it returns.
             bounces: Whether an answer to the outside can come back at this moment.
         """
@@ -182,7 +182,7 @@ class StreamedCall(Call):
         Args:
             session: The session of the team.
             agent: The agent that is called.
-            payload: What it is called with, as plain JSON.
+            payload: The arguments of the call, as plain JSON.
             start: Makes its async generator.
         """
         super().__init__(session, agent, payload, bounces=lambda: False)
@@ -264,7 +264,7 @@ class ToolCalls:
             key: By what the framework knows the call.
             asker: The turn of the agent.
             name: The tool.
-            arguments: What it is called with.
+            arguments: The arguments of the tool.
 
         Returns:
             The event; await `Session.released`, then `begin`.

@@ -1,4 +1,4 @@
-"""What a wrapped team can be made to do, declared; and what is done where it cannot.
+"""Capabilities of a wrapped team, declared; and the substitutes where it lacks one.
 
 An adapter declares a set of these names. What a user demands and it does not have is refused when
 the team is wrapped; what healing wants and it does not have becomes something lesser, or nothing,
@@ -27,10 +27,10 @@ CAPABILITIES = {
     "replace": "an agent is taken out of the team; what it still says is not passed on",
     "restart": "a problem is given to another agent, from the beginning",
 }
-"""What there may be, and what it means."""
+"""The possible capabilities, and their meaning."""
 
 RELIEVING = frozenset({"reassign", "restart"})
-"""Those by which another agent is asked: any other one, if the agent that healing wants cannot."""
+"""Capabilities to ask another agent: any other one, if the agent that healing wants cannot."""
 
 Veto = Callable[[Reroute], str | None]
 """Says why an event cannot be sent elsewhere at this moment; ``None``: it can."""
@@ -40,7 +40,7 @@ def names_in(given: Iterable[str], where: str) -> frozenset[str]:
     """A set of names that a user has handed in.
 
     Raises:
-        SettingsError: It is none; a string would be taken for its letters.
+        SettingsError: The value is no list of names; a string would be taken for its letters.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise SettingsError(f"{where}={given!r:.60} is no set of names, such as {{'bounce'}}")
@@ -92,7 +92,7 @@ class Fitting:
         """Set up.
 
         Args:
-            declared: What the team can be made to do.
+            declared: The capabilities that the team is declared to have.
             veto: Asked about every event that is to be sent elsewhere although that is declared.
         """
         self._can = declared
@@ -101,7 +101,7 @@ class Fitting:
     def __call__(
         self, graph: InteractionGraph, wish: Act
     ) -> tuple[Intervention | None, str | None]:
-        """What is possible of an intervention, and why not all of it."""
+        """The possible part of an intervention, and the reason why not all of it is."""
         if isinstance(wish, Reroute):
             return self._fit_reroute(graph, wish)
         if isinstance(wish, Replace):
@@ -140,7 +140,7 @@ class Fitting:
 
 
 MOST_BOUNCES = 2
-"""How often answers to one request go back at most, whatever the budget of healing allows."""
+"""The number of times that answers to one request go back at most, whatever healing may do."""
 
 
 class BounceLimit:

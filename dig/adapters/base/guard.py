@@ -46,7 +46,7 @@ class ReentrancyLock:
     """A non-reentrant lock around the monitor that knows its owner, and since when it is held.
 
     Attributes:
-        entries: How often it was acquired.
+        entries: The number of times that the lock was acquired.
         owner: The thread that holds it, if one does.
         since: When that acquired it, in seconds on `time.monotonic`.
     """
@@ -67,7 +67,7 @@ class ReentrancyLock:
         """Acquire the lock, after its owner has released it.
 
         Args:
-            timeout_s: How long to wait, in seconds; negative: for as long as it takes.
+            timeout_s: The seconds to wait; negative: for as long as it takes.
 
         Returns:
             Whether the calling thread has it now. Not, if it had it already: a detector that
@@ -94,7 +94,7 @@ class Guard:
     Attributes:
         monitor: The monitor; requests to it go through `ask`.
         lock: Held during a step.
-        counts: How often things have happened, by name; `faults` and `missed` are counted here.
+        counts: The numbers of what has happened, by name; `faults` and `missed` are counted here.
         stopped: Why monitoring has stopped; ``None``: it has not.
         on_effects: Called inside a step with what the monitor has done.
         on_step_end: Called as a step ends. What it returns is called when the lock is released.
@@ -157,8 +157,8 @@ class Guard:
         Args:
             fn: The function; a step that it makes itself is part of this one.
             args: Its arguments.
-            default: What is returned if monitoring has stopped, or the function raised.
-            timeout_s: How long to wait for another thread's step, in seconds; negative: for as
+            default: The value that is returned if monitoring has stopped, or the function raised.
+            timeout_s: The seconds to wait for another thread's step; negative: for as
                 long as it takes.
         """
         if self.lock.is_mine and self.is_on and not self._is_asking:
@@ -242,4 +242,4 @@ class Guard:
 
 
 def _nothing() -> None:
-    """What follows a step whose end has failed."""
+    """The end of a step whose own end has failed."""

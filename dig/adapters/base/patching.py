@@ -21,7 +21,7 @@ NOTE = "[monitor] {}"
 """A note as a framework's messages show it, unless a user says how."""
 
 ADAPTER_FAILED = RuntimeError("the wrapper has failed, and does not know what became of this")
-"""What a trace says of turns whose end the adapter does not know; it is never raised."""
+"""Reason in a trace for turns whose end the adapter does not know; it is never raised."""
 
 
 class Patches:
@@ -38,7 +38,7 @@ class Patches:
         Args:
             owner: The object.
             name: The method's name.
-            replacement: What is called in its place, with the original method first.
+            replacement: The function that is called in its place, with the original method first.
             first: Further arguments, before those of the call.
         """
         self.put(owner, name, self.around(getattr(owner, name), replacement, *first))
@@ -127,7 +127,7 @@ def _signature(original: Callable[..., Any]) -> Signature | None:
 
 
 class AdapterState:
-    """What an adapter knows of a team; no failure of it reaches the framework.
+    """An adapter's knowledge of a team; no failure of it reaches the framework.
 
     Attributes:
         session: The session.
@@ -155,7 +155,7 @@ class AdapterState:
         Args:
             fn: The function.
             args: Its arguments.
-            default: What is returned if the step fails, or is not made.
+            default: The value that is returned if the step fails, or is not made.
         """
         if self.has_failed and not self.reports_after_failure:
             return default

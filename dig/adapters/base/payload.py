@@ -1,4 +1,4 @@
-"""What a framework passes around, as the plain JSON that an event carries.
+"""Objects that a framework passes around, as the plain JSON that an event carries.
 
 Nothing of the host is called for it but the fields of dataclasses and `model_dump` of pydantic
 models; whatever cannot be told is said to be so, by its type. Nor does a value make the team wait:
@@ -39,10 +39,10 @@ MOST_STREAMED = 100_000
 
 _BIG = 10**MOST_DIGITS
 _LEAST_BYTES = 2
-"""What a number takes as JSON, at least: a digit, and what parts it from the next one."""
+"""The least length of a number as JSON: a digit, and what parts it from the next one."""
 
 Words = Callable[[Any], Any]
-"""What an object of a framework comes to, to be told in its place; any other as it is."""
+"""The value told in place of an object of a framework; any other stays as it is."""
 
 
 def as_payload(value: Any, words: Words | None = None) -> Any:
@@ -56,7 +56,7 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
 
     Args:
         value: Anything, of any origin.
-        words: How the framework's own objects are told, wherever they stand in it.
+        words: The functions that tell the framework's own objects, wherever they stand in it.
     """
     if type(value) is str:
         return value

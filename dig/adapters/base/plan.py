@@ -1,4 +1,4 @@
-"""What an adapter makes of a team, and the checks that all adapters make before."""
+"""The plan by which an adapter wraps a team, and the checks that all adapters make before."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Attached:
     """A team that is wrapped.
 
     Attributes:
-        team: What the user goes on with: the team itself, changed, or a copy of it.
+        team: The object that the user goes on with: the team itself, changed, or a copy of it.
         restore: Gives the original team its own behaviour back.
     """
 
@@ -44,7 +44,7 @@ class ServedSession:
     Attributes:
         clock: Seconds; the recorded ones at first.
         sink: Is given every record.
-        runs: Where its run directory is made.
+        runs: The directory in which its run directory is made.
     """
 
     clock: Callable[[], float]
@@ -54,13 +54,13 @@ class ServedSession:
 
 @dataclass(frozen=True)
 class WrapPlan:
-    """What an adapter makes of a team, before anything of it is changed.
+    """The plan by which an adapter wraps a team, before anything of it is changed.
 
     Attributes:
         who: The team in words: `a LangGraph graph`.
         agents: The agents that are there from the beginning.
         attach: Puts a session between them.
-        capabilities: What the team can be made to do.
+        capabilities: The capabilities of the team.
         veto: Asked about each event that healing wants to send elsewhere.
         on_note: Brings an agent at once what healing says to it, where that can be done.
         about: Further fields of the run's side file.
@@ -158,8 +158,8 @@ def need_version(package: str, at_least: str, below: str, extra: str) -> str:
         extra: The extra of this package that installs a fitting one.
 
     Raises:
-        SettingsError: It is not there, or older, or newer and refused; the message says what to
-            install.
+        SettingsError: The framework is not there, or older, or newer and refused; the message says
+            what to install.
     """
     install = f"pip install 'dig-monitor[{extra}]'"
     try:

@@ -29,9 +29,9 @@ class AgentAtWork:
 
     Attributes:
         agent: Its name.
-        events: What it was called with.
+        events: The events that the agent was called with.
         scope: Cancels it.
-        loop: Where it runs.
+        loop: The loop in which the agent runs.
         stand_in: The agent that is asked in its place; empty: none is.
     """
 
@@ -59,7 +59,7 @@ class Relief:
 
         Args:
             guard: Makes the steps of the session.
-            capabilities: What the team can be made to do.
+            capabilities: The capabilities of the team.
             instances: The instances of its agents.
         """
         self.is_used = not RELIEVING.isdisjoint(capabilities)
@@ -75,7 +75,7 @@ class Relief:
 
         Args:
             agent: Its name.
-            events: What it was called with.
+            events: The events that the agent was called with.
             work: Runs it.
 
         Returns:

@@ -43,7 +43,7 @@ Mode = Literal["observe", "heal"]
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a session has seen and missed.
+    """Counts of a session's sights and misses.
 
     Attributes:
         requests: Events from outside.
@@ -51,7 +51,8 @@ class Statistics:
         open_turns: Turns that go on.
         faults: Failures of the wrapper or the monitor that the team was not told of.
         missed: Steps that were not monitored, because monitoring had stopped.
-        hanging: How often a step was found not to return for seconds: a detector, for instance.
+        hanging: The number of steps that were found not to return for seconds: a detector's, for
+            instance.
         long_turns: Activations that took longer than the activation limit.
         stopped: Why monitoring stopped, if it did.
         component_failures: The parts that were handed in and failed: detectors, healers, gates and
@@ -78,8 +79,8 @@ class Session:
         guard: Makes the steps; whatever fails in one does not reach the team.
         monitor: To look at; requests to it go through the session.
         mode: `observe` changes nothing; `heal` does what the capabilities allow.
-        capabilities: What the team can be made to do.
-        directory: Where its trace is kept, if it is.
+        capabilities: The capabilities of the team.
+        directory: The directory of its trace, if that is kept.
         instances: The instances of agents; to look at, inside steps.
         holds: The events that are held.
         relief: The agents in whose place another one may be asked.
@@ -110,8 +111,8 @@ class Session:
             agents: The agents' names; others may come later.
             setup: Detectors, healers, gates, limits and so on; it becomes a session with memory.
             mode: Whether to heal.
-            capabilities: What the team can be made to do, names from `CAPABILITIES`.
-            require: What it must be able to do.
+            capabilities: The capabilities of the team, names from `CAPABILITIES`.
+            require: The capabilities that the team must have.
             who: The team in words, for error messages.
             sink: Is given every record before its effect happens.
             veto: Asked about each event that healing wants to send elsewhere.
@@ -188,7 +189,7 @@ class Session:
 
         Args:
             agent: Its name, or an instance that was reserved for it.
-            events: What it was called with: it consumes this, and delays whatever else lies in
+            events: The events of the call: it consumes these, and delays whatever else lies in
                 front of it; ``None``: it takes up all of it.
             at_once: Release those events first, since they are not waited for any more.
         """
@@ -268,7 +269,7 @@ class Session:
         Args:
             event: The event.
             to: The recipients (see `reserve_instance`).
-            again: What it carries, if it was consumed already.
+            again: The payload of the event, if it was consumed already.
         """
         self.guard.run(
             self.guard.ask, self.monitor.redirect, event, recipients(to), again, default=NONE
@@ -286,11 +287,11 @@ class Session:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was raised up to now, in order; as far as it is kept (`RunResult.findings`)."""
+        """The findings up to now, in order; as far as they are kept (`RunResult.findings`)."""
         return tuple(self._tally.findings)
 
     def statistics(self) -> Statistics:
-        """What was seen and missed up to now."""
+        """The counts up to now."""
         counts = self.guard.counts
         return Statistics(
             **{name: counts[name] for name in ("requests", "turns", "faults", "missed")},
@@ -302,7 +303,7 @@ class Session:
         )
 
     def result(self) -> RunResult:
-        """How it stands, or how it ended."""
+        """The state of the run, or its end."""
         return self._tally.result(self.monitor.graph, self.stopped or "it is closed")
 
     def abandon(self, reason: str) -> None:
@@ -414,9 +415,9 @@ def fitting(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
     """The setup of a wrapped team, of what was asked for; fitting twice changes nothing.
 
     Args:
-        setup: What was asked for.
+        setup: The setup that was asked for.
         mode: Whether to heal.
-        capabilities: What the team can be made to do.
+        capabilities: The capabilities of the team.
 
     Raises:
         SettingsError: The mode is unknown, or gates are to observe.

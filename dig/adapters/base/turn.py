@@ -25,10 +25,10 @@ from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
 
 MOST_IN_ERROR = 300
-"""How many characters of an exception's message are kept."""
+"""The number of characters of an exception's message that are kept."""
 
 MOST_SENT = 64
-"""How many messages of a turn are remembered, to know one again."""
+"""The number of messages of a turn that are remembered, to know one again."""
 
 NOTHING: tuple[str, ...] = ("",)
 
@@ -37,7 +37,7 @@ current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
 
 
 def notes() -> tuple[str, ...]:
-    """What the monitor has told the turn that this code belongs to, oldest first.
+    """The notes of the monitor for the turn that this code belongs to, oldest first.
 
     Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
     """
@@ -89,7 +89,7 @@ class EqualMessages:
 
 
 class HandedOver(NamedTuple):
-    """What has become of the turn of an agent that handed over.
+    """The state of the turn of an agent that handed over.
 
     Attributes:
         events: The events that the next agents are given.
@@ -110,11 +110,11 @@ class Turn:
     Attributes:
         guard: Makes the steps of its session.
         instance: The agent's name, or `NAME#2` of an instance that overlapping turns make.
-        events: What lay in front of the turn and was taken up by it, in order.
+        events: The events that lay in front of the turn and were taken up by it, in order.
         outputs: The events that it has generated, in order, continuations left out.
         submitted: The answer that it has submitted last, if it has.
         bounces: Whether that can be sent back.
-        is_open: Whether it goes on.
+        is_open: Whether the turn goes on.
         received: The event that it was called with, and its payload, to know this again if it is
             passed on; the id is empty if that never is.
         depth: In how many calls of its session it is nested.
@@ -137,7 +137,7 @@ class Turn:
             guard: Makes the steps of its session.
             holds: The session's events that are held.
             instance: The agent's name, or an instance of it.
-            events: What it takes up when it starts; ``None``: all that lies in front of it.
+            events: The events that the turn takes up when it starts; ``None``: all in front of it.
             on_end: Told inside a step when the turn is over.
             same_work: Whether equal messages to several agents are one event.
         """
@@ -169,7 +169,7 @@ class Turn:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the monitor has told this turn, oldest first."""
+        """The notes of the monitor for this turn, oldest first."""
         return tuple(self._told)
 
     @property
@@ -184,7 +184,7 @@ class Turn:
 
     @property
     def address(self) -> tuple[str, ...]:
-        """Where an answer to this turn goes: to its instance, or nowhere once it is over."""
+        """The address of answers to this turn: its instance, or nowhere once it is over."""
         return (self.instance,) if self.is_open else ()
 
     # --- what it does with what it was given ---
@@ -344,7 +344,7 @@ class Turn:
 
         Args:
             to: The next agents (see `Session.reserve_instance`).
-            payload: What the agent says, as plain JSON.
+            payload: The words of the agent, as plain JSON.
             type: The type of that event.
             silent: Whether the agent says nothing of its own, or a function that tells; it is
                 called only if there is something to pass on.
@@ -375,8 +375,8 @@ class Turn:
         Args:
             answer: Plain JSON (see `as_payload`).
             error: Why there is none; such an answer never comes back.
-            usage: What it took.
-            bounces: Whether it can come back, at once or from a gate that keeps it.
+            usage: The cost of the turn.
+            bounces: Whether the answer can come back, at once or from a gate that keeps it.
 
         Returns:
             The final event's id.
@@ -412,7 +412,7 @@ class Turn:
         """End because the agent raised.
 
         Args:
-            error: What it raised; cancellation too.
+            error: The error that the agent raised; cancellation too.
             to: The recipients of a notice about it.
             submits: The error is the answer to the outside; it never comes back.
             retried: The host will start the agent again: it keeps what it was given.
@@ -444,7 +444,7 @@ class Turn:
         """End because the agent raised, or because its answer is not waited for any more.
 
         Args:
-            error: What was raised; cancellation too.
+            error: The error that was raised; cancellation too.
             to: The recipients of a notice about it; ``None``: the error is the answer to the
                 outside, unless there is an accepted one.
             answer: The answer that the agent has given, if it has; it is released.

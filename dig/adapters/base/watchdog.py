@@ -28,8 +28,8 @@ class Watchdog:
     """Keeps time while there is something to keep; a daemon that no program waits for.
 
     Attributes:
-        hanging: How many steps were found not to come back for `HANGS_S`.
-        long_turns: How many activations were reported to take too long.
+        hanging: The number of steps that were found not to come back for `HANGS_S`.
+        long_turns: The number of activations that were reported to take too long.
     """
 
     def __init__(self, guard: Guard, *, is_used: bool) -> None:

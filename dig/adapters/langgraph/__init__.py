@@ -39,7 +39,7 @@ def plan(
     """Look at a compiled graph, and refuse what cannot be wrapped.
 
     Args:
-        team: What `StateGraph.compile` or `create_agent` returned.
+        team: The graph that `StateGraph.compile` or `create_agent` returned.
         annotate: Puts notes into what a node is given: `(state, notes) -> state`, a copy; by
             default a message at the end of `messages`.
         handoff: Whether a node that wrote this and chose who is next has only handed on what it
@@ -49,7 +49,7 @@ def plan(
         tools: Whether tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
-        SettingsError: It is no compiled state graph, or LangGraph is not one that was tested.
+        SettingsError: The team is no compiled state graph, or LangGraph is not one that was tested.
     """
     with importing("LangGraph", ("langgraph",), VERSIONS, extra="langgraph"):
         from . import graph, routes, run
@@ -93,7 +93,7 @@ def _check(team: Any) -> None:
     """Feature-test what is not public in LangGraph.
 
     Raises:
-        SettingsError: It is not as this module expects it.
+        SettingsError: The graph is not as this module expects it.
     """
     from langgraph.graph.state import CompiledStateGraph
 

@@ -84,9 +84,9 @@ class GraphCall:
 
     Attributes:
         graph: A copy of the graph for this request alone, so that its nodes know their request.
-        given: What it runs on, and the config.
-        more: What it is called with besides.
-        goes_on: Whether it is to run, for the first time or once more.
+        given: The input of the graph, and the config.
+        more: The further arguments of the call.
+        goes_on: Whether the graph is to run, for the first time or once more.
     """
 
     def __init__(

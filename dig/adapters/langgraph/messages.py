@@ -1,4 +1,4 @@
-"""What waits for a node to run, and what a node that has run sends."""
+"""Deliveries that wait for a node to run, and the messages of a node that has run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _release_now(session: Session, events: Iterable[str]) -> None:
 
 @dataclass
 class GraphTeam:
-    """What all requests to a wrapped graph share.
+    """The state that all requests to a wrapped graph share.
 
     Attributes:
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
@@ -65,7 +65,7 @@ class GraphTeam:
         self._in_channels = {f"{key}": node for node, key in self.keys.items()}
 
     def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
-        """Those of some writes that start nodes, as routes."""
+        """The writes that start nodes, as routes."""
         found = [route for write in writes if (route := route_of(write)) is not None]
         return [replace(one, node=self._in_channels.get(one.node, one.node)) for one in found]
 
@@ -90,13 +90,13 @@ class GraphTeam:
 
 @dataclass(eq=False)
 class NodeDelivery:
-    """What one turn of a node will be started with.
+    """The delivery that one turn of a node will be started with.
 
     Attributes:
         node: The node.
         instance: The instance that is reserved for the turn.
         events: The events, by id.
-        packet: What `Send` gives it instead of the state.
+        packet: The value that `Send` gives the node instead of the state.
         is_sent: Whether the turn comes from a `Send`.
         waits: Whether only joins lead to it, so that it may wait for others.
     """
@@ -117,13 +117,13 @@ class NodeWork:
         node: The node.
         task: LangGraph's id of the task, the same for each attempt.
         is_sent: Whether a `Send` has started it.
-        given: What it is given.
+        given: The input of the node.
         config: The config that it is given; its writes pass this object.
-        writes: What it has written.
-        routes: Those of its writes that start nodes.
-        delivery: What it was started by, once that is known.
+        writes: The values that the node has written.
+        routes: The routes of those writes that start nodes.
+        delivery: The delivery that started the node, once that is known.
         turn: Its turn, once that has begun.
-        error: What it raised, if it may be run again.
+        error: The error that the node raised, if it may be run again.
     """
 
     node: str
@@ -140,11 +140,11 @@ class NodeWork:
 
 @dataclass(eq=False)
 class OutgoingUpdate:
-    """What a finished node sends: events, and the routes that they go.
+    """The messages of a finished node: events, and the routes that they go.
 
     Attributes:
         routes: The writes that start the recipients, with their delivery.
-        payload: What a new event carries.
+        payload: The payload of a new event.
         type: The type of a new event.
         events: The events, by id; several, if the node hands on what it was given.
         before: The nodes that have one of them already: it was sent to them as well.
@@ -172,7 +172,7 @@ class PendingDeliveries:
         self._waiting: list[NodeDelivery] = []
 
     def __iter__(self) -> Iterator[NodeDelivery]:
-        """What waits, oldest first; it may be taken meanwhile."""
+        """The deliveries that wait, oldest first; they may be taken meanwhile."""
         return iter(tuple(self._waiting))
 
     def take(self, delivery: NodeDelivery) -> NodeDelivery:
@@ -181,7 +181,7 @@ class PendingDeliveries:
         return delivery
 
     def find(self, node: str, given: Any, is_sent: bool) -> NodeDelivery | None:
-        """What waits for a node that is started with something now."""
+        """The delivery that waits for a node that is started with something now."""
         mine = [
             delivery
             for delivery in self._waiting

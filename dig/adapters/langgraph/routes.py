@@ -1,4 +1,4 @@
-"""What a node writes that starts other nodes, and what it writes into the shared state.
+"""Writes of a node that start other nodes, and its writes into the shared state.
 
 LangGraph has no messages: a node writes into channels, and some channels start nodes. All of a
 node's writes pass one function, so this is where its edges, gotos and sends can be read, and
@@ -38,7 +38,7 @@ class NodeRoute:
     Attributes:
         node: The node.
         channel: The channel that is written.
-        value: What is written.
+        value: The value that is written.
     """
 
     node: str
@@ -47,7 +47,7 @@ class NodeRoute:
 
     @property
     def packet(self) -> Any:
-        """What the node is given instead of the state, by `Send`; else ``None``."""
+        """The input of the node instead of the state, by `Send`; else ``None``."""
         return self.value.arg if isinstance(self.value, Send) else None
 
     @property
@@ -95,7 +95,7 @@ def route_of(write: Write) -> NodeRoute | None:
 
 
 def update(writes: Iterable[Write]) -> dict[str, Any]:
-    """What a node writes into the state."""
+    """The writes of a node into the state."""
     return {
         channel: value
         for channel, value in writes

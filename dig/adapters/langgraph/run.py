@@ -61,10 +61,10 @@ class Breakpoints:
 
 
 class StopConditions:
-    """What stops one request to a graph.
+    """The conditions that stop one request to a graph.
 
     Attributes:
-        arguments: Those of the call, with breakpoints that can be looked at.
+        arguments: The arguments of the call, with breakpoints that can be looked at.
     """
 
     def __init__(self, graph: Any, config: Any, arguments: Mapping[str, Any]) -> None:
@@ -122,7 +122,7 @@ class StopConditions:
 
 
 NEVER_RAN = RuntimeError("the graph ended before this node ran")
-"""What a trace says of turns that never ran; it is never raised."""
+"""Reason in a trace for turns that never ran; it is never raised."""
 
 
 class GraphRequest(AdapterState):
@@ -133,11 +133,11 @@ class GraphRequest(AdapterState):
 
     Attributes:
         team: The wrapped graph.
-        pending: What waits for nodes to run.
+        pending: The deliveries that wait for nodes to run.
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
         is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
-        stops: Where LangGraph stops.
+        stops: The conditions on which LangGraph stops.
         tools: The tools that nodes call, if they are shown.
     """
 
@@ -371,7 +371,7 @@ class GraphRequest(AdapterState):
 
     @property
     def last_words(self) -> tuple[str, ...]:
-        """What `__end__` will put together, a part of which a gate may keep."""
+        """The words that `__end__` will put together, a part of which a gate may keep."""
         return tuple(
             event for delivery in self.pending if delivery.node == END for event in delivery.events
         )
@@ -403,7 +403,7 @@ class GraphRequest(AdapterState):
         return sorted(waiting or self.team.nodes.keys() & said)
 
     def again(self) -> tuple[Command[str], dict[str, Any]] | None:
-        """What the graph is to run for an answer that came back, with the config for that.
+        """The input of the graph for an answer that came back, with the config for that.
 
         Returns:
             ``None``, if the answer was accepted.
@@ -460,7 +460,7 @@ class GraphRequest(AdapterState):
         return [delivery for delivery in self.pending if delivery.node != END]
 
     def _hand_to_end(self, deliveries: Iterable[NodeDelivery]) -> None:
-        """What waits for a later request is not waited for in this one."""
+        """Wait in this request for no input of a later one."""
         end = self.end_delivery()
         for delivery in deliveries:
             if delivery is not end:

@@ -36,7 +36,7 @@ def plan(
         tools: Whether function tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
-        SettingsError: It is no agent, two are called the same, or the SDK is not one that was
+        SettingsError: The team is no agent, two are called the same, or the SDK is not one that was
             tested.
     """
     with importing("Agents SDK", ("openai-agents",), VERSIONS, extra="openai-agents"):

@@ -1,4 +1,4 @@
-"""What a model's response says, and to which agent."""
+"""The words of a model's response, and their recipient."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AgentTeam:
 
 @dataclass(frozen=True)
 class HandoffMessage:
-    """What an agent said when it handed over.
+    """The words of an agent that hands over.
 
     Attributes:
         said: Its words.
@@ -61,20 +61,20 @@ class HandoffMessage:
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has only named the next agent."""
+        """Whether the agent has only named the next agent."""
         return not self.said and self.given in NOTHING and not self.ignored
 
     def payload(self, to: str) -> dict[str, Any]:
-        """What the next agent is told."""
+        """The words for the next agent."""
         return _told(to, self.given, self.said)
 
     def lost(self) -> list[dict[str, Any]]:
-        """What those are not told that were to be next too."""
+        """The words for the agents that were to be next too, and are not told."""
         return [_told(to, given, self.said) for to, given in self.ignored]
 
 
 def handing_over(agent: Agent[Any], response: ModelResponse) -> HandoffMessage:
-    """What an agent said, by its model's response, when it handed over."""
+    """The words of an agent, by its model's response, when it handed over."""
     names = handoffs(agent)
     calls = [
         (names[item.name], item.arguments)
@@ -104,7 +104,7 @@ def handoffs(agent: Agent[Any]) -> Mapping[str, str]:
 
 
 def tool_name(agent: str) -> str:
-    """What the SDK calls the tool that hands over to an agent; unlike the SDK, it logs nothing."""
+    """The SDK's name of the tool that hands over to an agent; unlike the SDK, it logs nothing."""
     return re.sub("[^a-zA-Z0-9_]", "_", f"transfer_to_{agent}").lower()
 
 

@@ -26,7 +26,7 @@ from .messages import AgentTeam, HandoffMessage, handing_over
 
 
 def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
-    """How many turns a run has left of those that its caller allows; ``None``: any number."""
+    """The turns that a run has left of those that its caller allows; ``None``: any number."""
     most = options.get("max_turns", DEFAULT_MAX_TURNS)
     return None if most is None else most - len(result.raw_responses)
 
@@ -56,11 +56,11 @@ def joined(first: Any, second: Any) -> Any:
 
 
 NEVER_TOLD = RuntimeError("the SDK has not told what came of this call")
-"""What a trace says of a tool that the run has left behind; it is never raised."""
+"""Reason in a trace for a tool that the run has left behind; it is never raised."""
 
 
 class MonitoredRun(AdapterState):
-    """What a session is told of one run; it serves as its present turn, too (`as_turn`).
+    """One run as a session is told of it; it serves as its present turn, too (`as_turn`).
 
     After a failure nothing more is reported of it.
 
@@ -81,10 +81,11 @@ class MonitoredRun(AdapterState):
         Args:
             team: The team of the run.
             agent: The agent that begins, or goes on.
-            given: What it is called with.
+            given: The input of the run.
             caller: The run that calls it; ``None``: it is called from outside.
-            is_streamed: Whether its result is handed over before it is there.
-            is_kept: Whether its conversation is kept elsewhere, so that it cannot be taken up.
+            is_streamed: Whether the run's result is handed over before it is there.
+            is_kept: Whether the run's conversation is kept elsewhere, so that it cannot be taken
+                up.
         """
         super().__init__(team.session)
         self.team = team
@@ -107,7 +108,7 @@ class MonitoredRun(AdapterState):
 
     @property
     def as_turn(self) -> Turn:
-        """This, where a turn is wanted: what runs inside of it belongs to its turn."""
+        """This run, where a turn is wanted: what runs inside of it belongs to its turn."""
         return cast(Turn, self)
 
     @property
@@ -122,7 +123,7 @@ class MonitoredRun(AdapterState):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the monitor has told the agent that has the turn."""
+        """The notes of the monitor for the agent that has the turn."""
         return self.turn.notes if self.turn is not None else ()
 
     # --- what happens in it ---
@@ -151,7 +152,7 @@ class MonitoredRun(AdapterState):
         self.step(self._tools.returned, call.tool_call_id, result, default=None)
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
-        """What a model shall be given; ``None``: what it is given already."""
+        """The input for a model; ``None``: the one that it is given already."""
         return self.step(self._annotated, items, default=None)
 
     async def is_handed_back(self, result: Any, options: Mapping[str, Any]) -> bool:
@@ -184,7 +185,7 @@ class MonitoredRun(AdapterState):
     # --- steps ---
 
     def on_failure(self) -> None:
-        """What this run was asked comes to nothing."""
+        """Drop the request of this run."""
         self.team.has_failed = True
         self._fail(ADAPTER_FAILED)
 
@@ -308,7 +309,7 @@ def _address(turn: Turn | None) -> tuple[str, ...]:
 
 
 def _answer(result: Any) -> Any:
-    """What a run has come to, or what it asks a person before it goes on."""
+    """The result of a run, or its question to a person before it goes on."""
     if result.interruptions:
         return {"$asks": [as_payload(one.raw_item) for one in result.interruptions]}
     return as_payload(result.final_output)

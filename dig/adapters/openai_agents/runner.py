@@ -56,8 +56,8 @@ def of(team: Any) -> list[Agent[Any]]:
     """A team's agents, the one that was given first.
 
     Raises:
-        SettingsError: It is no agent, two are called the same, or the SDK is put together in
-            another way.
+        SettingsError: The object is no agent, two are called the same, or the SDK is put together
+            in another way.
     """
     for kind, names in NEEDED:
         need_attributes("Agents SDK", (kind,), names)
@@ -166,7 +166,7 @@ class NotesFilter:
         self._inner: Any = inner._inner if isinstance(inner, NotesFilter) else inner
 
     async def __call__(self, data: CallModelData[Any]) -> Any:
-        """What a model shall be given."""
+        """The input for a model."""
         given = data.model_data if self._inner is None else self._inner(data)
         if isawaitable(given):
             given = await given
@@ -229,7 +229,7 @@ class MonitoredRunner:
     def _run_of(
         self, agent: Any, given: Any, options: dict[str, Any], *, is_streamed: bool = False
     ) -> MonitoredRun | None:
-        """What is to be known of a run, if it belongs to a wrapped team."""
+        """The monitored run of a run, if it belongs to a wrapped team."""
         if isinstance(given, RunState):
             agent = given._current_agent or agent
         caller = running()

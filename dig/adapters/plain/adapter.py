@@ -62,10 +62,10 @@ def plan(
 
     Args:
         team: A dict, list or object.
-        allow: What else may be done. `bounce`: an agent whose answer was early is called again,
-            with the same arguments and a note. `reroute`: another agent is called instead, with
-            the arguments that were meant for the first. `reassign`, `restart`: an agent that does
-            not come back is cancelled, and another one is called with its arguments.
+        allow: The further actions allowed. `bounce`: an agent whose answer was early is called
+            again, with the same arguments and a note. `reroute`: another agent is called instead,
+            with the arguments that were meant for the first. `reassign`, `restart`: an agent that
+            does not come back is cancelled, and another one is called with its arguments.
         annotate: Puts notes into the arguments of a call; by default they are given to callables
             that have a parameter `notes`, and to all by `dig.notes()`.
         deliver: Told of what healing says to an agent (its name, and a note) when no call brings
@@ -75,7 +75,7 @@ def plan(
             `stateless = True` needs no mention.
 
     Raises:
-        SettingsError: It has no agents, or an option makes no sense.
+        SettingsError: The team has no agents, or an option makes no sense.
     """
     allowed = allowing(allow, ALLOWABLE)
     found, served = TeamCallables.of(team), serving.get()
@@ -159,7 +159,7 @@ class PlainTeam:
         """Prepare; nothing is changed yet.
 
         Args:
-            places: Where the callables are.
+            places: The places of the callables.
             annotate: Puts notes into the arguments of a call.
             deliver: Brings an agent a note at once.
             stateless: The agents that are declared stateless.

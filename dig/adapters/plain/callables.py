@@ -1,4 +1,4 @@
-"""What teams of plain callables look like: where each callable is, and of which agent it is."""
+"""Teams of plain callables: the place of each callable, and the agent that it belongs to."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class CallablePlace:
         agent: The agent.
         function: The callable.
         container: A dict or list of the team, or the methods or attributes of one of its objects.
-        key: Where it is in that.
-        method: Which of several of its agent it is; empty, if it is the only one.
+        key: The place in that.
+        method: The name among several callables of its agent; empty, if it is the only one.
         is_inherited: Whether an object has it from its class.
     """
 
@@ -46,7 +46,7 @@ class CallablePlace:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it is an async function."""
+        """Whether the callable is an async function."""
         return iscoroutinefunction(_innermost(self.function))
 
     def restore(self, other: Function) -> None:
@@ -117,7 +117,7 @@ class _SharedMethod:
     Attributes:
         bare: The method of all other objects, as the class has it.
         is_inherited: Whether the class has it from another class.
-        instead: What the objects have in its place, by their ids.
+        instead: The replacements that the objects have in its place, by their ids.
     """
 
     def __init__(self, bare: Any, *, is_inherited: bool) -> None:
@@ -141,7 +141,7 @@ def replace_all(
     """Put another callable in the place of each, or of none.
 
     Args:
-        places: Where they are.
+        places: The places of the callables.
         make: Makes what is put there.
 
     Returns:
@@ -174,9 +174,10 @@ class TeamCallables:
 
     Attributes:
         original: The team.
-        team: Where the callables are replaced: the team itself, or a list of a tuple's items.
-        places: Where each callable is.
-        unwatched: What is in the team and is not watched, with the reason.
+        team: The object in which callables are replaced: the team itself, or a list of a tuple's
+            items.
+        places: The place of each callable.
+        unwatched: The parts of the team that are not watched, with the reason.
     """
 
     original: Any

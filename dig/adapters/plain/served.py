@@ -82,7 +82,7 @@ class Served:
         at: The first record that may differ from the recorded one.
         directory: The run directory of the new run, once it has begun.
         about: Further fields of its side file.
-        session_parts: What is otherwise in the session of the team.
+        session_parts: The changes in the session of the team.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Served:
             parent: The recorded run, with payloads.
             at: The first record that may differ.
             runs: The folder in which the new run directory is made.
-            changes: What is otherwise: an `edit` of an answer, `again`, `tell`.
+            changes: The changes: an `edit` of an answer, `again`, `tell`.
             about: Further fields of the new side file.
 
         Raises:
@@ -170,7 +170,7 @@ class Served:
         """Follow the session of the team, which begins now.
 
         Raises:
-            SettingsError: It is the second team of the entry.
+            SettingsError: The team is the second of the entry.
         """
         if self._session is not None:
             raise self._refuse(SettingsError("the entry wraps two teams; a run has one"))
@@ -261,7 +261,7 @@ class Served:
         Args:
             session: The session of the team.
             agent: The agent that is called.
-            payload: What it is called with, as plain JSON.
+            payload: The arguments of the call, as plain JSON.
         """
         caller = current_turn(session)
 
@@ -290,7 +290,7 @@ class Served:
         Args:
             function: The agent's own function.
             run: Runs it with the arguments of the call.
-            is_stateless: Whether it may be answered from the journal.
+            is_stateless: Whether the call may be answered from the journal.
         """
         turn = current.get()
         assert turn is not None
@@ -463,7 +463,7 @@ def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
         at: The first record that may differ.
 
     Raises:
-        ReplayError: It cannot; the message says why.
+        ReplayError: The change cannot be made; the message says why.
     """
     match change:
         case EditRecord():
@@ -500,7 +500,7 @@ def _edited(run: RecordedRun, change: EditRecord) -> tuple[str, Any] | None:
     """The activation whose answer an edit changes, and the new answer; ``None``: it changes none.
 
     Raises:
-        ReplayError: It changes something else.
+        ReplayError: The change is about something else.
     """
     record = run.records[change.at] if change.at < len(run.records) else None
     by = getattr(record, "by", None) or getattr(record, "activation", None)
