@@ -92,7 +92,7 @@ def print_result(
     """Print a result in one of its two forms; the other one is not made.
 
     Args:
-        as_json: Whether it is printed for a program.
+        as_json: Whether the result is printed for a program.
         data: Makes plain JSON of it.
         lines: Makes lines for a person of it.
     """

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from dig.show.gate.verdict import QualityGate
 
 FailOn = StrEnum("FailOn", ["unhealed", "error", "warning", "notice"])
-"""What fails a check."""
+"""The reasons for which a check fails."""
 
 Format = StrEnum("Format", ["text", "json", "github", "junit", "sarif"])
-"""How a check is reported."""
+"""The formats of a check's report."""
 
 PolicyFile = Annotated[
     Path | None,
@@ -41,7 +41,7 @@ PolicyFile = Annotated[
 
 @dataclass(frozen=True)
 class GateOptions:
-    """What fails a check, and how it is reported."""
+    """Options of a check: the reasons for which it fails, and its report."""
 
     fail_on: Annotated[
         FailOn,
@@ -72,7 +72,7 @@ class GateOptions:
     as_json: AsJson = False
 
     def gate(self, patterns: list[str]) -> QualityGate:
-        """What decides what fails the check.
+        """The gate that decides which findings fail the check.
 
         Args:
             patterns: The patterns of all detectors.

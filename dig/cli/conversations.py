@@ -143,7 +143,7 @@ class ConversationOptions(ConversationModelOptions):
         Args:
             source: A run directory, a trace, or the log of a conversation.
             task: The text of the conversation's task, if it is given.
-            top: How many candidates are listed.
+            top: The number of candidates that are listed.
             as_json: Whether the document is printed.
             needs_run: Whether an option is given that only a recorded run can have.
 
@@ -217,7 +217,7 @@ class AnsweringOptions:
         """The name of the source, the answers of each repetition, and notes about them.
 
         Args:
-            method: How a model is asked; ``None``: none is.
+            method: The way a model is asked; ``None``: none is.
             cases: The cases.
             labels: Their labels; only weights of other cases are fitted to them.
 

@@ -143,8 +143,8 @@ def _report(outcome: Outcome, written: list[Path], headline: list[str], as_json:
     Args:
         outcome: The runs.
         written: The files that were written.
-        headline: What came of it in words.
-        as_json: Whether it is printed as JSON.
+        headline: The result in words.
+        as_json: Whether the report is printed as JSON.
     """
     for failed in outcome.failed:
         warn(f"{failed.run}: {failed.why}")

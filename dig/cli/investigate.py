@@ -137,7 +137,7 @@ class _Work:
     """The runs of one command.
 
     Attributes:
-        snapshot: What is investigated.
+        snapshot: The snapshot that is investigated.
         courses: The course of each run.
         options: The model, if there is one.
         checkpoint: The file of the checkpoint, if there is one.

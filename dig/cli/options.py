@@ -180,7 +180,7 @@ def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parame
 
 
 Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig", "dig+"])
-"""What is done about failures."""
+"""The methods against failures."""
 
 Recipients = StrEnum("Recipients", ["one", "all"])
 """The agents that get the problem."""
@@ -224,7 +224,7 @@ class RunOptions:
 
         Args:
             task: The task's name.
-            asked: What `ModelOptions.of_run` returns.
+            asked: The return value of `ModelOptions.of_run`.
 
         Raises:
             SettingsError: An option is wrong; the message names it.
@@ -290,12 +290,12 @@ Level = StrEnum("Level", {"process": "process", "effects": "effects", "power": "
 """A level of durability."""
 
 DiskFull = StrEnum("DiskFull", {"stop": "stop", "continue_": "continue"})
-"""What happens when a record does not fit on the disk."""
+"""The measures when a record does not fit on the disk."""
 
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """Where a run's directory is made, and what its journal promises."""
+    """The place of a run's directory, and the promise of its journal."""
 
     runs: Runs = Path("runs")
     durability: Annotated[

@@ -165,7 +165,7 @@ def report(
     Args:
         execution: The run.
         as_json: Whether to print JSON.
-        alerts: What became of its alarms, for each destination.
+        alerts: The fates of its alarms, for each destination.
         twin: The same run unwatched; it is told in five lines what the monitor changed.
     """
     from rich.console import Console

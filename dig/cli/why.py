@@ -43,7 +43,7 @@ Repeat = Annotated[int, typer.Option(min=1, help="How many replays of each chang
 
 @dataclass(frozen=True)
 class TryingOptions:
-    """How experiments are made."""
+    """Options of experiments."""
 
     repeat: Repeat = 3
     team: Annotated[
@@ -80,7 +80,7 @@ class TryingOptions:
     kind: FaultKinds = None
 
     def trying(self, run: Path, helping: HelpOptions, **more: Any) -> Trying:
-        """How experiments on a run are made, with its faults.
+        """The settings of experiments on a run, with its faults.
 
         Args:
             run: The run.
@@ -130,7 +130,7 @@ class TryingOptions:
 
 @dataclass(frozen=True)
 class AskingOptions:
-    """Which suspects are asked, and what they know."""
+    """The suspects that are asked, and their knowledge."""
 
     by: Annotated[
         list[str] | None,
@@ -193,7 +193,7 @@ class HelpOptions(ModelOptions):
     ] = None
 
     def settings(self) -> ModelSettings | None:
-        """Which model is asked, and where; ``None``: none is.
+        """The settings of the model that is asked; ``None``: none is.
 
         Raises:
             SettingsError: An option is wrong, or needs a model and none is named.
@@ -213,7 +213,7 @@ class HelpOptions(ModelOptions):
     def of_diagnosis(
         self, method: ModelMethod | None = None, *, is_tried: bool = True
     ) -> dict[str, Any]:
-        """What `diagnose` is told about the model.
+        """The arguments of `diagnose` about the model.
 
         Args:
             method: The way in which it names candidates; ``None``: it does not.
@@ -459,7 +459,7 @@ def _pair(given: str | None, option: str, *keys: str) -> dict[str, str] | None:
 
 
 def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
-    """Where a change is made: as given, or where it must be."""
+    """The place of a change: as given, or where it must be."""
     if at is not None:
         return at
     if kind == "omit":
