@@ -1,4 +1,4 @@
-"""What is explained: a recorded run with what lies beside it, and the case made of it.
+"""The run to be explained, with the files beside it, and the case made of it.
 
 A `RunSource` knows the side file and the result, since experiments and goals need them. A `Case` is
 what suspects are given: it has neither seeds, nor faults, nor the true answer.
@@ -51,8 +51,8 @@ class Case:
         failures: Why it is not good.
         attempts: The parts of it that try to solve the problem by one plan.
         accounting: Reads the payloads of its events; ``None``: nothing does.
-        usual: What good runs of its sort do, as the measure for signs; without any, the other
-            agents of the run are.
+        usual: The usual habits in good runs of its sort, as the measure for signs; without any, the
+            other agents of the run are.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Case:
 
     @cached_property
     def signs(self) -> Sequence[Sign]:
-        """What its records show about its agents."""
+        """The signs in its records about its agents."""
         return signs(self.seen)
 
     def attempt_of(self, activation: str | None) -> str | None:
@@ -140,23 +140,23 @@ class RunSource:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it came to its own end; one that was cut off or interrupted did not."""
+        """Whether the run came to its own end; one that was cut off or interrupted did not."""
         finish = self.run.finish
         return finish is not None and self.result.get("reason") != INTERRUPTED
 
     @property
     def wrapped(self) -> str | None:
-        """What was wrapped, if it is a run of a wrapped team: code that ran outside of dig."""
+        """The wrapped team, if the run is one of a wrapped team: code that ran outside of dig."""
         return str(self.side.get("team")) if "capabilities" in self.side else None
 
     @property
     def is_plain_team(self) -> bool:
-        """Whether it is a run of a wrapped team of plain callables, which can run again."""
+        """Whether the run is one of a wrapped team of plain callables, which can run again."""
         return self.wrapped == PLAIN_TEAM
 
     @property
     def forks(self) -> Path:
-        """Where its forks lie, unless a user says otherwise."""
+        """The directory of its forks, unless a user names another."""
         return forks_beside(self.trace)
 
     @cached_property
@@ -176,7 +176,7 @@ class RunSource:
     def finished(
         self, since: int = 0, run: RecordedRun | None = None, result: Any = None
     ) -> Finished:
-        """It, or a fork of it, as goals judge it.
+        """The run, or a fork of it, as goals judge it.
 
         Args:
             since: The first record whose findings count.
@@ -197,25 +197,25 @@ class RunSource:
             raise TraceError(self.trace, None, str(error)) from None
 
     def judged(self, goal: Goal, since: int = 0) -> Judgement:
-        """Whether it is good, and how far it came; findings before `since` do not count."""
+        """The judgement of the run and its progress; findings before `since` do not count."""
         key = (goal.text, since)
         if key not in self._judged:
             self._judged[key] = goal(self.finished(since))
         return self._judged[key]
 
     def milestones(self, goal: Goal) -> int:
-        """How many milestones it has."""
+        """The number of its milestones."""
         return len(milestones(self.finished(), self.judged(goal)))
 
     def case(
         self, goal: Goal, accounting: Accounting | None = None, usual: UsualTeam | None = None
     ) -> Case:
-        """What suspects are given.
+        """The case that suspects are given.
 
         Args:
             goal: When the run is good.
             accounting: Reads its payloads; ``None``: as its task does.
-            usual: What good runs of its sort do, if that is known.
+            usual: The usual habits in good runs of its sort, if they are known.
         """
         found = tuple(one for some in attempts(self.run).values() for one in some)
         reads = accounting or getattr(self.task, "accounting", PAYLOADS)

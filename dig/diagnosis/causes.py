@@ -30,17 +30,17 @@ class Node:
     """Something in a state that it is not in without the fault.
 
     Attributes:
-        type: What it is.
-        name: Which one: an agent's name, an id of the trace, a range of elements `2000-3000`, the
-            record of a finding, or empty for the outcome.
+        type: The type of the node.
+        name: The name of the node: an agent's name, an id of the trace, a range of elements
+            `2000-3000`, the record of a finding, or empty for the outcome.
         component: The component it belongs to: an agent's name, `task` or `outcome`.
         state: One of the vocabulary of its type.
         onset_t: The record at which the state is first visible in the faulted run.
-        onset_s: That moment, in seconds since the run began.
-        test: Which test says that it deviates, by name.
-        value: What was measured in the faulted run.
+        onset_s: The time of that moment, in seconds since the run began.
+        test: The name of the test by which it deviates.
+        value: The measured value in the faulted run.
         twin: The same in the run without the fault; ``None``: there is no counterpart.
-        baseline: How likely it is to see such a value without a fault: a share of the baseline.
+        baseline: The likelihood of such a value without a fault: a share of the baseline.
     """
 
     type: str
@@ -79,7 +79,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """Where a failure began: a component, and the kind of its fault."""
+    """The beginning of a failure: a component, and the kind of its fault."""
 
     component: str
     kind: str
@@ -92,7 +92,7 @@ class CausalGraph:
     Attributes:
         nodes: In order of their onset.
         edges: Between ids of nodes, in the order of these.
-        root_causes: What was injected.
+        root_causes: The causes that were injected.
         alarms: The ids of the nodes at which the failure is visible.
     """
 
@@ -126,7 +126,7 @@ class CausalGraph:
         """The graph that `to_json` made this of.
 
         Raises:
-            RecordError: It is not a causal graph; the message names the place.
+            RecordError: The data are not a causal graph; the message names the place.
         """
         graph = cls(
             tuple(_all(Node, body, "nodes")),

@@ -1,4 +1,4 @@
-"""Which components a record is about: what evidence for a claim may point at."""
+"""The components that a record is about: evidence for a claim may point at them."""
 
 from __future__ import annotations
 

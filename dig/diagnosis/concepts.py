@@ -57,7 +57,8 @@ class Attempt:
         plan: The activation that made the plan; ``None``, if no activation took the problem on.
         activations: Its activations, in the order of their start.
         accepted: The accepted final event that one of them generated, if there is one.
-        ended: How it ended: `accepted`, `bounced`, `no answer`, or `cut off` with the trace.
+        ended: The end of the attempt: `accepted`, `bounced`, `no answer`, or `cut off` with the
+            trace.
     """
 
     id: str
@@ -77,7 +78,7 @@ class Candidate:
         share: Its weight by the sum of the weights of all candidates; no probability.
         evidence: The records or steps that speak for it.
         by: The suspects that named it, or `person`.
-        mechanism: How it went wrong, in a word; ``None``: unknown.
+        mechanism: The mechanism of the failure, in a word; ``None``: unknown.
         status: `origin` (nothing before it explains it), `propagated` (another candidate explains
             it), `recovered` (it was put right later) or `open` (not decided).
         step: The step of the source; ``None``, if the place is no activation and no message.
@@ -107,7 +108,7 @@ class Candidate:
         """Check that it has evidence, and that its share is one.
 
         Raises:
-            SettingsError: It has none, or the share is not from 0 to 1.
+            SettingsError: The candidate has none, or the share is not from 0 to 1.
         """
         _shown(f"the candidate {self.id!r}", self.evidence)
         if not 0 <= self.share <= 1:
@@ -125,7 +126,7 @@ class Hypothesis:
         candidate: The candidate whose place it is about.
         interventions: The changes of the recorded run, three at most, each with `kind` and `at`.
         attempt: The attempt that it is about, if that is known.
-        expects: What must happen in the fork for the change to count as carried out.
+        expects: The acts that must happen in the fork for the change to count as carried out.
     """
 
     id: str

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trying:
-    """How experiments are made.
+    """The settings of experiments.
 
     Attributes:
-        tries: How many changes that rules propose are tried.
-        repeat: How many repeats of each are to count.
-        per_attempt: How many changes are about one attempt.
-        budget: How much all of it may cost.
-        jobs: How many processes work at once; the document does not depend on it.
-        runs: Where the forks lie; ``None``: beside the run.
+        tries: The number of changes proposed by rules that are tried.
+        repeat: The number of repeats of each that are to count.
+        per_attempt: The number of changes about one attempt.
+        budget: The bounds on the cost of all of it.
+        jobs: The number of processes that work at once; the document does not depend on it.
+        runs: The directory of the forks; ``None``: beside the run.
         team: The team that goes on, as `module:team`; ``None``: simulated agents, if the run had
             them.
         task: The task of the run, if it is not one of this package.
@@ -77,7 +77,7 @@ class Trying:
     same_model: ModelSettings | None = None
 
     def lab(self, path: Path, goal: Goal) -> Lab:
-        """What makes the replays of a run."""
+        """The lab that makes the replays of a run."""
         source = read_source(path, self.detectors)
         forks = source.forks if self.runs is None else self.runs
         return Lab(
@@ -90,7 +90,7 @@ class InterruptedDiagnosis(KeyboardInterrupt):
     """Experiments were interrupted.
 
     Attributes:
-        diagnosis: What was found by then.
+        diagnosis: The results up to then.
     """
 
     def __init__(self, diagnosis: Diagnosis) -> None:
@@ -120,8 +120,8 @@ def diagnose(
     Args:
         path: The run directory or trace; it is only read.
         goal: When it is good; ``None``: the default.
-        trying: How experiments are made; ``None``: none is.
-        asking: Which suspects are asked, and what they know; ``None``: those that are usual.
+        trying: The settings of experiments; ``None``: none is made.
+        asking: The suspects that are asked, and their knowledge; ``None``: those that are usual.
         suspects: Names the candidates, in place of those that `asking` names.
         method: The way in which a model is asked as the suspect `attribution`; ``None``: none is.
         model: Proposes changes and judges whether notes were followed; ``None``: rules alone do.
@@ -133,7 +133,7 @@ def diagnose(
         TraceError: The trace cannot be read.
         SettingsError: The goal cannot be judged, the team that goes on cannot be made, or a model
             is to answer as a suspect that is not asked.
-        InterruptedDiagnosis: It was interrupted; it has what was found.
+        InterruptedDiagnosis: The user interrupted the work; the error has the results up to then.
     """
     goal, asking = goal or Goal.parse("default"), asking or Asking()
     report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal, asking)
@@ -186,7 +186,7 @@ def _helper(source: RunSource, model: Model | None, expected: str | None) -> Mod
 
 
 def guard_of(source: RunSource, expected: str | None = None) -> AnswerGuard:
-    """What no agent may be told in an experiment on a run.
+    """The words that no agent may be told in an experiment on a run.
 
     Args:
         source: The run.
@@ -213,8 +213,8 @@ def try_changes(
         path: The run directory or trace; it is only read.
         changes: For each hypothesis its interventions, as plain JSON.
         goal: When it is good; ``None``: the default.
-        trying: How experiments are made.
-        expects: What must happen in the forks; ``None``: nothing in particular.
+        trying: The settings of experiments.
+        expects: The acts that must happen in the forks; ``None``: nothing in particular.
         model: Judges whether notes were followed; ``None``: records alone do.
         expected: The right answer, by which the model names milestones; no agent is told.
         tell: Takes a line for each replay.
@@ -222,7 +222,7 @@ def try_changes(
     Raises:
         TraceError: The trace cannot be read.
         SettingsError: A change is none, or the goal cannot be judged, or there is no team.
-        InterruptedDiagnosis: It was interrupted; it has what was found.
+        InterruptedDiagnosis: The user interrupted the work; the error has the results up to then.
     """
     goal, trying = goal or Goal.parse("default"), trying or Trying()
     report = DiagnosisReport(read_source(path, trying.detectors), goal)
@@ -276,7 +276,7 @@ def _tried(
     Args:
         report: Makes the document.
         lab: Makes the replays.
-        trying: How experiments are made.
+        trying: The settings of experiments.
         make: Makes the experiments.
         run: Carries them out.
         tell: Takes a line for each replay.
@@ -310,7 +310,7 @@ async def verify(
         path: The run directory or trace; it is only read.
         hypothesis: The hypothesis.
         goal: When a run is good; ``None``: the default.
-        trying: How experiments are made.
+        trying: The settings of experiments.
 
     Raises:
         TraceError: The trace cannot be read.

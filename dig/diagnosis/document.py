@@ -209,7 +209,7 @@ class Diagnosis(_Part):
         """The diagnosis that a document describes.
 
         Raises:
-            SettingsError: It is none; the message names the place.
+            SettingsError: The text is no diagnosis; the message names the place.
         """
         try:
             return cls.model_validate_json(text)

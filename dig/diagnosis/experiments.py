@@ -28,7 +28,7 @@ from .trials.seats import (
 )
 
 MOST_SMALLER = 4
-"""How many smaller changes are tried at the place of a seat that helps."""
+"""The number of smaller changes that are tried at the place of a seat that helps."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class Place:
 
 @dataclass
 class Findings:
-    """What experiments found; it is there even if they were interrupted.
+    """The results of experiments; they are there even if these were interrupted.
 
     Attributes:
         tried: The hypotheses with their verdicts, in the order in which they were tried.
         places: More about seats that help, by the id of their hypothesis.
         others: The candidates that a hypothesis with changes in several stages is about, by its id.
-        once: How many hypotheses were tried once only, without success.
-        until_validated: How many replays were made until a hypothesis was validated; ``None``: none
+        once: The number of hypotheses that were tried once only, without success.
+        until_validated: The number of replays up to the first validated hypothesis; ``None``: none
             was.
-        notes: What was left undone.
+        notes: The work that was left undone.
     """
 
     tried: list[Tried] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Experiments:
     """Tries what may explain a failed run.
 
     Attributes:
-        findings: What was found so far.
+        findings: The results so far.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Experiments:
             trials: Makes the replays.
             candidates: The candidates, the likeliest first.
             team: The agents that go on, by name.
-            tries: How many changes that rules propose are tried; seats do not count.
-            per_attempt: How many candidates of one attempt come before all others.
+            tries: The number of changes proposed by rules that are tried; seats do not count.
+            per_attempt: The number of candidates of one attempt that come before all others.
             proposes: Proposes changes of the best candidates of each attempt, before rules do.
-            before: What was changed before, if the run is a fork that these experiments made.
+            before: The changes made before, if the run is a fork that these experiments made.
             causes: The candidates that these changes are about.
-            findings: What was found so far; ``None``: nothing.
+            findings: The results so far; ``None``: none.
         """
         self.findings = findings or Findings()
         self._case, self._trials, self._candidates = case, trials, candidates
@@ -112,7 +112,7 @@ class Experiments:
         """Try everything in order.
 
         Raises:
-            KeyboardInterrupt: It was interrupted; `findings` has what is finished.
+            KeyboardInterrupt: The user interrupted the work; `findings` has the finished part.
         """
         first, others = self._seats()
         if not first and not others:
@@ -158,11 +158,11 @@ class Experiments:
         return once, full
 
     def _try(self, screened: list[Tried], promise: int) -> None:
-        """Those of some hypotheses in full of which one replay promises so much, until one helps.
+        """The full results of hypotheses of which one replay promises so much, until one helps.
 
         Args:
             screened: The hypotheses after one replay; those that are tried are taken out.
-            promise: What that replay promises.
+            promise: The least promise of that replay.
         """
         for one in [one for one in screened if _promise(one) == promise]:
             screened.remove(one)
@@ -206,7 +206,7 @@ class Experiments:
         return [*best.values()]
 
     def _look_closer(self, found: Tried) -> None:
-        """Where a seat that helps begins and ceases to, and a smaller change at its place."""
+        """The range in which a seat helps, and a smaller change at its place."""
         fork = self._trials.fork_of(found.hypothesis)
         paired = self._trials.manner.is_paired
         onset = first_difference(fork, self._case.run) if fork and paired else None
@@ -306,7 +306,7 @@ class Experiments:
             yield from ((one, Proposal(row)) for row in lab.asked_again(run, one.agent))
 
     def _asked(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
-        """What is proposed besides rules."""
+        """The proposals besides those of rules."""
         if self._proposes is not None:
             for one in candidates:
                 for said in self._proposes.interventions(self._case, one):
@@ -320,7 +320,7 @@ class Experiments:
         )  # fmt: skip
 
     def _try_again(self) -> None:
-        """What is mixed or flaky, with more repeats."""
+        """Try the mixed and flaky changes again, with more repeats."""
         for number, one in enumerate(self.findings.tried):
             if one.hypothesis.id not in self.findings.others:  # that is about a fork
                 self._keep(number, self._trials.verify_again(one))
@@ -356,7 +356,7 @@ _GOOD, _FURTHER, _CARRIED_OUT, _WASTED = range(4)
 
 
 def _promise(one: Tried) -> int:
-    """How much one replay promises: good, further than before, at least carried out, or nothing."""
+    """The promise of one replay: good, further than before, at least carried out, or nothing."""
     if one.verdict == "validated":
         return _GOOD
     if one.verdict == "partial":
@@ -365,7 +365,7 @@ def _promise(one: Tried) -> int:
 
 
 def _way(one: Tried) -> float:
-    """How far the replays of a change came, added up."""
+    """The progress of the replays of a change, added up."""
     return sum(way or 0 for way in one.changed.progress) / max(one.changed.n, 1)
 
 

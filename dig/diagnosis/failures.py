@@ -19,7 +19,7 @@ from .concepts import Failure
 from .goal import Finished, Goal, has_answer, is_session
 
 LONGEST = 120
-"""How many characters a sentence has at most: payloads and texts from outside are in it."""
+"""The number of characters of a sentence at most: payloads and texts from outside are in it."""
 
 
 def failures(run: Finished, goal: Goal) -> tuple[Failure, ...]:

@@ -39,7 +39,7 @@ class Finished:
         result: The content of its `result.json`; empty if there is none.
         unhealed: Its errors that were neither mended nor silenced.
         healed: The patterns whose errors and warnings were healed in it.
-        name: What errors call it.
+        name: The name of the run in errors.
         milestones: The task's own, from the records; ``None``: those of any run.
     """
 
@@ -66,13 +66,14 @@ class Finished:
 
         Args:
             records: Its records.
-            result: How it ended; or the content of `result.json`, which has the score, too.
+            result: The result of the run; or the content of `result.json`, which has the score,
+                too.
             detectors: Fresh detectors, which look at the records.
             score: The score of its answer, if `result` does not have it.
             since: The first record whose findings count. A fork is judged by what was found since
                 its change: what is past cannot be mended.
             task: Its task, if it is known; it may have `milestones`.
-            name: What errors call it.
+            name: The name of the run in errors.
 
         Raises:
             RuleError: A record contradicts those before it.
@@ -128,9 +129,9 @@ class Judgement(NamedTuple):
     """Whether a run is good.
 
     Attributes:
-        good: Whether it is.
+        good: Whether the run is good.
         progress: The share of the milestones that it reached; ``None``: not asked, or not known.
-        why: What it lacks, in words; if it is good, what was tested.
+        why: The lack of the run, in words; if it is good, the test.
     """
 
     good: bool
@@ -232,7 +233,7 @@ class Condition:
     """A value in the result of a run, compared with a constant.
 
     Attributes:
-        key: Where the value stands: `score.rmse`, `findings.ET`.
+        key: The place of the value: `score.rmse`, `findings.ET`.
         sign: One of `<= < >= > == !=`.
         value: The constant.
     """
@@ -245,7 +246,7 @@ class Condition:
         return f"{self.key}{self.sign}{self.value}"
 
     def holds(self, value: Any) -> bool:
-        """Whether it holds of a value; nothing is smaller or larger than what is no number."""
+        """Whether the condition holds of a value; nothing is smaller or larger than a text."""
         if self.sign not in ("==", "!=") and not (_is_number(value) and _is_number(self.value)):
             return False
         return _COMPARE[self.sign](value, self.value)
@@ -389,7 +390,7 @@ def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
 
     Args:
         run: The run; it has a record at least.
-        judged: Whether it is good.
+        judged: Whether the run is good.
 
     Raises:
         SettingsError: The task's own milestones fail, or are too many.

@@ -28,7 +28,7 @@ from dig.traces.journal.reader import follow_trace
 from .goal import Finished, Goal
 
 AT_LEAST = 100
-"""How many good runs are enough, unless the user says otherwise."""
+"""The number of good runs that are enough, unless the user says otherwise."""
 
 NOT_ANSWERED = "no answer to the problem was accepted"
 _RUN = ""
@@ -40,10 +40,10 @@ REFUSED = "refused"
 
 @dataclass
 class _Problem:
-    """What is counted: a run, or a problem of a session.
+    """The unit that is counted: a run, or a problem of a session.
 
     Attributes:
-        raised: How many findings there were, by pattern.
+        raised: The number of findings, by pattern.
         healed: The patterns whose errors or warnings were healed.
         is_answered: Whether an answer to it was accepted.
     """
@@ -68,7 +68,7 @@ class ProblemCounts:
     Feed it each record after the graph was changed by it, and each finding when it is raised.
 
     Attributes:
-        problems: What was counted, in order; of a session its environment work events, by id.
+        problems: The units counted, in order; of a session its environment work events, by id.
     """
 
     def __init__(self) -> None:
@@ -115,12 +115,12 @@ class ProblemCounts:
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned.
+    """The result of learning.
 
     Attributes:
-        team: What is usual, for a file.
-        runs: How many runs and problems of sessions were looked at.
-        bad: How many of them were not good, by the reason.
+        team: The usual findings, for a file.
+        runs: The number of runs and problems of sessions that were looked at.
+        bad: The number of those that were not good, by the reason.
     """
 
     team: TeamUsual
@@ -129,7 +129,7 @@ class Learned:
 
     @property
     def usual(self) -> dict[str, int]:
-        """How many findings of a pattern are usual in a run, by pattern; those with any."""
+        """The usual number of findings of a pattern in a run, by pattern; those with any."""
         return most_usual(self.team.usual)
 
     def to_json(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def learn(
         paths: Run directories, traces, and directories of these; all of one team.
         goal: Says which runs are good.
         detectors: Makes a fresh set of detectors.
-        at_least: How many good runs are enough.
+        at_least: The number of good runs that are enough.
         progress: Takes what is read, how many of it are done, and how many there are.
 
     Raises:
@@ -213,7 +213,7 @@ def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]
     """By pattern: in how many runs it was raised once or more, twice or more, and so on.
 
     Args:
-        runs: How many findings each run has, by pattern.
+        runs: The number of findings of each run, by pattern.
     """
     counts: dict[str, Counter[int]] = {}
     for raised in runs:
@@ -248,7 +248,7 @@ def _examined(
 
 
 def _severity(row: FindingRow) -> object:
-    """What a recorded finding is worth; rows of old files do not say."""
+    """The worth of a recorded finding; rows of old files do not say."""
     return row.severity or severity(row.pattern)
 
 

@@ -178,7 +178,7 @@ def draw_investigation(found: Investigation, world: World, out: Path) -> Report:
 
     Args:
         found: The answer.
-        world: What was investigated.
+        world: The world that was investigated.
         out: The file.
 
     Raises:

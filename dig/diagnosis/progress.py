@@ -1,4 +1,4 @@
-"""How far a run came: milestones that any run has, by the structure of its graph alone."""
+"""Progress of a run: milestones that any run has, by the structure of its graph alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def progress(milestones: Sequence[Milestone], good: bool) -> float:
 
     Args:
         milestones: The milestones of the run; one at least.
-        good: Whether it is good.
+        good: Whether the run is good.
     """
     reached = sum(one.reached for one in milestones)
     return (reached if good else min(reached, len(milestones) - 1)) / len(milestones)
@@ -26,8 +26,8 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
 
     Args:
         run: The run.
-        good: Whether it is good.
-        why: What it lacks, or what was tested.
+        good: Whether the run is good.
+        why: The lack of the run, or the test.
     """
     finals = [event for event in run.events.values() if event.final]
     last = run.last.t

@@ -51,12 +51,12 @@ class DiagnosisReport:
     Attributes:
         source: The run.
         goal: When it is good.
-        judged: Whether it is.
-        case: What suspects are given.
+        judged: The judgement of the run.
+        case: The case that suspects are given.
         candidates: The candidates, the likeliest first.
-        findings: What experiments found; ``None``: there were none.
+        findings: The results of experiments; ``None``: there were none.
         trials: The experiments, with their costs.
-        asking: Which suspects were asked, and how many candidates are listed.
+        asking: The suspects that were asked, and the number of candidates that are listed.
         is_asked: Whether a person named what is tried.
         helper: The model that helped, if one did.
         attributed: The answer of a model as the suspect `attribution`, if one was asked.

@@ -153,7 +153,7 @@ class EveryAgent:
 
 
 def _explained(case: Case) -> Sequence[Sequence[SignGroup]]:
-    """What ways from signs to the failure and to one another leave."""
+    """The shares that ways from signs to the failure and to one another leave."""
     return StructuralAnswer(case).by_agent
 
 
@@ -178,7 +178,7 @@ SUSPECTS: Mapping[str, Suspects] = MappingProxyType(
 )
 """The suspects by name."""
 USUAL_SUSPECTS = ("attribution",)
-"""Those that are asked unless a user names others."""
+"""The suspects that are asked unless a user names others."""
 
 
 def suspects_of(name_: str) -> Suspects:
@@ -214,7 +214,7 @@ class Together:
     names_all: bool = False
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """What they say: the same agent at the same place is one candidate."""
+        """The candidates of all: the same agent at the same place is one candidate."""
         found = merged([one.candidates(case) for one in self.of])
         if not self.names_all:
             return found
@@ -268,11 +268,11 @@ def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Asking:
-    """Which suspects are asked, and what they know.
+    """The suspects that are asked, and their knowledge.
 
     Attributes:
         by: The names of the suspects; a user's own as `module:object`.
-        top: How many candidates are listed.
+        top: The number of candidates that are listed.
         peers: A directory with good runs of the same sort, as the measure for signs; ``None``: the
             other agents of the run are the measure.
         accounting: Reads the payloads, as `module:object`; ``None``: as the task of the run does.
@@ -284,7 +284,7 @@ class Asking:
     accounting: str | None = None
 
     def case(self, source: RunSource, goal: Goal) -> Case:
-        """What the suspects are given about a run.
+        """The case that the suspects are given about a run.
 
         Raises:
             SettingsError: There is no such accounting, or no good run among the peers.

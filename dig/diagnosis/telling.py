@@ -35,7 +35,7 @@ def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None =
     Args:
         found: The diagnosis.
         source: The run that it explains; ``None``: it explains a conversation.
-        forks: Where its forks lie; ``None``: beside the run.
+        forks: The directory of its forks; ``None``: beside the run.
     """
     best = _best(found)
     if source is not None:
@@ -300,7 +300,7 @@ def _arms(one: HypothesisRow, in_stages: bool = False) -> str:
 
     Args:
         one: The hypothesis.
-        in_stages: Whether its last changes were made in a fork, which is then their control.
+        in_stages: Whether the last changes were made in a fork, which is then their control.
     """
     changed, unchanged = one.arms.changed, one.arms.unchanged
     with_it = "with them" if len(one.interventions) > 1 else "with it"
@@ -392,7 +392,7 @@ def _tried(found: Diagnosis, candidate: str) -> str:
 
 
 def _to_try(found: Diagnosis, source: RunSource) -> Iterator[str]:
-    """What `--try` could try, without trying it."""
+    """The changes that `--try` could try, without trying them."""
     if source.is_plain_team:
         yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
         return

@@ -38,11 +38,11 @@ class StageAnswers:
     Attributes:
         model: The model.
         requests: Makes the requests about the conversation.
-        cache: Where answers are kept, if they are.
+        cache: The folder in which answers are kept, if they are.
         is_strict: Whether a stage that fails is an error.
-        stages: What was done.
-        notes: What is left to say.
-        usage: What has been used.
+        stages: The stages that were carried out.
+        notes: The remaining notes.
+        usage: The use of the model so far.
     """
 
     model: Model
@@ -76,7 +76,7 @@ class StageAnswers:
         Args:
             name: The stage.
             schema: The shape of the answer.
-            instructions: What the model is asked.
+            instructions: The question to the model.
             more: Further keys of the request.
             full: The steps that are shown in full, if there is room.
             only: The steps that are shown; ``None``: all are.
@@ -130,7 +130,7 @@ class StageAnswers:
         """Say that a stage failed.
 
         Raises:
-            SettingsError: That is an error.
+            SettingsError: The failure is an error.
         """
         if self.is_strict:
             raise SettingsError(f"the stage {name!r} failed: {why}")
@@ -155,8 +155,8 @@ class StageAnswers:
         """The answer without a model, where the model said nothing that an answer needs.
 
         Args:
-            ranked: That answer.
-            notes: What is left to say, besides.
+            ranked: The ranking of that answer.
+            notes: The remaining notes, besides.
         """
         return replace(
             ranked,

@@ -42,8 +42,8 @@ class Screened:
 
     Attributes:
         upstream: The earlier steps that explain it.
-        loop: Whether it is part of a loop.
-        responsible: Whose doing the loop is.
+        loop: Whether the candidate is part of a loop.
+        responsible: The agent that is responsible for the loop.
         spoilt_at: The step at which its data were first spoilt.
         recovered_at: The later step that put it right.
     """
@@ -60,8 +60,8 @@ class ModelTestimony:
     """All that is said about a conversation.
 
     Attributes:
-        deviations: What deviates.
-        screened: What is said about each candidate.
+        deviations: The steps that deviate.
+        screened: The words about each candidate.
         verdict: The agent and the step that the model would answer.
     """
 
@@ -77,7 +77,7 @@ class Decided:
     Attributes:
         step: The answer; ``None``: the testimony gives none.
         statuses: Each candidate's status.
-        notes: What was ignored.
+        notes: The parts of the answer that were ignored.
     """
 
     step: int | None
@@ -129,7 +129,7 @@ def deviating(
     Args:
         conversation: The conversation.
         graph: Its graph.
-        said: What deviates.
+        said: The steps that deviate.
     """
     steps = [step for step in sorted(said.steps) if can_be_blamed(conversation, step)]
     agents = {(subtask, folded(agent)) for subtask, agent in said.agents}

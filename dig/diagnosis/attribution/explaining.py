@@ -51,7 +51,7 @@ def explain(
         expected: The right answer, or `from-file`; ``None``: it is not used.
         attribute: Names the candidates; by default the ranking, without a model.
         has_graph: Whether the document has the hierarchical graph.
-        top: How many candidates are listed.
+        top: The number of candidates that are listed.
 
     Raises:
         TraceError: The file cannot be read, or holds no conversation.

@@ -37,7 +37,7 @@ def numeric() -> Any:
     """The module numpy.
 
     Raises:
-        SettingsError: It is not installed.
+        SettingsError: The library is not installed.
     """
     try:
         import numpy
@@ -87,7 +87,7 @@ class FitChoice:
     """The settings of a fit.
 
     Attributes:
-        l2: How strongly weights are held near 0.
+        l2: The strength that holds weights near 0.
         without: The group of features that is left out, if one is.
     """
 
@@ -111,7 +111,7 @@ def fit(training: Training, choice: FitChoice, data: str = "", command: str = ""
 
     Args:
         training: The conversations.
-        choice: How weights are fitted.
+        choice: The settings of the fit.
         data: The checksum of their labels.
         command: The command that asks for it.
 
@@ -155,7 +155,7 @@ def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
 
     Args:
         pairs: For each case the scaled features of its candidates, and which one is at fault.
-        l2: How strongly weights are held near 0.
+        l2: The strength that holds weights near 0.
     """
     np = numeric()
     count = pairs[0][0].shape[1]

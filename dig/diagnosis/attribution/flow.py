@@ -39,10 +39,10 @@ class Vocabulary:
     """Word lists, in lower case: parts of a text that mark what a step does.
 
     Attributes:
-        failure: What is in the output of a tool that failed.
-        nothing: What is in the output of a tool that had nothing to do or found nothing.
-        invention: What is in a step that makes data up.
-        earlier: What is in a step that tells of an earlier attempt.
+        failure: The words in the output of a tool that failed.
+        nothing: The words in the output of a tool that had nothing to do or found nothing.
+        invention: The words in a step that makes data up.
+        earlier: The words in a step that tells of an earlier attempt.
     """
 
     failure: tuple[str, ...]
@@ -201,8 +201,8 @@ class LoopGroup:
 
     Attributes:
         steps: All its steps.
-        planner_steps: Those of the planner.
-        executor_steps: Those of the worker, and of tools.
+        planner_steps: The steps of the planner.
+        executor_steps: The steps of the worker, and of tools.
         same_command: Whether the planner says the same each time.
         failed: Whether an answer failed.
         failing: The steps of the worker that failed.

@@ -44,9 +44,9 @@ class SubtaskOracle:
     """Tests by which a subtask can be judged afterwards.
 
     Attributes:
-        goal: What it is to reach.
-        preconditions: What must hold before it.
-        key_evidence: What must be verified on the way.
+        goal: The aim of the subtask.
+        preconditions: The conditions that must hold before it.
+        key_evidence: The evidence that must be verified on the way.
         acceptance: By what its result is accepted.
     """
 
@@ -63,7 +63,7 @@ class Subtask:
     Attributes:
         id: Its name: `s1`, `s2`, ...
         name: Its title.
-        goal: What it is to reach.
+        goal: The aim of the subtask.
         first: Its first step.
         last: Its last step.
         oracle: By what it can be judged, if that is known.
@@ -109,7 +109,7 @@ class HierarchyEdge:
         level: `subtask`, `agent` or `step`.
         source: A subtask's id, an agent's name, or a step's number.
         target: The same, downstream.
-        type: What goes from one to the other.
+        type: The sort of data that goes from one to the other.
         subtask: The subtask that an edge between agents lies in.
         patterns: By what a deviation upstream shows downstream.
         data: The datum that goes from step to step.
@@ -131,11 +131,11 @@ class HierarchicalGraph:
     Attributes:
         subtasks: Its subtasks, in order.
         agents: The parts of agents in them.
-        edges: What goes on to what.
+        edges: The edges between parts.
         loops: Its loop groups.
         end: The last step that can be at fault.
         lineage: The steps between which data went, as records show; ``None``: texts alone tell.
-        dropped: How many edges and parts broke a rule, and were left out.
+        dropped: The number of edges and parts that broke a rule, and were left out.
     """
 
     subtasks: tuple[Subtask, ...]

@@ -53,14 +53,14 @@ class ModelMethod:
     """A way to ask a model about conversations.
 
     Attributes:
-        settings: Which model, and its budget.
+        settings: The model, and its budget.
         method: The pipeline (`model`), or one of its plain rivals.
         without: The parts of the pipeline that are left out.
         exemplars: Tasks with their steps, to be shown where they are near.
-        most_characters: How many characters a request may have.
-        cache: Where answers are kept, with the exchanges; ``None``: nowhere.
+        most_characters: The number of characters that a request may have.
+        cache: The folder in which answers are kept, with the exchanges; ``None``: nowhere.
         is_strict: Whether a stage that fails is an error.
-        spending: What has been spent of the budget, if several conversations share it.
+        spending: The amount spent of the budget, if several conversations share it.
     """
 
     settings: ModelSettings
@@ -212,10 +212,10 @@ def _attribution(
     """The decision as candidates.
 
     Args:
-        known: What is known.
+        known: The facts that are known.
         decided: The decision.
-        stages: What was done.
-        notes: What is left to say.
+        stages: The stages that were carried out.
+        notes: The remaining notes.
     """
     weights = {
         step: _WEIGHTS[status] * (2 if step == decided.step else 1)

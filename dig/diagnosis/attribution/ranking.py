@@ -67,7 +67,7 @@ class Weights(BaseModel):
         command: The command that fitted them.
         data: The checksum of the labels that they were fitted to.
         cases: On how many cases.
-        l2: How strongly weights were held near 0.
+        l2: The strength that held weights near 0.
         features: The weights by feature.
     """
 
@@ -139,15 +139,15 @@ class Attribution:
 
     Attributes:
         candidates: The candidates; the first is the answer.
-        confidence: How much the first one stands out.
+        confidence: The lead of the first candidate.
         reason: Why it is the first.
         chain: The steps by which the failure went on.
         graph: The hierarchical graph.
-        stages: What was done.
-        method: How it was done.
+        stages: The stages that were carried out.
+        method: The method of the attribution.
         model: The language model that was asked, if one was.
-        cost: What that has cost.
-        notes: What is left to say.
+        cost: The cost of the attribution.
+        notes: The remaining notes.
     """
 
     candidates: tuple[Candidate, ...]
@@ -169,7 +169,7 @@ class _Ranked:
     Attributes:
         step: The step.
         share: Its share.
-        parts: What each feature adds to its score, against the mean candidate.
+        parts: The contribution of each feature to its score, against the mean candidate.
         present: The features that speak for it because it has more of them, not less.
     """
 

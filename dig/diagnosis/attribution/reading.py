@@ -81,7 +81,7 @@ class DataEdge:
         source: The latest earlier step that has it.
         target: The step that uses it.
         fact: The datum.
-        type: What it is.
+        type: The sort of the edge.
     """
 
     source: int
@@ -182,7 +182,7 @@ def layout_of(path: Path) -> Layout | None:
     """The layout of a conversation; ``None``: the source is a run directory or a trace.
 
     Raises:
-        TraceError: It is a file that cannot be read.
+        TraceError: The file cannot be read.
     """
     if path.is_dir() or path.name.endswith((TRACE, ".dig.jsonl")) or not path.exists():
         return None

@@ -57,7 +57,7 @@ def read_exemplars(path: Path) -> list[Exemplar]:
     """The exemplars of a file of JSON lines: objects with `task`, and `steps` or `explanation`.
 
     Raises:
-        SettingsError: It cannot be read, or a line is none; the line is named.
+        SettingsError: The file cannot be read, or a line is no exemplar; the line is named.
     """
     found = []
     with file_errors(path, "read"):
@@ -126,9 +126,9 @@ class Requests:
 
     Attributes:
         conversation: The conversation.
-        most: How many characters of a document may be sent.
+        most: The number of characters of a document that may be sent.
         words: The word lists by which errors are known.
-        cut: How many texts were cut, at most in one request.
+        cut: The number of texts that were cut, at most in one request.
     """
 
     conversation: Conversation
@@ -192,7 +192,7 @@ def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[li
     Args:
         texts: The texts.
         tiers: For each text, how late it is cut.
-        room: How many characters all may have.
+        room: The number of characters that all may have.
     """
     limits = [len(text) for text in texts]
     for tier in sorted(set(tiers)):

@@ -89,7 +89,7 @@ def roles(seen: Seen, cause: str) -> dict[str, str]:
 
 @dataclass
 class Spread:
-    """How often a step leads from one role to another one.
+    """The frequency of steps from one role to another one.
 
     Attributes:
         pairs: For a mechanism and an end, with a bar between: how many pairs of components there
@@ -104,7 +104,7 @@ class Spread:
         Args:
             seen: The run.
             cause: The agent at fault.
-            mechanism: How it went wrong.
+            mechanism: The mechanism of the failure.
             steps: The true steps between components.
         """
         role, true = roles(seen, cause), set(steps)
@@ -123,7 +123,7 @@ class Spread:
         Args:
             seen: The run.
             cause: The agent at fault.
-            mechanism: How it went wrong.
+            mechanism: The mechanism of the failure.
         """
         role = roles(seen, cause)
         keys = _keys(mechanism, ending(seen))
@@ -165,7 +165,7 @@ def way(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
 
     Args:
         case: The run.
-        cause: Where it began.
+        cause: The beginning of the failure.
     """
     seen = case.seen
     steps = shipped().steps(seen, cause.agent, cause.mechanism)

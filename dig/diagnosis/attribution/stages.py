@@ -57,11 +57,11 @@ class Known:
         ranked: The answer without a model.
         exemplars: The exemplars that are shown.
         graph: The hierarchical graph.
-        deviations: What deviates.
-        screened: What is said about each candidate.
+        deviations: The steps that deviate.
+        screened: The words about each candidate.
         verdict: The agent and the step that the model would answer.
-        reasons: What is said about steps.
-        dropped: How many items broke a rule, by stage.
+        reasons: The words about steps.
+        dropped: The number of items that broke a rule, by stage.
     """
 
     conversation: Conversation
@@ -122,7 +122,7 @@ class Stage:
     Attributes:
         name: Its name.
         schema: The shape of its answer.
-        instructions: What the model is asked.
+        instructions: The question to the model.
         needs: Further keys of its request.
         take: Takes an answer into what is known.
         check: Says what is wrong with an answer that would be taken.

@@ -20,7 +20,7 @@ EARLY = 0.25
 ASIDE = 0.1
 """The part of its score that a sign keeps from which no way leads to the failure."""
 AGAIN = 0.05
-"""What a sign gains for each time that it shows again; at most four times."""
+"""The gain of a sign for each time that it shows again; at most four times."""
 FOLLOWS = 0.3
 """The part of its score that a sign keeps which an earlier one of another agent explains."""
 COPIES = ("doubled", "dealt-twice", "kept")
@@ -41,7 +41,7 @@ class SignGroup:
 
     Attributes:
         signs: The signs, those first that matter to the failure.
-        score: How much they say.
+        score: The sum of their scores.
         status: Their place in the explanation.
         by: The agent whose sign explains them, if one does.
     """

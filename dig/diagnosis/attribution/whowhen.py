@@ -390,8 +390,8 @@ class WhoWhenScores:
         version: The checksum of the labels.
         runs: The hits of each repetition.
         floors: The hits of each floor.
-        chance: How often a random agent and a random step are right.
-        notes: How to read it.
+        chance: The share of cases in which a random agent and a random step are right.
+        notes: The notes for readers of the table.
     """
 
     by: str
@@ -533,7 +533,7 @@ def scored(
         cases: The cases.
         runs: The answers of each repetition.
         labels: The labels.
-        notes: How to read it.
+        notes: The notes for readers of the table.
 
     Raises:
         SettingsError: A case has no label.

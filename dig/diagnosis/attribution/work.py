@@ -20,7 +20,7 @@ WAITS = 0.1
 
 
 class WorkDone:
-    """Which events of a run led to its answer or, without one, wait to be put together.
+    """The events of a run that led to its answer or, without one, wait to be put together.
 
     Attributes:
         seen: The run.
@@ -120,7 +120,7 @@ class WorkDone:
 
     @cached_property
     def done(self) -> Ranges:
-        """Those of the claimed parts that were worked on."""
+        """The claimed parts that were worked on."""
         worked = merged(
             part
             for one in self.seen.sent
@@ -130,7 +130,7 @@ class WorkDone:
         return both(self.claimed, worked) if worked else self.claimed
 
     def _raw(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """What a result was made of, other results left out."""
+        """The inputs that a result was made of, other results left out."""
         return [one for one in self.seen.used_by(event) if one.type != SOLUTION]
 
     @cached_property

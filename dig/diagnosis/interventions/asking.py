@@ -33,9 +33,9 @@ from .secrecy import AnswerGuard
 A = TypeVar("A", bound=BaseModel)
 
 NEAR = 2
-"""How many activations before and after a candidate's a model is shown."""
+"""The number of activations before and after a candidate's that a model is shown."""
 MOST_SHOWN = 60
-"""How many activations it is shown of a whole run; the last ones."""
+"""The number of activations of a whole run that a model is shown; the last ones."""
 
 
 # --- the shapes of its answers ---
@@ -44,7 +44,7 @@ Does = Literal["consume", "emit", "submit", "discard", "reroute", "finish-turn"]
 
 
 class ExpectedAct(BaseModel):
-    """What must happen after a change for it to count as carried out."""
+    """The act that must happen after a change for it to count as carried out."""
 
     agent: str
     does: Does
@@ -64,7 +64,7 @@ class ProposedChange(BaseModel):
 
 
 class ProposedChanges(BaseModel):
-    """What a model would change, the most promising first."""
+    """The changes that a model proposes, the most promising first."""
 
     changes: list[ProposedChange] = Field(max_length=3)
 
@@ -114,8 +114,8 @@ class ModelHelp:
     """Asks a model about one run.
 
     Attributes:
-        usage: What that has cost: `model_calls`, `input_tokens`, ..., as `Model.ask` counts.
-        notes: What it proposed or judged, and what was refused, in sentences.
+        usage: The use of the model: `model_calls`, `input_tokens`, ..., as `Model.ask` counts.
+        notes: The proposals and judgements of the model, and the refusals, in sentences.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class ModelHelp:
 
     @property
     def has_milestones(self) -> bool:
-        """Whether it names and judges milestones: if the right answer was given."""
+        """Whether the model names and judges milestones: if the right answer was given."""
         return self._expected is not None
 
     # --- proposing ---
 
     def interventions(self, case: Case, candidate: Candidate) -> list[Proposal]:
-        """What the model would change at the place of a candidate; what makes no sense is refused.
+        """The changes that a model proposes at a candidate's place; what makes no sense is refused.
 
         Args:
             case: The run.
@@ -238,11 +238,11 @@ class ModelHelp:
         return answer.followed
 
     def milestones(self, run: RecordedRun, is_good: bool) -> tuple[Milestone, ...]:
-        """How far a run came, by the stages that the model named first; none without an answer.
+        """The progress of a run, by the stages that the model named first; none without an answer.
 
         Args:
             run: The run.
-            is_good: Whether it is good; then it reached all of them.
+            is_good: Whether the run is good; then it reached all of them.
         """
         titles = self._named(run)
         rows = [_shown(run, one) for one in [*run.activations.values()][-MOST_SHOWN:]]

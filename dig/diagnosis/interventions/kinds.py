@@ -45,7 +45,7 @@ def read_interventions(rows: Sequence[Mapping[str, Any]]) -> tuple[RunChange, ..
 
 
 def size(interventions: Iterable[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """How large a change is: by its largest kind, the number of changes, and how early it is."""
+    """The size of a change: by its largest kind, the number of changes, and how early it is."""
     rows = [*interventions]
     largest = max(KINDS.index(row["kind"]) for row in rows)
     records = sum(len(row.get("events", (1,))) for row in rows)

@@ -19,7 +19,7 @@ from dig.graph.records import Emit
 from dig.traces.run import RecordedRun
 
 NOTE = "You still hold work that is not finished. Look at it again, and go on."
-"""What an agent is told that holds work at the end of a run."""
+"""The words for an agent that holds work at the end of a run."""
 TOGETHER: Mapping[str, int] = MappingProxyType({"lost": MOST_INTERVENTIONS, "waiting": 2})
 """Mechanisms that are undone at so many agents at once, too: one alone may be of no use."""
 
@@ -35,10 +35,10 @@ class Proposal:
 
     Attributes:
         change: The change, as plain JSON.
-        expects: What must happen in the fork for it to count as carried out; ``None``: nothing
-            more than its kind asks for.
+        expects: The acts that must happen in the fork for it to count as carried out; ``None``:
+            nothing more than its kind asks for.
         beside: Further changes that are made with it.
-        mechanism: What it would undo, if a rule proposes it.
+        mechanism: The mechanism that it would undo, if a rule proposes it.
         activation: The activation that it is about, if it is about one.
     """
 
@@ -53,7 +53,7 @@ class Proposes(Protocol):
     """Proposes changes beside those of the rules, such as a language model."""
 
     def interventions(self, case: Case, candidate: Candidate) -> Sequence[Proposal]:
-        """What may be changed at the place of a candidate, the most promising first."""
+        """The changes at the place of a candidate, the most promising first."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a run recorded, written as an edit: to be put elsewhere, or as a change of nothing."""
+"""A run's decisions, written as an edit: to be put elsewhere, or as a change of nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dig.traces.run import RecordedActivation, RecordedRun
 
 
 def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
-    """What an activation decided, as an edit of another end."""
+    """The decision of an activation, as an edit of another end."""
     assert activation.end is not None
     return {
         "fates": [

@@ -30,7 +30,7 @@ class Fact:
         type: `change`, `event`, `exhausted`, `error`, `failed-call`, `traffic`, `log`, `metric`, or
             a type that rules know nothing of.
         about: Another entity that it names.
-        text: What was seen, in the words of the source: data, never an instruction.
+        text: The fact in the words of the source: data, never an instruction.
         value, usual: A measured value, and the usual one.
     """
 
@@ -60,7 +60,7 @@ class Neighbour:
 
     Attributes:
         entity: Its name.
-        kind: What it is.
+        kind: The kind of the neighbour.
         relation: The kind of the edge.
         is_source: Whether the edge leads from it; with `calls`, it is the caller.
     """
@@ -89,7 +89,7 @@ class Belief:
     Attributes:
         label: `healthy`; `origin` (trouble of its own); `symptom` (another's trouble); `defer`.
         by: The entity that a symptom is blamed on.
-        weight: How sure that is, from 0 to 1.
+        weight: The certainty of the belief, from 0 to 1.
         evidence: The ids of the facts that show it.
         why: The reason, in a sentence.
         claims: The links of the explanation that it adds.
@@ -128,7 +128,7 @@ class NoAnswer:
     """The lack of a judgement: a call failed, or the answer was none.
 
     Attributes:
-        why: What went wrong.
+        why: The error in words.
         again: Whether the policy is to be asked a second time.
     """
 
@@ -159,7 +159,7 @@ class Packet:
         inbox: The latest message of each neighbour, and the latest that blames this entity.
         alerts: The alarms about it.
         belief: The last belief about it.
-        visits: How often it was judged before.
+        visits: The number of judgements of the entity before.
         window: The seconds that evidence counts of.
         complaint: By which rule the first answer to this packet was refused.
     """
@@ -221,7 +221,7 @@ class World(Protocol):
         ...
 
     def kind(self, entity: str) -> str:
-        """What an entity is."""
+        """The kind of an entity."""
         ...
 
     def evidence(self, entity: str, window: Window) -> Sequence[Fact]:

@@ -83,14 +83,14 @@ class LedgerLine:
     Attributes:
         step: Its number, from 1.
         entity: The entity that was judged.
-        visit: How often it has been judged, with this time.
+        visit: The number of judgements of the entity, with this one.
         belief: The belief from here on.
         next: The entities that the policy wanted to be looked at.
-        flips: How often its label has changed.
-        is_frozen: Whether it is not judged any more, since its label has changed too often.
+        flips: The number of changes of its label.
+        is_frozen: Whether the entity is not judged any more, since its label has changed too often.
         told: The neighbours that were sent the belief.
         added: The entities that are to be judged for this reason.
-        active: How many are to be judged after this step.
+        active: The number of entities that are to be judged after this step.
     """
 
     step: int
@@ -151,7 +151,7 @@ class Controller:
     """Chooses the entity to judge next, and tells its neighbours of a new belief.
 
     Attributes:
-        world: What is investigated.
+        world: The world that is investigated.
         course: The course of the investigation.
         window: The seconds that evidence counts of.
         budget: The most steps.
@@ -165,7 +165,7 @@ class Controller:
         """Get ready; nothing is judged yet.
 
         Args:
-            world: What is investigated.
+            world: The world that is investigated.
             course: Its course; ``None``: the defaults.
         """
         course = course or Course()

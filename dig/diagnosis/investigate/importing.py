@@ -364,7 +364,7 @@ def from_datapack(name: str, rows: Rows) -> Snapshot:
         rows: Reads a table; one that is not there has no rows.
 
     Raises:
-        SettingsError: It has no spans of an abnormal time.
+        SettingsError: The pack has no spans of an abnormal time.
     """
     spans = [_datapack_span(row) for row in rows("abnormal_traces", _SPAN)]
     if not spans:
@@ -401,7 +401,7 @@ def _datapack_span(row: tuple[Any, ...]) -> ImportedSpan:
 def _compared(
     spans: Sequence[ImportedSpan], normal: Sequence[ImportedSpan]
 ) -> Iterator[EvidenceLine]:
-    """How many calls came from each caller in a second, and how long a service took."""
+    """The numbers of calls from each caller in a second, and the time that a service took."""
     now, usual = _rates(spans), _rates(normal)
     first = min(span.ts for span in spans)
     for (caller, service), rate in sorted(now.items()):

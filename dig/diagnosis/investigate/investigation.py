@@ -73,7 +73,7 @@ class Votes:
     """The frontiers of several runs: `orders` of the start, or `samples` of a model.
 
     Attributes:
-        by: What was varied.
+        by: The setting that was varied.
         frontiers: The frontier of each run.
         agreement: The mean Jaccard index of two frontiers.
     """
@@ -85,7 +85,7 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationCost:
-    """What was used, by all runs together."""
+    """The use of all runs together."""
 
     steps: int
     model_calls: int = 0
@@ -116,7 +116,7 @@ class Investigation:
         unexplained: The names of those that the frontier does not explain, with their entity.
         ledger: The steps.
         votes: The frontiers of several runs; ``None`` for one.
-        cost: What was used.
+        cost: The use of models.
     """
 
     format: Literal["digmon-investigation"] = "digmon-investigation"
@@ -155,7 +155,7 @@ class Investigation:
         """Read a document.
 
         Raises:
-            SettingsError: It is none.
+            SettingsError: The text is no investigation.
         """
         found: Investigation = _validated(cls, text, "is no answer of an investigation")
         return found
@@ -210,7 +210,7 @@ def investigate(world: World, policy: JudgingPolicy, course: Course | None = Non
     """Investigate a world by rules, or by another policy that answers at once.
 
     Args:
-        world: What is investigated.
+        world: The world that is investigated.
         policy: Judges the entities.
         course: The course of the investigation; ``None``: the defaults.
     """
@@ -242,7 +242,7 @@ async def proceed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a checkpoint holds: the answers so far, and for what they were given."""
+    """The content of a checkpoint: the answers so far, and for what they were given."""
 
     format: Literal["digmon-investigation-checkpoint"] = "digmon-investigation-checkpoint"
     version: Literal[1] = 1
@@ -265,13 +265,13 @@ def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Con
     """A controller that stands where a checkpoint was made.
 
     Args:
-        world: What is investigated.
+        world: The world that is investigated.
         policy: The name of the policy.
         course: The course; its budget may differ from that of the checkpoint.
-        checkpoint: What `stored` returned.
+        checkpoint: The return value of `stored`.
 
     Raises:
-        SettingsError: It was made of another world, policy or course, or is no checkpoint.
+        SettingsError: The checkpoint was made of another world, policy or course, or is none.
     """
     found = _validated(Stored, checkpoint, "is no checkpoint of an investigation")
     for what, there, here in (
@@ -301,7 +301,7 @@ def read_answers(data: bytes) -> dict[str, LocalJudgement]:
     """The answers in a file that `stored_answers` made.
 
     Raises:
-        SettingsError: It is no such file.
+        SettingsError: The file is no such file.
     """
     found: dict[str, LocalJudgement] = _validated(
         dict[str, LocalJudgement], data, "has no answers of a model"
@@ -343,7 +343,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
 
     Args:
         runs: The runs, at least one.
-        by: What differs between them.
+        by: The setting that differs between them.
     """
     frontiers = [set(one.frontier) for one in runs]
     answer = most_common(frontiers)

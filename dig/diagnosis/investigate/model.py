@@ -92,7 +92,7 @@ class JudgementReply(BaseModel):
     next: list[NextReply] = Field(default_factory=list)
 
     def judgement(self) -> LocalJudgement:
-        """It in the words of an investigation."""
+        """The reply in the words of an investigation."""
         return LocalJudgement(
             self.label, self.by, self.weight, tuple(self.evidence), self.why,
             tuple(
@@ -108,7 +108,7 @@ class ModelPolicy:
 
     Attributes:
         model: The model.
-        usage: What was used so far.
+        usage: The use of the model so far.
         answers: The answers so far by the checksum of model, sample and packet; a packet that was
             judged before is not asked about again.
     """
@@ -122,7 +122,7 @@ class ModelPolicy:
         Args:
             model: The model.
             most_tokens: The length of a question, at four characters a token.
-            sample: Which one of several runs it is; each asks anew.
+            sample: The number of the run among several; each asks anew.
             answers: Answers that are known.
         """
         self.model = model
@@ -139,7 +139,7 @@ class ModelPolicy:
 
     @property
     def cost(self) -> InvestigationCost:
-        """What was used so far."""
+        """The use of the model so far."""
         used = self.usage
         return InvestigationCost(
             0, used.get("model_calls", 0), used.get("input_tokens", 0),

@@ -129,7 +129,7 @@ class _Seen:
             condition: Their state.
             effect: The state of this entity.
             shown: The facts that show it.
-            weight: How sure that is.
+            weight: The certainty of the symptom.
         """
         ids = tuple(fact.id for fact in shown)
         claims = tuple(Claim(one, self.me, condition, effect, ids) for one in causes)

@@ -22,11 +22,11 @@ class Agreement:
 
     @classmethod
     def of(cls, answered: Collection[object], true: Collection[object]) -> Agreement:
-        """What two sets have in common; all is 1 if both are empty.
+        """The common part of two sets; all is 1 if both are empty.
 
         Args:
-            answered: What was answered.
-            true: What is true.
+            answered: The set that was answered.
+            true: The true set.
         """
         if not answered and not true:
             return cls(1.0, 1.0, 1.0)
@@ -39,10 +39,10 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationScore:
-    """How right the answers about a snapshot are.
+    """The rightness of the answers about a snapshot.
 
     Attributes:
-        answers: How many there are.
+        answers: The number of answers.
         roots: The frontier, or the guess in its place, against the true causes; the mean.
         edges: The links that lead on from the frontier, against the true ones; the mean.
         proximity: 1 / (1 + links between a true cause and the nearest answer); the mean.
@@ -58,7 +58,7 @@ class InvestigationScore:
     maj_at_k: bool
 
     def lines(self) -> list[str]:
-        """It as a table."""
+        """The score as a table."""
         return [
             f"{'':<10} precision  recall      F1",
             *(

@@ -20,7 +20,7 @@ PROFILE, PROFILE_ALONE = 1.1, 2.0
 """Amounts that are shared out otherwise are so many times as far from others as is usual; more, if
 only the other agents of the run say what is usual."""
 SHARE = 0.02
-"""How much of an amount may be missing or too much."""
+"""The share of an amount that may be missing or too much."""
 
 
 def _shown(event: RecordedEvent, says: str, part: float = 1.0) -> Shown:

@@ -46,9 +46,10 @@ class Sign:
 
     Attributes:
         name: Its row in the table of signs.
-        mechanism: How it went wrong, in a word; ``None``: it only differs from what peers do.
-        weight: How much it says, from 0 to 1.
-        may_follow: Whether it may be the doing of another agent.
+        mechanism: The mechanism of the failure, in a word; ``None``: it only differs from what
+            peers do.
+        weight: The weight of the sign, from 0 to 1.
+        may_follow: Whether the sign may be the doing of another agent.
         spoils: Whether harm is done by what was made, once it is used; else by what is missing.
         agent: The agent.
         t: The record that shows it.
@@ -75,7 +76,7 @@ class UsualTeam:
 
     Attributes:
         runs: The number of runs.
-        habits: What their agents do, and how often.
+        habits: The habits of their agents, and their frequency.
         signs: In how many of the runs each sign is.
     """
 
@@ -109,12 +110,12 @@ class Seen:
 
     @cached_property
     def traits(self) -> list[Trait]:
-        """What its agents did, as answers to questions that can be asked about any agent."""
+        """The deeds of its agents, as answers to questions that can be asked about any agent."""
         return [*traits(self.run, self.parts)]
 
     @cached_property
     def habits(self) -> TeamHabits:
-        """What its agents did, and how often."""
+        """The habits of its agents, and their frequency."""
         return TeamHabits.of(self.traits)
 
     def unlike(self, agent: str) -> TeamHabits:
@@ -153,7 +154,7 @@ class Seen:
         return found
 
     def used_by(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """What the activation that generated an event consumed."""
+        """The inputs that the activation consumed which generated an event."""
         activation = self.run.activations.get(event.by or "")
         return self.run.inputs(activation) if activation is not None else []
 
@@ -194,7 +195,7 @@ class Seen:
 
     @cached_property
     def profiles(self) -> Mapping[str, float]:
-        """How far the amounts of an event, as shares, are from those that other agents sent."""
+        """The distances of an event's amounts, as shares, from those that other agents sent."""
         return {event: float(answer) for event, answer in self._answers("profile")}
 
     def _answers(self, what: str) -> Iterator[tuple[str, str | float]]:
@@ -247,7 +248,7 @@ class Seen:
         return self.seconds(activation.us, activation.end.us if activation.end else None)
 
     def work(self, names: Iterable[str]) -> list[RecordedEvent]:
-        """Those of some events that are work."""
+        """The events among some that are work."""
         return [event for name in names if (event := self.run.events[name]).is_work]
 
     def about(self, events: Iterable[RecordedEvent]) -> Ranges:

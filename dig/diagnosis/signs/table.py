@@ -21,10 +21,11 @@ class SignRow:
 
     Attributes:
         name: Its name.
-        mechanism: How it went wrong, in a word; ``None``: it only differs from what peers do.
-        weight: How much it says, from 0 to 1.
+        mechanism: The mechanism of the failure, in a word; ``None``: it only differs from what
+            peers do.
+        weight: The weight of the sign, from 0 to 1.
         find: Finds the places of a run that show it.
-        may_follow: Whether it may be the doing of another agent.
+        may_follow: Whether the sign may be the doing of another agent.
         spoils: Whether harm is done by what was made, once it is used; else by what is missing.
     """
 

@@ -23,7 +23,7 @@ Question = tuple[str, ...]
 
 
 class Trait(NamedTuple):
-    """What an agent did in one respect.
+    """A deed of an agent in one respect.
 
     Attributes:
         question: The respect, first its name; only answers to the same question are compared.
@@ -44,7 +44,7 @@ class Trait(NamedTuple):
 
 @dataclass
 class TeamHabits:
-    """How often agents give which answer to which question.
+    """The frequency of each answer of agents to each question.
 
     Attributes:
         words: The answers that are words, counted by question.
@@ -90,13 +90,13 @@ class TeamHabits:
         return TeamHabits(words, numbers)
 
     def known(self, question: Question) -> int:
-        """How many answers to a question there are."""
+        """The number of answers to a question."""
         return self.words[question].total() if question in self.words else len(
             self.numbers.get(question, ())
         )  # fmt: skip
 
     def alike(self, one: Trait) -> int:
-        """How many answers to its question are like this one; of numbers, as far out at least."""
+        """The number of answers to its question like this one; of numbers, as far out at least."""
         if isinstance(one.answer, str):
             return self.words.get(one.question, Counter())[one.answer]
         values = self.numbers.get(one.question, [])
@@ -144,7 +144,7 @@ def _kinds(events: Iterable[RecordedEvent]) -> str:
 
 
 def _of_activation(run: RecordedRun, activation: RecordedActivation, of: str) -> Iterator[Trait]:
-    """How it ended, how long it took, and what became of each event before it."""
+    """The end of an activation, its length, and the fate of each event before it."""
     end, agent, name = activation.end, activation.agent, activation.id
     t, until = (run.last.t, run.last.us) if end is None else (end.t, end.us)
     yield Trait(("lasted",), (until - activation.us) / 1_000_000, agent, t, name)
@@ -162,7 +162,7 @@ def _of_activation(run: RecordedRun, activation: RecordedActivation, of: str) ->
 def _of_outputs(
     activation: RecordedActivation, used: list[RecordedEvent], outputs: list[RecordedEvent], of: str
 ) -> Iterator[Trait]:
-    """What it made of what it used, and how many."""
+    """The outputs made of its inputs, and their number."""
     assert activation.end is not None
     agent, t, name = activation.agent, activation.end.t, activation.id
     yield Trait(("makes", of), _made(outputs), agent, t, name)
@@ -185,7 +185,7 @@ def _of_output(
         run: The run.
         activation: The activation that generated it.
         event: The event.
-        used: What the activation consumed.
+        used: The inputs that the activation consumed.
     """
     agent, name = activation.agent, activation.id
     kind = f"final {event.type}" if event.final else event.type
@@ -241,8 +241,8 @@ def _of_parts(
     Args:
         parts: Reads the payloads.
         activation: The activation.
-        used: What it consumed.
-        outputs: What it generated.
+        used: The inputs that the activation consumed.
+        outputs: The outputs that the activation generated.
         of: The types of what it consumed.
     """
     assert activation.end is not None
@@ -282,7 +282,7 @@ def amounts_of(payload: Any) -> dict[str, float]:
 
 
 def _of_ways(run: RecordedRun) -> Iterator[Trait]:
-    """How long events were on their way, and whether they came."""
+    """The time of events on their way, and their arrival."""
     for agent in run.agents:
         t = run.leaves.get(agent, run.last.t)
         yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")
@@ -312,7 +312,7 @@ def _of_ways(run: RecordedRun) -> Iterator[Trait]:
 
 
 def _of_profiles(run: RecordedRun) -> Iterator[Trait]:
-    """How far the amounts of an event, as shares, are from what the nearest other agent sends."""
+    """The distances of an event's amounts, as shares, from those of the nearest other agent."""
     profiles: dict[str, dict[str, float]] = {}
     means: dict[tuple[str, str], Counter[str]] = {}
     for event in run.events.values():

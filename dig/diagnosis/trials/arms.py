@@ -37,11 +37,11 @@ MORE = 3
 
 @dataclass(frozen=True)
 class TrialBudget:
-    """How much experiments may cost.
+    """The bounds on the cost of experiments.
 
     Attributes:
-        replays: How many replays may be made, controls included; ``None``: any number.
-        seconds: How long they may take; ``None``: any time.
+        replays: The number of replays that may be made, controls included; ``None``: any number.
+        seconds: The seconds that replays may take; ``None``: any time.
         usd: US dollars that they may cost; ``None``: any amount.
     """
 
@@ -52,12 +52,12 @@ class TrialBudget:
 
 @dataclass
 class TrialCosts:
-    """What experiments have cost so far.
+    """The cost of experiments so far.
 
     Attributes:
-        replays: How many were made.
+        replays: The number of replays that were made.
         cpu_s: The processor time that they took.
-        models: What models cost in them, added up: calls, tokens, US dollars.
+        models: The cost of models in them, added up: calls, tokens, US dollars.
     """
 
     replays: int = 0
@@ -83,18 +83,18 @@ class TrialArm:
 
     @property
     def n(self) -> int:
-        """How many repeats there are."""
+        """The number of repeats."""
         return len(self.good)
 
     @property
     def successes(self) -> int:
-        """How many are good."""
+        """The number of good repeats."""
         return sum(self.good)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a hypothesis.
+    """The result of a hypothesis.
 
     Attributes:
         hypothesis: The hypothesis.
@@ -144,8 +144,8 @@ class Trials:
     """Experiments on one run; equal replays are made once.
 
     Attributes:
-        lab: What makes the replays.
-        costs: What they have cost so far.
+        lab: The lab that makes the replays.
+        costs: The cost so far.
     """
 
     def __init__(
@@ -156,10 +156,10 @@ class Trials:
         """Begin; nothing is made yet.
 
         Args:
-            lab: What makes the replays.
-            repeat: How many repeats are to count.
-            budget: How much it may cost; ``None``: the default.
-            jobs: How many processes work at once; the results do not depend on it.
+            lab: The lab that makes the replays.
+            repeat: The number of repeats that are to count.
+            budget: The bounds on the cost; ``None``: the default.
+            jobs: The number of processes that work at once; the results do not depend on it.
             tell: Takes a line for each replay.
             has_controls: Whether replays without the change are made.
             helper: The model that judges whether notes were followed, and milestones.
@@ -187,7 +187,7 @@ class Trials:
         self._milestones = self.source.milestones(lab.goal)
 
     def _way(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
-        """How far a run came: as the model says, if it judges that."""
+        """The progress of a run: as the model says, if it judges that."""
         if self._helper is None or not self._helper.has_milestones:
             return progress
         found = self._helper.milestones(run, is_good)
@@ -217,7 +217,7 @@ class Trials:
 
         Args:
             hypothesis: The hypothesis.
-            n: How many repeats are to count; ``None``: as for all.
+            n: The number of repeats that are to count; ``None``: as for all.
         """
         n = n or self.n
         pairs: list[_Pair] = []
@@ -259,7 +259,7 @@ class Trials:
         return self._tried(hypothesis, [pair], *found)
 
     def place_of(self, hypothesis: Hypothesis) -> Path | None:
-        """Where the first replay with a change lies that has been made before."""
+        """The directory of the first replay with a change that has been made before."""
         return self._made[_key(_changed(hypothesis, 0))].fork
 
     def fork_of(self, hypothesis: Hypothesis) -> RecordedRun | None:

@@ -51,7 +51,7 @@ def is_fulfilled(
     Args:
         rows: The interventions, as plain JSON.
         compared: The fork, its parent and its control.
-        expects: What must happen in the fork; ``None``: nothing more.
+        expects: The acts that must happen in the fork; ``None``: nothing more.
     """
     changes = read_interventions(rows)
     done = all(_is_done(one, compared) for one in changes)
@@ -166,7 +166,7 @@ def is_other(
 
 
 def _decision(run: RecordedRun, activation: RecordedActivation) -> str:
-    """What an activation decided, and which of its events a policy delivers; ids aside."""
+    """The decision of an activation, and which events a policy delivers; ids aside."""
     assert activation.end is not None
     fates = [
         [run.events[fate.event].type, run.events[fate.event].payload, fate.fate, [*fate.to]]

@@ -68,7 +68,7 @@ class Lab:
     Attributes:
         source: The run directory or trace.
         goal: Says when a replay is good.
-        forks: Where the forks lie.
+        forks: The directory of the forks.
         team: The team that goes on, as `module:team`; ``None``: the simulated agents of the run.
         task: The task of the run, if it is not one of this package.
         crew: Makes the team that goes on, in place of a name.
@@ -160,7 +160,7 @@ class Lab:
                     yield again(one.id, one.t)
 
     def place(self, request: ReplayRequest) -> Path:
-        """Where the fork of a request lies."""
+        """The directory of the fork of a request."""
         source = read_source(self.source, self.detectors)
         key = blake2b(_prefix(source, request.at), digest_size=16)
         crew = {
@@ -180,7 +180,7 @@ class Lab:
 
     @cached_property
     def manner(self) -> Manner:
-        """How the team that goes on works.
+        """The manner in which the team works that goes on.
 
         Raises:
             SettingsError: There is no such team.
@@ -196,7 +196,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Manner:
-    """How a team works.
+    """The manner in which a team works.
 
     Attributes:
         is_paired: Whether replays with the same repeat draw the same random numbers.
@@ -216,7 +216,7 @@ class ReplayRequest:
     Attributes:
         at: The first record that may differ.
         changes: The changes, as plain JSON; none: a control.
-        repeat: Which random numbers are drawn from there on; 0: those of the run.
+        repeat: The random numbers that are drawn from there on; 0: those of the run.
         is_control: Whether the changes are none, or an edit that changes nothing.
     """
 
@@ -232,11 +232,11 @@ class MadeReplay:
 
     Attributes:
         fork: Its directory; ``None``, if it could not be made.
-        good: Whether it is good.
-        progress: How far it came.
-        why: What it lacks, or why it could not be made.
+        good: Whether the replay is good.
+        progress: The progress of the replay.
+        why: The lack of the replay, or the reason why it could not be made.
         cpu_s: The processor time that it took; 0, if it was there already.
-        costs: What models cost in it: calls, tokens, US dollars.
+        costs: The cost of models in it: calls, tokens, US dollars.
     """
 
     fork: Path | None
@@ -263,7 +263,7 @@ def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
     """Make a replay or find it, and judge it; one that cannot be made says why.
 
     Raises:
-        KeyboardInterrupt: It was interrupted; nothing is left of it.
+        KeyboardInterrupt: The user interrupted the replay; nothing is left of it.
     """
     began = time.process_time()
     place = lab.place(request)

@@ -21,7 +21,7 @@ from .arms import Trials, Tried, first_of, moved
 from .fulfilment import Compared, differing, is_other
 
 DRAWS = 2
-"""How many other decisions of an activation are looked at."""
+"""The number of other decisions of an activation that are looked at."""
 
 
 def seat(case: Case, team: Mapping[str, object], candidate: Candidate) -> Hypothesis | None:

@@ -47,11 +47,11 @@ def verdict(
     Args:
         changed: The replays with the change.
         unchanged: The replays without it, from the same record.
-        milestones: How many milestones there are.
+        milestones: The number of milestones.
         paired: Whether replay k of both draws the same random numbers. Then a repeat counts if its
             control is not good (the first counts always: its control is the recorded run), and of
             up to 3n repeats the first n that count are taken. Otherwise all count.
-        n: How many repeats are to count.
+        n: The number of repeats that are to count.
 
     Raises:
         SettingsError: `milestones` or `n` is below 1.
@@ -84,9 +84,9 @@ def _judged(
     """The verdict about the repeats that count.
 
     Args:
-        repeats: Those with the change.
-        by_themselves: How many without it are good.
-        gain: How much more progress than the control's counts.
+        repeats: The replays with the change.
+        by_themselves: The number of good replays without it.
+        gain: The progress beyond the control's that counts.
     """
     most = -(-2 * len(repeats) // 3)  # two thirds, rounded up
     done = [one for one in repeats if one.row["fulfilled"]]
@@ -116,8 +116,8 @@ def interval(good: int, of: int) -> tuple[float, float]:
     """Wilson's 95 % interval of the share of good replays.
 
     Args:
-        good: How many replays are good.
-        of: How many there are; of none nothing is known.
+        good: The number of good replays.
+        of: The number of replays; of none nothing is known.
 
     >>> [round(bound, 2) for bound in interval(3, 3)]
     [0.44, 1.0]
@@ -129,10 +129,10 @@ def fisher(good: int, of: int, controls_good: int, controls: int) -> float | Non
     """The exact one-sided p-value that the change helps: Fisher's test of the two arms.
 
     Args:
-        good: How many replays with the change are good.
-        of: How many replays with the change there are.
-        controls_good: How many without it are good.
-        controls: How many without it there are.
+        good: The number of good replays with the change.
+        of: The number of replays with the change.
+        controls_good: The number of good replays without it.
+        controls: The number of replays without it.
 
     Returns:
         The probability of so many good replays with the change, or more, if it had no effect;
