@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("autogen_core", reason="AutoGen is not installed")
 
 from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import SingleThreadedAgentRuntime, TopicId
+from autogen_core import CancellationToken, SingleThreadedAgentRuntime, TopicId
 
 import dig
 from dig.detectors import standard, standard_healers
@@ -166,6 +166,38 @@ def test_oe_what_is_published_where_nobody_listens_is_found() -> None:
     assert watched.patterns[0] == "OE"
     assert watched.session.findings[0].evidence == {"cause": "no_recipient"}
     watched.must_be_sound()
+
+
+def test_what_is_asked_with_a_token_is_taken_back_when_that_is_cancelled() -> None:
+    """The first one who asked ends first; what the others have begun to end is not left open."""
+    tokens: list[CancellationToken] = []
+
+    def asks(agent: str) -> Act:
+        async def act(node: Any, message: Any) -> Any:
+            await node.ask("eve", "What time is it?", cancellation_token=tokens[-1])
+            return await node.ask(agent, "Well?", cancellation_token=tokens[-1])
+
+        return act
+
+    async def works_long(node: Any, message: Any) -> Any:
+        work = asyncio.ensure_future(asyncio.sleep(30))
+        tokens[-1].link_future(work)
+        await work
+
+    async def cancels(net: Net) -> Any:
+        tokens.append(CancellationToken())
+        asyncio.get_running_loop().call_later(10, tokens[-1].cancel)
+        try:
+            return await net.ask("ann", cancellation_token=tokens[-1])
+        except asyncio.CancelledError:
+            return await net.ask("eve")
+
+    acts = {"ann": asks("bob"), "bob": asks("cyd"), "cyd": works_long, "eve": says("Noon")}
+    watched, asked = Watched(), scenario("taken_back", acts, cancels)
+    assert play(asked, watched) == play(asked)
+    assert watched.patterns == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
 
 
 def test_notes_can_be_put_into_messages() -> None:

@@ -91,6 +91,7 @@ class RuntimePatches:
         self._may_bounce = may_bounce
         self._annotate = annotate
         self._deliveries: dict[Key, Call | PublishedDelivery] = {}  # by message and recipient
+        self._asked: dict[Key, tuple[Any, Call]] = {}  # what is waited for, with its token
         self._at_work: AtWork = {}
         self._order = RecipientOrder()
         self._known: set[int] = set()
@@ -122,24 +123,40 @@ class RuntimePatches:
         message_id: str | None = None, **more: Any,
     ) -> Any:  # fmt: skip
         self._loop.bind_to_current_loop()
-        message_id = message_id or str(uuid4())
+        message_id, token = message_id or str(uuid4()), more.get("cancellation_token")
         original = partial(original, message, recipient, message_id=message_id, **more)
         if not self._is_seen(message_id, recipient):
             return await original()
         key, caller = (message_id, recipient), current_turn(self._session)
-        self._deliveries[key] = Call(
+        call = self._deliveries[key] = Call(
             self._session, name_of(recipient), told(message), tell=told,
             bounces=lambda: self._may_bounce and not self._state.has_failed,
         )  # fmt: skip
+        self._asked[key] = token, call
         try:
             return await original()
         except Exception as error:
             await self._fail(key, error)
             raise
-        except BaseException:  # cancelled; the agent may take up the call in any case
-            if caller is not None:
+        except BaseException as error:  # cancelled; the agent may take up the call in any case
+            if caller is not None and token is not None and token.is_cancelled():
+                self._take_back(key, token, error)
+            elif caller is not None:
                 self._state.step(caller.receive, default=None)
             raise
+        finally:
+            self._asked.pop(key, None)
+
+    def _take_back(self, key: Key, token: Any, error: BaseException) -> None:
+        """An agent waits no more: what was asked with its token since is over, the latest first.
+
+        Those who were asked with it are cancelled too, but only after the agent.
+        """
+        mine = [one for one, (given, _) in self._asked.items() if given is token]
+        since = mine[mine.index(key) :] if key in mine else []
+        for one in reversed(since):
+            self._deliveries.pop(one, None)
+            self._asked.pop(one)[1].take_back(error)
 
     async def _publish(
         self, original: Original, message: Any, topic_id: Any, *, sender: Any = None,

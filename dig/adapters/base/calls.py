@@ -102,6 +102,17 @@ class Call:
             self._has_failed(error)
             raise
 
+    def take_back(self, error: BaseException) -> None:
+        """The caller waits no more, and the agent was told so: its turn ends before the caller's.
+
+        What the agent still says goes nowhere.
+
+        Args:
+            error: Why, as the caller is told.
+        """
+        self._has_failed(error)
+        self._caller = None
+
     async def _was_bounced(self, turn: Turn, result: Any) -> bool:
         """Hand over what an agent returned; says whether it has come back."""
         self._answer_with(turn, self._told(result))
