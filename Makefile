@@ -29,7 +29,7 @@ OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
 # command says so.
 OWN_PARTS := autogen langgraph openai-agents
 OWN := ag2 ag2-classic agent-framework $(OWN_PARTS)
-OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' asyncio_atexit pandas \
+OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' 'openai<2' 'mcp<2' asyncio_atexit pandas \
 	'pydantic[email]'
 OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \
 	langgraph-checkpoint-postgres 'psycopg[binary]'

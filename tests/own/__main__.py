@@ -162,7 +162,10 @@ def run(name: str, title: str, options: argparse.Namespace, tests: Sequence[str]
         if chosen and not (options.resume and not tests and report.is_file()):
             report.unlink(missing_ok=True)
             with report.with_suffix(".txt").open("w", encoding="utf-8") as said:
-                subprocess.run(command, cwd=source, env=environment, stdout=said, check=False)
+                subprocess.run(
+                    command, cwd=source, env=environment, stdout=said,
+                    stderr=subprocess.STDOUT, check=False,
+                )  # fmt: skip
             if not report.is_file():
                 sys.exit(f"pytest has left no report; see {report.with_suffix('.txt')}")
         if chosen:

@@ -71,8 +71,6 @@ SUITES = {
         alarms={
             "test_round_robin_group_chat_cancellation": "agents say the same up to 1,000 times",
             "test_register_receives_publish_cascade": "agents publish the same again and again",
-            "test_nested_cancellation_only_outer_called": "a request is given up, its work goes on",
-            "test_nested_cancellation_inner_called": "a request is given up, its work goes on",
         },
     ),
     "ag2": Suite(("ag2",), none="its source distribution has no tests"),
