@@ -206,13 +206,18 @@ FINDINGS = [
     ),
     Mutant(
         "loop-cut", LOOP,
-        'any(key.startswith("$") for key in payload)', "False",
+        'if key.startswith("$"):', 'if key.startswith("$$"):',
         "what was cut alike is the same",
     ),
     Mutant(
-        "loop-numbers", LOOP,
-        "set(map(type, payload)) == {int}", "all(isinstance(one, int) for one in payload)",
-        "in a list, true is one",
+        "loop-order", LOOP,
+        "sorted(payload.items())", "[*payload.items()]",
+        "members in another order are another message",
+    ),
+    Mutant(
+        "loop-order-within", LOOP,
+        'if b"{" in written:', 'if not written:',
+        "members of an object in a payload in another order are another message",
     ),
     Mutant(
         "loop-no-work", LOOP,

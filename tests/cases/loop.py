@@ -70,6 +70,15 @@ LOOPS = [
         again(6, 2, "x1", 2),
     ),
     case(
+        "loop: nor is it without an object within",
+        trace(says(1, {"a": 1, "b": [2]}), says(2, {"b": [2], "a": 1}), limits=TWICE),
+        again(6, 2, "x1", 2),
+    ),
+    case(
+        "loop: an object is no list of its members",
+        trace(says(1, {"a": 1}), says(2, [["a", 1]]), says(3, '[["a",1]]'), limits=TWICE),
+    ),
+    case(
         "loop: another payload, type, order of recipients or agent is a difference",
         trace(
             says(1, "hi", to=["b", "z"]),

@@ -54,12 +54,13 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
     if not (session or limits.coverage):
         return [event.id for event in graph.open_events()], [], True
     behind = provenance(graph, n)
-    open_events = graph.open_events()
     if session:
         asked = graph.problems.asked(behind)
         if not asked:
             return [], [], False
         open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)
+    else:
+        open_events = graph.open_events()
     needed = unconsumed(graph, behind) if limits.coverage else []
     lost = [graph.history.event_ids[e] for e in needed if not graph.is_open(e)]
     return [event.id for event in open_events], lost, bool(needed) or not limits.coverage
