@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
 
+from dig.faults.benchmark.answers import Answers
+from dig.faults.benchmark.attributing import attribute_all
 from dig.faults.benchmark.candidates import Configuration, Recipe
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.storing import make_set
@@ -22,3 +27,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
     path = tmp_path_factory.mktemp("sets") / "small"
     make_set(path, SMALL)
     return FaultSet.open(path)
+
+
+@pytest.fixture(scope="session")
+def answered(small: FaultSet) -> Callable[[str], Answers]:
+    """The answers of an attributor about the small set, by its name, found once."""
+    return cache(lambda name: attribute_all(name, small))
