@@ -33,7 +33,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 TOGETHER = {
     "tests/browser/": "browser",
-    "tests/cli/test_bench.py": "small set",
+    "tests/cli/test_bench.py": "few",
     "tests/faults/test_attributors.py": "small set",
     "tests/faults/test_audit.py": "audit",
     "tests/faults/test_benchmark_page.py": "small set",

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,18 @@ import pytest
 from dig.faults.benchmark import attributing, candidates, storing
 from dig.faults.benchmark.answers import Answers
 from dig.faults.benchmark.instances import FaultSet
-from tests.faults.conftest import SMALL, small
+from tests.faults.conftest import SMALL
 
-__all__ = ["small"]  # the fixture
-
+FEW = 8
 EVERYBODY = ("random", "last_agent", "most_findings", "first_finding", "earliest_deviation")
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
+    """A set with runs of two configurations; its size is of no account here."""
+    path = tmp_path_factory.mktemp("sets") / "few"
+    storing.make_set(path, replace(SMALL, count=FEW))
+    return FaultSet.open(path)
 
 
 def test_help_says_that_speed_is_measured_elsewhere(call: Any) -> None:
@@ -39,17 +47,17 @@ def test_the_schema_is_printed(call: Any) -> None:
 
 
 def test_experiments_tell_the_culprit_from_the_others(
-    call: Any, small: FaultSet, tmp_path: Path
+    call: Any, few: FaultSet, tmp_path: Path
 ) -> None:
     """The culprit's seat helps, other seats and a change of nothing never do; twice the same."""
     texts = []
     for jobs in (1, 2):
         out = tmp_path / f"verdicts-{jobs}.json"
-        status, said, _ = call("bench", "try", small.path, "-o", out, "--jobs", jobs, "--count", 4)
+        status, said, _ = call("bench", "try", few.path, "-o", out, "--jobs", jobs, "--count", 2)
         assert status == 0 and said.startswith("## Experiments on runs whose cause is known")
         found = json.loads(out.read_text())
         rows = [row for row in found["instances"] if not row["why_not"]]
-        assert len(found["instances"]) == 4 and rows
+        assert len(found["instances"]) == 2 and rows
         for row in rows:
             assert row["named"] == row["culprit"]
             others = {
@@ -61,38 +69,38 @@ def test_experiments_tell_the_culprit_from_the_others(
 
 
 @pytest.mark.parametrize("name", EVERYBODY)
-def test_attribute_and_score(call: Any, small: FaultSet, tmp_path: Path, name: str) -> None:
+def test_attribute_and_score(call: Any, few: FaultSet, tmp_path: Path, name: str) -> None:
     """The answers of each attributor can be scored, as a table and as JSON."""
     answers = tmp_path / "answers.json"
-    code, out, err = call("bench", "attribute", name, small.path, "-o", answers)
-    assert (code, out) == (0, f"30 answers in {answers}\n")
-    assert err.splitlines()[-1] == "30 of 30 answers"
-    code, out, _ = call("bench", "score", answers, small.path)
+    code, out, err = call("bench", "attribute", name, few.path, "-o", answers)
+    assert (code, out) == (0, f"{FEW} answers in {answers}\n")
+    assert err.splitlines()[-1] == f"{FEW} of {FEW} answers"
+    code, out, _ = call("bench", "score", answers, few.path)
     assert code == 0
     assert out.startswith(f"## Answers by {name}\n")
-    code, out, _ = call("bench", "score", answers, small.path, "--json")
+    code, out, _ = call("bench", "score", answers, few.path, "--json")
     found = json.loads(out)
     assert found["by"] == name
-    assert found["strata"]["all"]["f1"]["count"] == 30
+    assert found["strata"]["all"]["f1"]["count"] == FEW
 
 
-def test_exchanged_labels_give_other_scores(call: Any, small: FaultSet, tmp_path: Path) -> None:
+def test_exchanged_labels_give_other_scores(call: Any, few: FaultSet, tmp_path: Path) -> None:
     """`--shuffle` says what is left by chance, the same for the same seed."""
     answers = tmp_path / "answers.json"
-    call("bench", "attribute", "earliest_deviation", small.path, "-o", answers)
+    call("bench", "attribute", "earliest_deviation", few.path, "-o", answers)
 
     def scored(*more: object) -> Any:
-        return json.loads(call("bench", "score", answers, small.path, "--json", *more)[1])["runs"]
+        return json.loads(call("bench", "score", answers, few.path, "--json", *more)[1])["runs"]
 
     once = scored("--shuffle", 1)
     assert once == scored("--shuffle", 1) != scored()
 
 
-def test_bad_answers_are_refused_in_one_line(call: Any, small: FaultSet, tmp_path: Path) -> None:
+def test_bad_answers_are_refused_in_one_line(call: Any, few: FaultSet, tmp_path: Path) -> None:
     """Exit status 2, and the place in the file."""
     answers = tmp_path / "answers.json"
     answers.write_text('{"answers": {"i0001": {"root_causes": [{"component": "a"}]}}}')
-    code, out, err = call("bench", "score", answers, small.path)
+    code, out, err = call("bench", "score", answers, few.path)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "answers.i0001.root_causes[0].kind: field required" in err
@@ -108,19 +116,19 @@ def test_what_is_no_set_is_refused(call: Any, tmp_path: Path) -> None:
         assert "digmon bench make" in err
 
 
-def test_detectors_and_healing_print_tables_or_json(call: Any, small: FaultSet) -> None:
+def test_detectors_and_healing_print_tables_or_json(call: Any, few: FaultSet) -> None:
     """The same figures in both."""
-    code, out, _ = call("bench", "detectors", small.path)
+    code, out, _ = call("bench", "detectors", few.path)
     assert code == 0
     assert "| no fault | 40 |" in out
-    code, out, _ = call("bench", "detectors", small.path, "--json")
+    code, out, _ = call("bench", "detectors", few.path, "--json")
     (found,) = json.loads(out).values()
     assert found["confusion"]["no fault"]["OE"]["count"] == 40
-    code, out, err = call("bench", "healing", small.path, "--jobs", 1)
-    assert (code, err.splitlines()[-1]) == (0, "30 of 30 runs")
-    assert "| all | 30 |" in out
-    code, out, _ = call("bench", "healing", small.path, "--jobs", 1, "--json")
-    assert json.loads(out)["all"]["valid, healed"]["count"] == 30
+    code, out, err = call("bench", "healing", few.path, "--jobs", 1)
+    assert (code, err.splitlines()[-1]) == (0, f"{FEW} of {FEW} runs")
+    assert f"| all | {FEW} |" in out
+    code, out, _ = call("bench", "healing", few.path, "--jobs", 1, "--json")
+    assert json.loads(out)["all"]["valid, healed"]["count"] == FEW
 
 
 @pytest.fixture
@@ -163,7 +171,7 @@ def test_make_can_be_interrupted(
 
 
 def test_attribute_can_be_interrupted(
-    call: Any, small: FaultSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Any, few: FaultSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit status 130, and no file of answers is left."""
 
@@ -172,7 +180,7 @@ def test_attribute_can_be_interrupted(
 
     monkeypatch.setattr(attributing, "answer", interrupted)
     answers = tmp_path / "answers.json"
-    code, out, err = call("bench", "attribute", "random", small.path, "-o", answers)
+    code, out, err = call("bench", "attribute", "random", few.path, "-o", answers)
     assert (code, out, err) == (130, "", "digmon: interrupted\n")
     assert not answers.exists()
 
