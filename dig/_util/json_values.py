@@ -128,22 +128,26 @@ def _copied_object(
     raise PayloadError(f" has the key {key!r}; keys must be strings")
 
 
-def encoder(*, sort_keys: bool = False) -> Callable[[Any], str]:
-    """A function that writes plain JSON as ASCII text without blanks.
+def encoder(*, sort_keys: bool = False, readable: bool = False) -> Callable[[Any], str]:
+    """A function that writes plain JSON as text.
 
     It keeps the part of `json` that does the work, which an encoder makes anew for each value.
 
     Args:
         sort_keys: Whether the members of objects are put in order; by default they stay as are.
+        readable: Whether the text is for people, with blanks and all letters as they are; by
+            default it is ASCII without blanks.
     """
+    item, key = (", ", ": ") if readable else (",", ":")
     plainly = json.JSONEncoder(
-        allow_nan=False, check_circular=False, sort_keys=sort_keys, separators=(",", ":")
-    )
+        allow_nan=False, check_circular=False, sort_keys=sort_keys, separators=(item, key),
+        ensure_ascii=not readable,
+    )  # fmt: skip
     make: Any = getattr(json.encoder, "c_make_encoder", None)  # no part of its interface
-    text = json.encoder.encode_basestring_ascii
+    text = json.encoder.encode_basestring if readable else json.encoder.encode_basestring_ascii
     if make is None:
         return plainly.encode
-    part = make(None, plainly.default, text, None, ":", ",", sort_keys, False, False)
+    part = make(None, plainly.default, text, None, key, item, sort_keys, False, False)
 
     def encode(value: Any) -> str:
         return text(value) if type(value) is str else "".join(part(value, 0))

@@ -98,19 +98,21 @@ def _flag(row: dict[str, Any], key: str) -> bool:
     return _want(row, key, bool) if key in row else False
 
 
-def _seconds(row: dict[str, Any], key: str, least: int = 0) -> float:
-    """A time in seconds that is at least `least` microseconds."""
+def _micros(row: dict[str, Any], key: str, least: int = 0) -> int:
+    """A time in seconds, as microseconds: at least `least` of them."""
     value: float = row[key]
     if type(value) not in (int, float) or not abs(value) <= 1e15:
         raise RecordError(f"`{key}` is {_show(value)}; it must be a number of seconds")
-    if micros(value) < least:
+    us = micros(value)
+    if us < least:
         bound = "not negative" if least == 0 else "at least a microsecond"
         raise RecordError(f"`{key}` is {_show(value)}; it must be {bound}")
-    return value  # a whole number stays one, so that it is written as it was read
+    return us
 
 
 def _time(row: dict[str, Any], key: str) -> float:
-    return _seconds(row, key, 1)
+    _micros(row, key, 1)
+    return row[key]  # type: ignore[no-any-return]  # a whole number stays one, as it was read
 
 
 def _factor(row: dict[str, Any], key: str) -> float:
@@ -268,7 +270,7 @@ def decode(row: Any) -> Record:
         raise RecordError(f"`kind` is {_show(kind)}; known are: {', '.join(_DECODERS)}")
     t = _want(row, "t", int)
     _there(row, "ts")
-    return decoder(t, micros(_seconds(row, "ts")), row)
+    return decoder(t, _micros(row, "ts"), row)
 
 
 # --- to JSON --------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ class Costs:
 
     def __call__(self, record: Record) -> None:
         """Add the usage in a record, if it has one."""
-        if isinstance(record, End | Finish):
+        if isinstance(record, (End, Finish)) and record.usage is not None:
             self._add(record.usage)
 
     def _add(self, usage: object) -> None:

@@ -3,42 +3,67 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from dig._util.text import one_line
+
+from .rows import Row, dumps
+
 STYLES = ("tokens.css", "frame.css", "panels.css")
 
 
-def report_page(
-    head: dict[str, Any],
-    rows: list[dict[str, Any]],
-    title: str,
-    twin: dict[str, Any],
-    runs: str = "",
-) -> str:
+@dataclass(frozen=True)
+class ShownRun:
+    """A run in a page.
+
+    Attributes:
+        name: Its name.
+        head: See `dig.show.page.about`.
+        rows: See `dig.show.page.rows`; some of them as JSON.
+        difference: Of a twin, the place where it parts from the run above it.
+    """
+
+    name: str
+    head: dict[str, Any]
+    rows: Sequence[Row | str]
+    difference: dict[str, Any] | None = None
+
+    def json(self, **more: str) -> str:
+        """The run as a JSON object.
+
+        Args:
+            more: Further members, as JSON.
+        """
+        rows = ",".join(row if isinstance(row, str) else dumps(row) for row in self.rows)
+        parts = {"head": dumps(self.head), "rows": f"[{rows}]", **more}
+        if self.difference is not None:
+            parts["difference"] = dumps(self.difference)
+        return f"{{{','.join(f'{dumps(key)}:{part}' for key, part in parts.items())}}}"
+
+
+def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> str:
     """The page with a run in it.
 
     The data are compressed, and so are letters and digits only: nothing in a payload can end the
     element that holds them, or be taken for a script.
 
     Args:
-        head: See `dig.show.page.about`.
-        rows: See `dig.show.page.rows`.
-        title: The document's; plain text.
-        twin: The head and the rows of a run beside it, and where they part; empty: there is none.
+        run: The run.
+        twin: A run beside it; by default none.
         runs: The address of a list of runs to go back to; empty: there is none.
     """
-    told = {"head": head, "rows": rows, **({"twin": twin} if twin else {})}
-    data = json.dumps(told, separators=(",", ":")).encode()
-    inlined = b64encode(gzip.compress(data, 6, mtime=0)).decode()
-    return _page(title, data=inlined, runs=runs)
+    beside = {"twin": twin.json()} if twin else {}
+    data = gzip.compress(run.json(**beside).encode(), 6, mtime=0)
+    title = f"{one_line(run.name, 120)} - dig-monitor"
+    return _page(title, data=b64encode(data).decode(), runs=runs)
 
 
 def live_page(address: str, title: str, runs: str = "") -> str:

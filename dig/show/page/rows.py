@@ -14,10 +14,12 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.detectors.describe import (
@@ -44,7 +46,9 @@ MOST_USAGE = 1_000
 LONG = ("payload", "error")  # whose texts are cut where there is much
 
 Row = dict[str, Any]
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_readable = encoder(readable=True)
+dumps = encoder()
+"""A row as JSON."""
 
 
 class Rows:
@@ -114,12 +118,11 @@ class Rows:
         self._progress.follow(record, self._watch.graph)
         self.so_far(record, found)
         self.costs(record)
-        raised = [(finding, self._why(finding)) for finding in found]
-        if not self.has_findings:
-            for finding, why in raised:
+        for finding in found:
+            why = self._why(finding)
+            if not self.has_findings:
                 row = {"t": finding.t, "ts": finding.ts, **self._finding(finding, why)}
                 self.found.append({**row, "found": True})
-        for finding, why in raised:
             self._raised.setdefault(_told(finding), deque()).append(why)
 
     def _why(self, finding: Finding) -> Explanation:
@@ -176,16 +179,21 @@ def _told(finding: Finding | FindingRow) -> str:
     return json.dumps([getattr(finding, key) for key in KEYS], sort_keys=True)
 
 
-def shortened(rows: list[Row], budget: int) -> int:
+def packed(row: Row) -> Row | str:
+    """A row as it is kept until all are there: without a long text as JSON, which is smaller."""
+    return row if any(row.get(key) for key in LONG) else dumps(row)
+
+
+def shortened(rows: Iterable[Row | str], budget: int) -> int:
     """Cut payloads and errors further, so that all together have at most so many characters.
 
     Returns:
         The number of characters after which they are cut now.
     """
-    texts = [(row, key) for row in rows for key in LONG if row.get(key)]
-    lengths = [len(row[key]) for row, key in texts]
+    texts = [(row, key) for row in rows if not isinstance(row, str) for key in LONG if row.get(key)]
+    lengths = Counter(len(row[key]) for row, key in texts)
     most = MOST_TEXT
-    while sum(min(length, most) for length in lengths) > budget and most > 1:
+    while sum(min(length, most) * n for length, n in lengths.items()) > budget and most > 1:
         most = most * 3 // 4
     for row, key in texts:
         row[key] = row[key][:most]
@@ -194,4 +202,4 @@ def shortened(rows: list[Row], budget: int) -> int:
 
 def _text(value: object) -> str:
     """A value from a trace as text: a string as it is, all else as JSON."""
-    return value if isinstance(value, str) else _encode(value)
+    return value if isinstance(value, str) else _readable(value)

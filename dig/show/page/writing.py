@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dig._util.text import one_line
 from dig.show.cause import KnownCause
 from dig.show.compare.side_by_side import first_difference
 from dig.traces.journal.chain import is_journal
@@ -14,8 +13,8 @@ from dig.traces.journal.files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import head as head_of
-from .document import report_page
-from .rows import MOST_TEXT, Row, Rows, shortened
+from .document import ShownRun, report_page
+from .rows import MOST_TEXT, Row, Rows, packed, shortened
 
 NAME = "report.html"
 MOST_SAID, LEAST_SAID = 6_000_000, 400_000
@@ -62,12 +61,12 @@ def write_report(
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
-    head, rows = _read(run, payloads)
-    head["cause"] = asdict(cause) if cause else None
-    data, cut = _fitting(head, rows, _beside(run, twin, payloads) if twin else {}, payloads)
+    shown = _read(run, payloads, cause=asdict(cause) if cause else None)
+    beside = _beside(run, twin, payloads) if twin else None
+    data, cut = _fitting(shown, beside, payloads=payloads)
     path = out or _default(run)
     _write(path, data, is_named=out is not None)
-    return Report(path, len(data), head["records"], cut)
+    return Report(path, len(data), shown.head["records"], cut)
 
 
 def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
@@ -82,7 +81,7 @@ def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
     Raises:
         JournalError: The file cannot be written.
     """
-    data, cut = _fitting(head, rows, {}, True)
+    data, cut = _fitting(ShownRun(rows[0]["run"], head, rows))
     _write(out, data, is_named=True)
     return Report(out, len(data), head["records"], cut)
 
@@ -105,36 +104,34 @@ def comparison(run: Path, twin: Path, runs: str) -> bytes:
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
     """
-    head, rows = _read(run, payloads=True)
-    return _fitting(head, rows, _beside(run, twin, payloads=True), True, runs)[0]
+    return _fitting(_read(run), _beside(run, twin), runs)[0]
 
 
-def _beside(run: Path, twin: Path, payloads: bool) -> dict[str, Any]:
+def _beside(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
     """Another run, and where it differs first."""
-    head, rows = _read(twin, payloads)
-    return {"head": head, "rows": rows, "difference": first_difference(run, twin)}
+    return replace(_read(twin, payloads), difference=first_difference(run, twin))
 
 
-def _read(run: Path, payloads: bool) -> tuple[dict[str, Any], list[Row]]:
-    """The head and the rows of a run; those of findings come last if the trace has none."""
+def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
+    """A run, with more in its head; the rows of its findings come last if the trace has none."""
     first = next(read_lines(run))
     made = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
-    rows = list(feed_records(run, made.of, payloads=payloads))
-    records = len(rows)
-    if not made.has_findings:
-        rows += made.found
-    return {**head_of(run, made, private=not payloads), "records": records}, rows
+    rows = [packed(row) for row in feed_records(run, made.of, payloads=payloads)]
+    head = {**head_of(run, made, private=not payloads), "records": len(rows)}
+    found = [] if made.has_findings else made.found
+    return ShownRun(first.row["run"], {**head, **more}, [*rows, *found])
 
 
 def _fitting(
-    head: dict[str, Any], rows: list[Row], twin: dict[str, Any], payloads: bool, runs: str = ""
+    shown: ShownRun, twin: ShownRun | None = None, runs: str = "", *, payloads: bool = True
 ) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""
-    title, budget = f"{one_line(rows[0]['run'], 120)} - dig-monitor", MOST_SAID
+    budget = MOST_SAID
     while True:  # how far texts compress is known only when they are compressed
-        most = shortened([*rows, *twin.get("rows", ())], budget)
+        most = shortened([*shown.rows, *(twin.rows if twin else ())], budget)
         cut = most if payloads else 0
-        data = report_page({**head, "cut": cut}, rows, title, twin, runs).encode()
+        whole = replace(shown, head={**shown.head, "cut": cut})
+        data = report_page(whole, twin, runs).encode()
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2

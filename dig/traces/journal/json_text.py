@@ -13,6 +13,8 @@ from dig.errors import RecordError
 MOST_BYTES = 17 * 1024 * 1024
 """The longest line that is read: an event of 16 MiB, and its other keys."""
 
+_BLANKS = " \t\n\r"
+
 MOST_LEVELS = MOST_DEPTH + 4
 """The deepest nesting that is read: that of the deepest payload, and of a record around it."""
 
@@ -35,7 +37,7 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
         RecordError: The text is JSON that is refused; the message says why.
     """
     try:
-        value = (_FINITE if finite else _ANY)(text)
+        value = _whole(text.strip(_BLANKS), _FINITE if finite else _ANY)
     except json.JSONDecodeError:
         raise
     except RecordError as reason:
@@ -47,6 +49,13 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
     # To count is cheap, and few texts hold so many.
     if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
         raise RecordError(f"{what} is nested too deeply")
+    return value
+
+
+def _whole(text: str, decoder: json.JSONDecoder) -> Any:
+    value, end = decoder.raw_decode(text)
+    if end != len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
     return value
 
 
@@ -83,5 +92,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _FINITE = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_float, parse_constant=_no_constant
-).decode
-_ANY = json.JSONDecoder(object_pairs_hook=_object).decode
+)
+_ANY = json.JSONDecoder(object_pairs_hook=_object)
