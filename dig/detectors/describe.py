@@ -6,11 +6,11 @@ the shape of a record: an unknown part is shown as it is, on one line and cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
-from dig._util.html import Cell, Faint, table
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
@@ -37,15 +37,9 @@ def sentence(finding: Finding) -> str:
 
 
 def explained(finding: Finding, graph: InteractionGraph) -> str:
-    """A finding with its explanation: what, when, why, and the paths that prove it.
-
-    A finding whose explanation fails is only described.
-    """
-    try:
-        why = str(explain(graph, finding))
-    except Exception as error:  # a user's own code
-        why = f"{finding_text(finding)} (its explanation raised {one_line(repr(error))})"
-    return f"{_head(finding)}: {safe_text(why)}{_aside(finding)}"
+    """A finding with its explanation: what, when, why, and the paths that prove it."""
+    why = safe_text(str(explain_safely(graph, finding)))
+    return f"{_head(finding)}: {why}{_aside(finding)}"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -57,6 +51,15 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
             to the events and activations that it names.
     """
     return replace(_explanation(graph, finding), title=titled(finding))
+
+
+def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """What a finding means, as `explain` tells; one whose explanation fails is only described."""
+    try:
+        return explain(graph, finding)
+    except Exception as error:  # a user's own code, or a row of a shape of its own
+        failed = f"its explanation raised {one_line(repr(error))}"
+        return Explanation(f"{finding_text(finding)} ({failed})", title=titled(finding))
 
 
 def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -81,17 +84,14 @@ def titled(finding: Finding) -> str:
     return f"{worth(finding)}: {title} at {seconds(finding.us)} (record {finding.t})"
 
 
-def finding_html(finding: Finding) -> str:
-    """A finding: its name, what it is worth, what it says, and what proves it."""
-    evidence = finding.evidence if isinstance(finding.evidence, dict) else {}
-    rows: list[Sequence[Cell]] = [("why", finding_text(finding))]
-    rows += [(one_line(key), one_line(value_text(value)) or "-") for key, value in evidence.items()]
-    if finding.silenced is not None:
-        rows.append(("silenced", Faint(one_line(finding.silenced))))
-    return table(titled(finding), rows)
+def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
+    """A finding that a notebook shows with its paths.
 
-
-Finding._repr_html_ = finding_html
+    Args:
+        graph: The graph that it was found in; it may have grown since.
+        finding: The finding.
+    """
+    return replace(finding, explains=partial(explain_safely, graph))
 
 
 def _head(finding: Finding) -> str:

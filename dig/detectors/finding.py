@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from dig._util.html import MOST_ROWS, Cell, Faint, Hop, Way, table
 from dig._util.text import anything, counted, name, one_line
@@ -82,6 +82,8 @@ class Finding:
         silenced: Why a policy makes no alarm of it, if one does.
         why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
             the paths to the events and activations that it names.
+        explains: Explains it by the graph that it was found in. The findings of a result and of a
+            `RecordedRun` have it, so that a notebook shows their paths; by default it is missing.
     """
 
     pattern: str
@@ -96,7 +98,16 @@ class Finding:
         default=None, compare=False, repr=False
     )
 
-    _repr_html_: ClassVar[Callable[[Finding], str]]  # set by `describe`, which knows the patterns
+    explains: Callable[[Finding], Explanation] | None = field(
+        default=None, compare=False, repr=False
+    )
+
+    def _repr_html_(self) -> str:
+        if self.explains is not None:
+            return self.explains(self)._repr_html_()
+        where = "dig.explain(graph, finding) shows it, by the graph in which this was found"
+        rows = [("why", anything(self.subject, self.evidence)), ("path", Faint(where))]
+        return table(f"{self.severity}: {name(self.pattern)} at {self.ts:.1f} s", rows)
 
     @property
     def ts(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets
 from dig._util.text import one_line, value_text
-from dig.detectors.describe import worth
+from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Choose, Fit, Means, only
 from dig.detectors.patterns import NAMES
@@ -305,7 +305,7 @@ class Tally:
             events=graph.event_count,
             activations=graph.activation_count,
             failures=dict(self.failures),
-            findings=tuple(self.findings),
+            findings=tuple(in_graph(graph, one) for one in self.findings),
             heals=dict(self.heals),
             left=left(graph),
             errors=dict(self.errors),

@@ -9,8 +9,8 @@ from typing import Any
 
 from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
-from dig.detectors.describe import counts_text, explain, finding_text
-from dig.detectors.finding import Explanation, Finding, findings_html
+from dig.detectors.describe import counts_text, finding_text
+from dig.detectors.finding import Finding, findings_html
 from dig.detectors.verdict import FiveLines, moment, plain_text, title_of
 from dig.graph.graph import InteractionGraph
 
@@ -132,12 +132,9 @@ class RunResult:
         ]
         summary = table(f"{self.outcome}: {one_line(self.reason)}", rows)
         worst = sorted(self.findings, key=lambda one: (not one.is_alarm, one.t))[:MOST_EXPLAINED]
-        whys = "".join(one._repr_html_() for one in map(self._explained, worst))
+        whys = "".join(one._repr_html_() for one in worst)
         listed = findings_html(self.findings) if self.findings else ""
         return f"<div>{strip(self._cards())}{summary}{whys}{listed}</div>"
-
-    def _explained(self, finding: Finding) -> Finding | Explanation:
-        return finding if self.graph is None else explain(self.graph, finding)
 
     def _cards(self) -> Iterator[Card]:
         """The run from left to right: the first alarm of each pattern, healing, and the end."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dig.detectors.describe import in_graph
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
@@ -279,7 +280,7 @@ class RecordedRun:
         self._enter(record)
 
     def _apply(self, watch: Watch, record: Record) -> None:
-        self.found += watch.feed(record)
+        self.found += [in_graph(watch.graph, one) for one in watch.feed(record)]
         touched = watch.graph.touched
         for event in touched:
             if event.cause is not None:

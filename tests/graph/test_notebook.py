@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
 from hypothesis import given, settings
 
-from dig import Finding, InteractionGraph, explain
+from dig import Finding, InteractionGraph, Watch, explain
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
+from dig.detectors import standard
 from dig.graph.codec import decode
 from dig.runtime.host import Tally
-from tests.histories import arrive, emit, trace, turn
+from dig.traces.run import RecordedRun
+from tests.histories import arrive, emit, final, trace, turn
 from tests.oracle import Row
 from tests.strategies import traces
 
@@ -76,15 +79,43 @@ def test_a_graph_of_very_many_agents_is_cut() -> None:
     assert len(found) == MOST_ROWS + 2 and found[-1] == ["and 5 more"]
 
 
-def test_a_finding_says_what_proves_it() -> None:
-    body: dict[str, Any] = {"unresolved": ["q", "r"], "uncovered": []}
+def test_a_finding_alone_says_where_its_path_is() -> None:
+    """It has ids, and no graph to look them up in."""
+    body: dict[str, Any] = {"unresolved": ["q", "r"]}
     text = Finding("ET", 12, 43_800_000, {"event": "f"}, body)._repr_html_()
-    assert "warning: early termination (ET) at 43.8 s (record 12)" in text
-    assert cells(text) == [
-        ["why", "answer f was submitted too early; still open: q, r"],
-        ["unresolved", "q, r"],
-        ["uncovered", "nothing"],
-    ]
+    assert "warning: ET at 43.8 s" in text
+    why, path = cells(text)
+    assert "q, r" in why[1] and "dig.explain(graph, finding)" in path[1]
+
+
+def test_the_findings_of_a_result_and_of_a_trace_show_their_paths() -> None:
+    """Name, severity, why, path and a small picture, without a call of the user's."""
+    rows = trace(
+        arrive(0, "p", None, "a"),
+        arrive(0, "q", None, "b"),
+        turn(1, "v", "a", "f", p="consume"),
+        final(1, "f", "v"),
+    )
+    stored = RecordedRun(map(decode, rows), Watch(standard()))
+    (found,) = stored.found
+    result = Tally(findings=deque([replace(found, explains=None)])).result(stored.graph, "")
+    for one in (found, *result.findings):
+        text = one._repr_html_()
+        assert "early termination (ET)" in text
+        assert [row[0] for row in cells(text)][:2] == ["why", "path"] and "<svg" in text
+
+
+def test_a_finding_whose_explanation_fails_is_described() -> None:
+    """A user's own explanation does not take a result from its notebook."""
+
+    def fail(graph: InteractionGraph, finding: Finding) -> Any:
+        raise KeyError(EVIL)
+
+    run = graph(trace(arrive(0, "p", None, "a")))
+    own = Finding("MINE", 1, 1, {}, {}, why=fail)
+    text = Tally(findings=deque([own])).result(run, "")._repr_html_()
+    parsed(text)
+    assert "its explanation raised KeyError" in text
 
 
 def test_text_from_outside_is_text_in_the_page() -> None:

@@ -23,7 +23,7 @@ from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import standard
 from dig.detectors.describe import (
-    explain,
+    explain_safely,
     failed_component,
     finding_text,
     healing_text,
@@ -126,10 +126,7 @@ class Rows:
             self._raised.setdefault(_told(finding), deque()).append(why)
 
     def _why(self, finding: Finding) -> Explanation:
-        try:
-            return explain(self._watch.graph, finding)
-        except Exception:  # a user's own code, or a row of a shape of its own
-            return Explanation(finding_text(finding))
+        return explain_safely(self._watch.graph, finding)
 
     def _recorded(self, record: FindingRow) -> Row:
         """A finding of the trace, explained by the detector that raises it, if that is known."""
