@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,7 +99,7 @@ class RunSummary:
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
-        return asdict(self)
+        return dict(vars(self))
 
 
 class _Raised:

@@ -26,6 +26,7 @@ const COLUMNS = [
     isNumber: true },
   { label: "began", text: (run) => (run.began ?? "").slice(0, 16).replace("T", " ") },
 ];
+const ORDER = new Intl.Collator("en", { numeric: true });
 const CHOICES = COLUMNS.filter((column) => column.isChoice);
 
 const state = {
@@ -76,7 +77,7 @@ function element(name, text, attributes = {}) {
 
 function compare(a, b) {
   if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b), "en", { numeric: true });
+  return ORDER.compare(a, b);
 }
 
 function chosen() {
