@@ -241,9 +241,9 @@ SCHEDULED = [
     Mutant(
         "detector-uncontained", WATCH,
         "            except Exception as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                continue",
+        "                self._fail(part, f\"raised {error!r}\")\n                new = ()",
         "            except ValueError as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                continue",
+        "                self._fail(part, f\"raised {error!r}\")\n                new = ()",
         "a detector that raises ends the run", SIMULATOR,
     ),
     Mutant(
@@ -373,20 +373,20 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-not-held", "adapters/base/calls.py",
-        "released(self.event)\n                turn = self._begin()\n            while",
-        "released('')\n                turn = self._begin()\n            while",
+        "return None if self._session.holds.is_held(self.event) else self._begun()",
+        "return self._begun()",
         "a callee runs while its message is held", WRAPPED,
     ),
     Mutant(
         "wrap-answer-not-held", "adapters/base/calls.py",
-        "await self._session.released(self._answer)\n        return self._has_come_back(turn)",
+        "return None if is_held else self._has_come_back(turn)",
         "return self._has_come_back(turn)",
         "a caller goes on while its answer is held", WRAPPED,
     ),
     Mutant(
         "wrap-bounce-ignored", "adapters/base/calls.py",
-        "                    if not (other or await self._was_bounced(turn, result)):",
-        "                    if not (other or (await self._was_bounced(turn, result) and False)):",
+        "await self._was_bounced(turn, self._told(result))",
+        "(await self._was_bounced(turn, self._told(result)) and False)",
         "an answer that comes back is handed out all the same", WRAPPED,
     ),
     Mutant(

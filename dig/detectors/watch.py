@@ -81,15 +81,11 @@ class Watch:
         """
         self.graph = InteractionGraph()
         self._parts = [_Part(detector) for detector in detectors]
-        if stopwatch is not None:
-            for part in self._parts:
-                part.detect = self._timed(part, part.detect, stopwatch)
-                part.expire = self._timed(part, part.expire, stopwatch)
         # Those that are shown a record, by what it has changed, and those of them with deadlines.
         self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
         self.not_before: int | None = None
         self._on_fault = on_fault
-        self._limit_s = limit_s
+        self._stopwatch, self._limit_s = stopwatch, limit_s
         self._usual = UsualCounts()
         self.seconds: dict[str, float] = {}
 
@@ -167,34 +163,27 @@ class Watch:
         may have deadlines.
         """
         found: list[Finding] = []
-        graph, enabled = self.graph, self._parts
+        graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
+        began = stopwatch() if stopwatch else 0.0
         for part in parts:
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
-                if raised is _NOTHING:
-                    continue
-                new = [_checked(finding) for finding in raised]
+                new = [_checked(finding) for finding in raised] if raised is not _NOTHING else ()
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
-                continue
-            found += [self._raised(part, finding) for finding in new]
+                new = ()
+            if stopwatch:
+                began, start = stopwatch(), began
+                took_s = began - start
+                self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took_s
+                if took_s > self._limit_s:
+                    self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+            if new:
+                found += [self._raised(part, finding) for finding in new]
+                began = stopwatch() if stopwatch else 0.0
         is_as_before = not found and enabled is self._parts  # a finding may move all deadlines
         self._set_due(waiting if is_as_before else self._parts)
         return found
-
-    def _timed(self, part: _Part, look: _Look, stopwatch: Callable[[], float]) -> _Look:
-        """A detector's look that is timed; one that takes too long is its last."""
-
-        def timed(graph: InteractionGraph, at: Any) -> Iterable[Finding]:
-            start = stopwatch()
-            raised = [*look(graph, at)]
-            took = stopwatch() - start
-            self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took
-            if took > self._limit_s:
-                self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
-            return raised
-
-        return timed
 
     def _set_due(self, parts: list[_Part]) -> None:
         """Take the deadlines of the detectors that were asked, or of all, which is exact."""

@@ -48,7 +48,11 @@ class Ladder:
 
 
 class Ladders:
-    """The ladders of one run, and what is known of its team."""
+    """The ladders of one run, and what is known of its team.
+
+    Attributes:
+        timed: Those that have a moment at which they are looked at.
+    """
 
     def __init__(self, limits: Callable[[], Limits]) -> None:
         """Begin without a ladder.
@@ -57,7 +61,7 @@ class Ladders:
             limits: The thresholds of the run, as soon as it has begun.
         """
         self._open: dict[str, Ladder] = {}  # those that are not over, by subject
-        self._timed: list[Ladder] = []  # those of them with a moment
+        self.timed: list[Ladder] = []
         self._limits = limits
         self._lengths = TurnLengths()
         self._troubles: dict[str, Trouble] = {}  # by agent
@@ -103,7 +107,7 @@ class Ladders:
         subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
         if ladder is None or (ladder.began_anew and ladder.about != about):
-            self._timed = [one for one in self._timed if one is not ladder]
+            self.timed = [one for one in self.timed if one is not ladder]
             ladder = self._open[subject] = Ladder(row, finding)
         ladder.row, ladder.finding, ladder.about = row, finding, about
         return ladder
@@ -124,11 +128,11 @@ class Ladders:
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so, or it is over."""
-        self._timed = [one for one in self._timed if one is not ladder]
+        self.timed = [one for one in self.timed if one is not ladder]
         ladder.due, ladder.is_ripe = None, False
         if progress in ("under way", "none"):
             ladder.due = now + self.patience
-            self._timed.append(ladder)
+            self.timed.append(ladder)
         elif progress == "made":
             self._open = {name: one for name, one in self._open.items() if one is not ladder}
 
@@ -142,7 +146,7 @@ class Ladders:
             now: The moment of the call, in microseconds.
             progress: Says what the latest step has brought about, as it stood at a moment.
         """
-        for ladder in self._timed:
+        for ladder in self.timed:
             while not ladder.is_ripe and ladder.due is not None and ladder.due <= now:
                 state = progress(ladder, ladder.due)
                 if state == "none":
@@ -153,12 +157,12 @@ class Ladders:
     @property
     def ripe(self) -> list[Ladder]:
         """The ladders whose next step is to be taken now, in order."""
-        some = [one for one in self._timed if one.is_ripe]
+        some = [one for one in self.timed if one.is_ripe]
         return sorted(some, key=lambda one: (one.due or 0, one.row))
 
     def deadline(self) -> int | None:
         """When a subject is to be looked at next, in microseconds."""
-        return min([one.due for one in self._timed if one.due is not None], default=None)
+        return min([one.due for one in self.timed if one.due is not None], default=None)
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget what is about answered problems alone, and what the graph knows no more."""
@@ -170,4 +174,4 @@ class Ladders:
             return one.row in findings and not is_answered
 
         self._open = {name: one for name, one in self._open.items() if is_open(one)}
-        self._timed = [one for one in self._timed if is_open(one)]
+        self.timed = [one for one in self.timed if is_open(one)]

@@ -412,11 +412,17 @@ class Monitor:
         """The time of the latest call, in seconds since the run began."""
         return self._recorder.now / 1_000_000
 
-    def next_deadline(self) -> float | None:
-        """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due."""
+    def next_deadline(self, *, exact: bool = True) -> float | None:
+        """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due.
+
+        Args:
+            exact: Whether something is due then. If not, it may be a moment before that, which
+                costs less to tell; after a `tick` at that moment there is a later one.
+        """
         if self._recorder.is_over:
             return None
-        due = [self._recorder.watch.due]
+        watch = self._recorder.watch
+        due = [watch.due if exact else watch.not_before]
         if self._gates.deciding:
             due.append(self._gates.deadline())
         if self._approvals.open:
@@ -464,7 +470,7 @@ class Monitor:
         healing, approvals = self._healing, self._approvals
         while not recorder.is_over:
             proposed = healing.apply_healers() if recorder.found else []
-            if healing.ladders is not None:
+            if healing.ladders is not None and healing.ladders.timed:
                 proposed += healing.take_steps()
             for one in proposed:
                 approvals.ask(one)

@@ -60,9 +60,7 @@ class Call:
     async def _run(self, agent: RunAgent, turn: Turn | None = None) -> Any:
         relief = self._session.relief
         try:
-            if turn is None:
-                await self._session.released(self.event)
-                turn = self._begin()
+            turn = turn or await self._released()
             while True:
                 with inside(turn):
                     if relief.is_used:
@@ -70,13 +68,12 @@ class Call:
                         result, other = await relief.run(self._agent, (self.event,), work)
                     else:
                         result, other = await agent(self._agent, turn.notes), ""
-                    if not (other or await self._was_bounced(turn, result)):
+                    if not (other or await self._was_bounced(turn, self._told(result))):
                         return result
                 if other:
                     turn.relieve()
-                    await self._session.released(self.event)
                     self._agent = self._instance = other
-                    turn = self._begin()
+                    turn = await self._released()
         except BaseException as error:
             self._has_failed(error)
             raise
@@ -113,11 +110,13 @@ class Call:
         self._has_failed(error)
         self._caller = None
 
-    async def _was_bounced(self, turn: Turn, result: Any) -> bool:
-        """Hand over what an agent returned; says whether it has come back."""
-        self._answer_with(turn, self._told(result))
-        await self._session.released(self._answer)
-        return self._has_come_back(turn)
+    async def _was_bounced(self, turn: Turn, payload: Any) -> bool:
+        """Hand over what an agent has said; says whether it has come back."""
+        is_back = self._session.guard.run(self._answer_at_once, turn, payload, default=None)
+        if is_back is None:
+            await self._session.released(self._answer)
+            is_back = self._has_come_back(turn)
+        return is_back
 
     def _told(self, result: Any) -> Any:
         return self._session.guard.call(self._tell, result, default=None)
@@ -129,6 +128,12 @@ class Call:
         else:
             self._answer = turn.reply(payload, self._caller.address)
 
+    def _answer_at_once(self, turn: Turn, payload: Any) -> bool | None:
+        """The same, and hand it over unless it is held; says whether it has come back then."""
+        self._answer_with(turn, payload)
+        is_held = self._session.holds.is_held(self._answer)
+        return None if is_held else self._has_come_back(turn)
+
     def _has_come_back(self, turn: Turn) -> bool:
         """Hand over the answer, which is not held any more, unless it has come back."""
         if self._caller is None:
@@ -139,10 +144,21 @@ class Call:
     def _place(self) -> tuple[str, str]:
         """Make the event of the call: a problem, a message, or one that is passed on."""
         session, caller = self._session, self._caller
-        instance = session.reserve_instance(self._agent)
+        instance = session.instances.reserve(self._agent)
         if caller is None:
             return session.request(self._payload, instance), instance
         return caller.call(self._payload, instance), instance
+
+    async def _released(self) -> Turn:
+        """Begin when the event of the call is not held any more."""
+        turn = self._session.guard.run(self._begun_at_once, default=None)
+        if turn is None:
+            await self._session.released(self.event)
+            turn = self._begin()
+        return turn
+
+    def _begun_at_once(self) -> Turn | None:
+        return None if self._session.holds.is_held(self.event) else self._begun()
 
     def _begin(self) -> Turn:
         begun = self._session.guard.run(self._begun, default=None)
@@ -205,8 +221,7 @@ class StreamedCall(Call):
         """The next item; before the first one, the agent begins."""
         if self._items is None:
             try:
-                await self._session.released(self.event)
-                turn = self._begin()
+                turn = await self._released()
                 with inside(turn):
                     self._items = self._start(self._agent, turn.notes)
             except BaseException as error:
@@ -241,9 +256,7 @@ class StreamedCall(Call):
             with inside(self._turn):
                 item = await step
         except StopAsyncIteration:
-            self._answer_with(self._turn, self._said.payload())
-            await self._session.released(self._answer)
-            self._has_come_back(self._turn)
+            await self._was_bounced(self._turn, self._said.payload())
             raise
         except BaseException as error:
             self._has_failed(error)

@@ -134,7 +134,7 @@ class Guard:
         return self.stopped is None
 
     def next_deadline(self) -> float | None:
-        """When time makes something due, in seconds since the session began, as of now."""
+        """When to `tick` next, in seconds since the session began, as of now; maybe too early."""
         return self._due
 
     def now(self) -> float:
@@ -161,9 +161,10 @@ class Guard:
             timeout_s: The seconds to wait for another thread's step; negative: for as
                 long as it takes.
         """
-        if self.lock.is_mine and self.is_on and not self._is_asking:
+        is_on, lock = self.stopped is None, self.lock
+        if is_on and lock.owner == get_ident() and not self._is_asking:
             return fn(*args)
-        if not self.is_on or not self.lock.acquire(timeout_s):
+        if not is_on or not lock.acquire(timeout_s):
             self.counts["missed"] += timeout_s < 0
             return default
         try:
@@ -180,7 +181,7 @@ class Guard:
         """End a step and release the lock, whatever state the monitor is in."""
         follow_up: Callable[[], object] = _nothing
         try:
-            self._due = self.monitor.next_deadline()
+            self._due = self.monitor.next_deadline(exact=False)
             follow_up = self.on_step_end()
         except Exception as error:
             self._report_failure(error)
