@@ -34,12 +34,18 @@ _T = TypeVar("_T")
 
 _KINDS = {
     "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool,
-    "tools": bool,
+    "tools": bool, "inside": bool,
 }  # fmt: skip
 """Types of arguments that are no function."""
 
-_CHECKED = ("annotate", "deliver", "handoff", "tools")
+_CHECKED = ("annotate", "deliver", "handoff", "tools", "inside")
 """Options of adapters that are checked alike, wherever they are taken."""
+
+_ELSEWHERE = {
+    "inside": "graphs of LangGraph and workflows of agent-framework",
+    "tools": "agents of the OpenAI Agents SDK, graphs of LangGraph and teams of AutoGen",
+}
+"""The teams that have an option which others lack."""
 
 
 def wrap(
@@ -205,9 +211,11 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
     if unknown and len(known) == len(takes):
         close = get_close_matches(unknown[0], [*known, *signature(wrap).parameters], 1)
         listed = ", ".join(known) or "none"
-        hint = (
-            f"did you mean {close[0]}?" if close else f"besides those of dig.wrap it has: {listed}"
-        )
+        hint = f"besides those of dig.wrap it has: {listed}"
+        if unknown[0] in _ELSEWHERE:
+            hint = f"{_ELSEWHERE[unknown[0]]} have it; {hint}"
+        elif close:
+            hint = f"did you mean {close[0]}?"
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; {hint}")
     _check(**{name: options[name] for name in _CHECKED if name in options})
     return adapter.plan(team, **options)

@@ -18,10 +18,10 @@ from .framework_cases import Case, Wrap
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
 from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice, thread
-from .langgraph_teams import State, chain, fan, graph, half_join, node
+from .langgraph_teams import State, around, chain, fan, graph, half_join, node
 from .langgraph_watch import team
 from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
-from .test_langgraph_interface import INNER, Elsewhere
+from .test_langgraph_interface import HEALED_TWICE, INNER, Elsewhere
 from .test_langgraph_relief import ladder, relieved
 
 PLAIN = [
@@ -144,16 +144,21 @@ def nested(inner: Scenario) -> Callable[[Wrap], Scenario]:
 
     def asked(wrap: Wrap) -> Scenario:
         def build(script: Script) -> Any:
-            within = inner.build(script)
-            within.checkpointer = None  # the outer graph's is for both
-            outer = graph(script, ["west"], [(START, "team")])
-            outer.add_node("team", wrap(within))
-            return outer.compile(checkpointer=InMemorySaver())
+            return around(script, wrap(inner.build(script)))
 
         return Scenario(f"nested-{inner}", build, inner.drive)
 
     asked.__qualname__ = f"nested-{inner}"
     return asked
+
+
+def inside(inner: Scenario) -> Scenario:
+    """The graph is a node of another one, which is wrapped."""
+
+    def build(script: Script) -> Any:
+        return around(script, inner.build(script))
+
+    return Scenario(f"inside-{inner}", build, inner.drive)
 
 
 CASES = [
@@ -179,4 +184,6 @@ CASES = [
     Case(team(line), behind(Usher()), lost=("session.released", 1)),
     Case(relieved, ladder, {"allow": {"reassign"}}),
     *(Case(nested(one)) for one in INNER),
+    *(Case(inside(one), options={"inside": True}) for one in INNER if one is not HEALED_TWICE),
+    Case(inside(team(line)), behind(Usher("Welcome.")), {"inside": True}),
 ]

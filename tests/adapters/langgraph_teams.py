@@ -143,6 +143,13 @@ def subgraph(script: Script) -> Any:
     return graph(script, "ab", [(START, "a"), ("a", "sub"), ("sub", "b")], sub=inner).compile()
 
 
+def around(script: Script, inner: Any) -> Any:
+    """A graph of which another one is a node."""
+    inner.checkpointer = None  # the outer graph's is for both
+    outer = graph(script, ["west"], [(START, "team")], team=inner)
+    return outer.compile(checkpointer=InMemorySaver())
+
+
 def two_teams(script: Script) -> Any:
     """Two subgraphs of which each hands over to the other, past its own end."""
 

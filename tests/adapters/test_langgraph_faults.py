@@ -20,7 +20,7 @@ from .langgraph_cases import CASES, PLAIN, line
 from .langgraph_watch import Watched, team
 
 SCENARIO = {one.name: one for one in SCENARIOS}
-SITES = Sites(adapter, turn_instead="turn")
+SITES = Sites(adapter, turn_instead="turn", caller="turn")
 
 
 class TestFaultless(Faultless):

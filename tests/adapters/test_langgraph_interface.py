@@ -34,7 +34,18 @@ from dig.runtime.host import Setup
 from .harness import Scenario, Script, play
 from .hostile_payloads import HOSTILE
 from .langgraph_asked import QUESTION, answer_back, thread
-from .langgraph_teams import State, asking, chain, failing, fan, graph, half_join, node, subgraph
+from .langgraph_teams import (
+    State,
+    around,
+    asking,
+    chain,
+    failing,
+    fan,
+    graph,
+    half_join,
+    node,
+    subgraph,
+)
 from .langgraph_watch import Watched, seats, team
 
 
@@ -60,8 +71,9 @@ async def ask_thread(wrapped: Any) -> Any:
     return await wrapped.ainvoke(QUESTION, thread())
 
 
-INNER = [team(build, ask_thread) for build in (fan, subgraph, failing, half_join, over_to_west)]
-INNER.append(team(asking, answer_back))
+HEALED_TWICE = team(half_join, ask_thread)
+INNER = [team(build, ask_thread) for build in (fan, subgraph, failing, over_to_west)]
+INNER += [HEALED_TWICE, team(asking, answer_back)]
 
 
 # --- it is used as before ---------------------------------------------------------------------
@@ -128,11 +140,7 @@ def test_whatever_a_wrapped_graph_does_as_a_node_of_another_graph_is_as_before(
 ) -> None:
     def nested(wrap: Callable[[Any], Any]) -> Scenario:
         def build(script: Script) -> Any:
-            inner = scenario.build(script)
-            inner.checkpointer = None  # the outer graph's is for both
-            outer = graph(script, ["west"], [(START, "team")])
-            outer.add_node("team", wrap(inner))
-            return outer.compile(checkpointer=InMemorySaver())
+            return around(script, wrap(scenario.build(script)))
 
         return Scenario(scenario.name, build, scenario.drive)
 

@@ -262,6 +262,10 @@ def test_where_and_how_a_trace_is_kept_is_looked_at(
     [
         ({"polcy": None}, "there is no option 'polcy' for this team; did you mean policy?"),
         ({"anotate": print}, "there is no option 'anotate' for this team; did you mean annotate?"),
+        (
+            {"inside": True},
+            "'inside' for this team; graphs of LangGraph and workflows of agent-framework have it",
+        ),
         ({"xyz": 1}, "'xyz' for this team; besides those of dig.wrap it has: allow, annotate, del"),
         (
             {"policy": "dig.toml"},

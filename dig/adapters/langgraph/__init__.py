@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dig.adapters.base import (
     Attached,
@@ -21,6 +21,9 @@ from dig.adapters.base import (
     need_attributes,
 )
 from dig.errors import SettingsError
+
+if TYPE_CHECKING:
+    from .messages import GraphTeam, SharedState
 
 __all__ = ["plan"]
 
@@ -35,6 +38,7 @@ def plan(
     handoff: Callable[[Mapping[str, Any]], bool] | None = None,
     allow: Iterable[str] = (),
     tools: bool = False,
+    inside: bool = False,
 ) -> WrapPlan:
     """Look at a compiled graph, and refuse what cannot be wrapped.
 
@@ -47,39 +51,68 @@ def plan(
         allow: `reassign`: a node that does not come back is cancelled, and the function of another
             one is run in its place, with what the first one was given.
         tools: Whether tools are agents `tool:NAME`, so that their calls are events.
+        inside: Whether the nodes of graphs that are nodes are agents `GRAPH/NODE`.
 
     Raises:
         SettingsError: The team is no compiled state graph, or LangGraph is not one that was tested.
     """
     with importing("LangGraph", ("langgraph",), VERSIONS, extra="langgraph"):
         from . import graph, routes, run
-        from .messages import GraphTeam
-    _check(team)
+        from .messages import SharedState
     allowed = allowing(allow, {"reassign"})
-    keys = {routes.plain(key): key for key in team.nodes if not key.startswith("__")}
-    nodes = tuple(keys)
-    shared = GraphTeam(
-        _static_edges(team, nodes),
-        bool(team.builder.waiting_edges),
-        frozenset(name for name in nodes if team.nodes[name].cache_policy),
-        frozenset(name for name in nodes if _may_be_retried(team, name)),
-        {name: found for name in nodes if (found := _error_handler(team.nodes[name]))},
-        keys,
-        team,
-        annotate or routes.as_messages,
-        handoff or routes.is_handoff,
-        tools,
-    )
+    shared = SharedState(annotate or routes.as_messages, handoff or routes.is_handoff, tools)
+    whole = _team(team, shared, inside)
+    graphs = tuple(whole.graphs())
+    agents = tuple(name for one in graphs for name in (one.start, *one.nodes, one.end))
+    if twice := [name for name in agents if agents.count(name) > 1]:
+        raise SettingsError(
+            f"two nodes are called {twice[0]!r}, one of them in a graph that is a node; "
+            "call one of them otherwise, or wrap without inside=True"
+        )
 
     def attach(session: Session) -> Attached:
         shared.session = session
-        twin = graph.monitored(team, shared)
+        twin = graph.monitored(team, whole)
         return Attached(twin, partial(graph.restore, twin))
 
     can = allowed | {"annotate", "tell", "reroute", "hold"}
     can |= {"bounce"} if _can_go_on(team) else set()
-    agents = ("__start__", *nodes, "__end__")
-    return WrapPlan("a LangGraph graph", agents, attach, can, partial(run.veto, shared))
+    return WrapPlan("a LangGraph graph", agents, attach, can, partial(run.veto, graphs))
+
+
+def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> GraphTeam:
+    """What is known of a graph, and with `inside` of the graphs that are its nodes.
+
+    Raises:
+        SettingsError: It is not as this module expects it.
+    """
+    from .messages import GraphTeam
+    from .routes import plain
+
+    _check(graph)
+    keys = {f"{prefix}{plain(key)}": key for key in graph.nodes if not key.startswith("__")}
+    nodes = {name: graph.nodes[key] for name, key in keys.items()}
+    handlers = {name: found for name, one in nodes.items() if (found := _error_handler(one))}
+    within = {name: one.bound for name, one in nodes.items() if inside and _is_graph(one.bound)}
+    return GraphTeam(
+        prefix,
+        {name: _static_edges(graph, key, prefix) for name, key in keys.items()},
+        bool(graph.builder.waiting_edges),
+        frozenset(name for name, one in nodes.items() if one.cache_policy),
+        frozenset(name for name, one in nodes.items() if _may_be_retried(graph, one)),
+        {name: f"{prefix}{plain(found)}" for name, found in handlers.items()},
+        keys,
+        graph,
+        shared,
+        {name: _team(one, shared, inside, f"{name}/") for name, one in within.items()},
+    )
+
+
+def _is_graph(bound: Any) -> bool:
+    """Whether a node is a compiled state graph, and not wrapped by itself."""
+    from langgraph.graph.state import CompiledStateGraph
+
+    return isinstance(bound, CompiledStateGraph) and getattr(bound, "dig_team", None) is None
 
 
 GRAPH = (
@@ -112,15 +145,17 @@ def _check(team: Any) -> None:
         )
 
 
-def _static_edges(team: Any, nodes: tuple[str, ...]) -> dict[str, frozenset[str]]:
-    """For each node, those that always run after it."""
+def _static_edges(team: Any, key: str, prefix: str) -> frozenset[str]:
+    """The nodes that always run after one, by name."""
+    from .routes import plain
+
     edges = {*team.builder.edges}
     edges |= {(source, end) for sources, end in team.builder.waiting_edges for source in sources}
-    return {name: frozenset(end for source, end in edges if source == name) for name in nodes}
+    return frozenset(f"{prefix}{plain(end)}" for source, end in edges if source == key)
 
 
-def _may_be_retried(team: Any, name: str) -> bool:
-    return bool(team.nodes[name].retry_policy or team.retry_policy)
+def _may_be_retried(team: Any, node: Any) -> bool:
+    return bool(node.retry_policy or team.retry_policy)
 
 
 def _error_handler(node: Any) -> str | None:

@@ -10,19 +10,25 @@ from typing import Any
 
 from langgraph.errors import GraphRecursionError
 
-from dig.adapters.base import ADAPTER_FAILED
+from dig.adapters.base import ADAPTER_FAILED, current_turn
 
 from .messages import GraphTeam, release_now
 from .node import PatchedNode
 from .routes import plain
-from .run import GraphRequest, StopConditions
+from .run import GraphRequest, StopConditions, Within
 
 
-def monitored(graph: Any, team: GraphTeam) -> Any:
-    """A copy of a graph that is monitored; the graph itself is not touched."""
+def monitored(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | None = None) -> Any:
+    """A copy of a graph that is monitored; the graph itself is not touched.
+
+    Args:
+        graph: The graph.
+        team: What is known of it.
+        outer: The request to the graph that this one is a node of, and the name of that node.
+    """
     twin, kind = shallow(graph), graph.__class__
     twin.__class__ = _kind(kind)
-    twin.dig_team = team
+    twin.dig_team, twin.dig_outer = team, outer
     return twin
 
 
@@ -37,21 +43,24 @@ def _kind(kind: Any) -> Any:
 
     class Monitored(kind):  # type: ignore[misc]
         dig_team: GraphTeam | None
+        dig_outer: tuple[GraphRequest, str] | None
 
         @wraps(kind.copy)
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             bare = shallow(self)
-            bare.__dict__.pop("dig_team", None)
+            for mine in ("dig_team", "dig_outer"):
+                bare.__dict__.pop(mine, None)
             twin = kind.copy(bare, update)
-            twin.dig_team = self.dig_team
+            twin.dig_team, twin.dig_outer = self.dig_team, self.dig_outer
             return twin
 
         @wraps(kind.stream)
         def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
-            if self.dig_team is None:
+            call = called(self, input, config, more)
+            if call is None:
                 yield from kind.stream(self, input, config, **more)
                 return
-            with GraphCall(self, self.dig_team, input, config, more) as asked:
+            with call as asked:
                 while asked.goes_on:
                     with asked.running():
                         yield from kind.stream(asked.graph, *asked.given, **asked.more)
@@ -59,12 +68,13 @@ def _kind(kind: Any) -> Any:
 
         @wraps(kind.astream)
         async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
-            if self.dig_team is None:
+            call = called(self, input, config, more)
+            if call is None:
                 async with aclosing(kind.astream(self, input, config, **more)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
-            with GraphCall(self, self.dig_team, input, config, more) as asked:
+            with call as asked:
                 while asked.goes_on:
                     stream = kind.astream(asked.graph, *asked.given, **asked.more)
                     with asked.running():
@@ -79,8 +89,20 @@ def _kind(kind: Any) -> Any:
     return Monitored
 
 
+def called(twin: Any, given: Any, config: Any, more: Mapping[str, Any]) -> GraphCall | None:
+    """A call of a monitored copy; ``None``: it is not monitored any more."""
+    team, within = twin.dig_team, None
+    if team is not None and twin.dig_outer is not None:
+        request, node = twin.dig_outer
+        caller = current_turn(request.session)
+        if caller is None:  # the session has ended, or its node is given up
+            return None
+        within = Within(request, node, caller)
+    return None if team is None else GraphCall(twin, team, given, config, more, within)
+
+
 class GraphCall:
-    """A request from outside, from the call of a graph to its return; a context manager.
+    """A request, from the call of a graph to its return; a context manager.
 
     Attributes:
         graph: A copy of the graph for this request alone, so that its nodes know their request.
@@ -90,16 +112,23 @@ class GraphCall:
     """
 
     def __init__(
-        self, twin: Any, team: GraphTeam, given: Any, config: Any, more: Mapping[str, Any]
+        self,
+        twin: Any,
+        team: GraphTeam,
+        given: Any,
+        config: Any,
+        more: Mapping[str, Any],
+        within: Within | None,
     ) -> None:
-        """Begin, with what the graph is called with."""
-        self._session = team.session
+        """Begin, with what the graph is called with, and where within another graph."""
+        self._session = team.shared.session
         stops = StopConditions(twin, config, more)
-        self._request = GraphRequest(team, given, stops)
+        self._request = GraphRequest(team, given, stops, within)
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {
-            name: tapped(node, plain(name), self._request) for name, node in twin.nodes.items()
+            key: tapped(node, f"{team.prefix}{plain(key)}", self._request)
+            for key, node in twin.nodes.items()
         }
         self.given: tuple[Any, Any] = (given, config)
         self.more = stops.arguments
@@ -113,7 +142,7 @@ class GraphCall:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The call returns, or raises, which goes on."""
         if error is not None:
-            self._session.guard.run(self._request.abort, error, default=None)
+            self._abort(error)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -144,12 +173,19 @@ class GraphCall:
         self.goes_on = self._is_again = again is not None
         self.given = again or self.given
         if self._request.has_failed:
-            self._session.guard.run(self._request.abort, ADAPTER_FAILED, default=None)
+            self._abort(ADAPTER_FAILED)
+
+    def _abort(self, error: BaseException) -> None:
+        """Tell the end of a request that came to nothing, as far as its state is known."""
+        if not self._session.guard.run(self._request.abort, error, default=False):
+            self._request.on_failure()  # a graph around this one is not healed for what is left
 
 
 def tapped(node: Any, name: str, request: GraphRequest) -> Any:
-    """A copy of a node that tells a request of its work."""
-    inner = node.node
+    """A copy of a node that tells a request of its work, and if it is a graph, of its nodes'."""
+    team = request.team.inner.get(name)
+    bound = None if team is None else monitored(node.bound, team, (request, name))
+    inner = node.node if bound is None else node.copy({"bound": bound}).node
     if inner is None:
         return node
     twin = shallow(node)

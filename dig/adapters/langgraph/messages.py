@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langgraph.graph import END
+from langgraph.graph import END, START
 
 from dig.adapters.base import Session, Turn
 
@@ -26,10 +26,34 @@ def _release_now(session: Session, events: Iterable[str]) -> None:
 
 
 @dataclass
-class GraphTeam:
-    """The state that all requests to a wrapped graph share.
+class SharedState:
+    """The state that the graphs of a session share: of the wrapped one, and those within it.
 
     Attributes:
+        annotate: Puts notes into what a node is given.
+        handoff: Whether a node that wrote this has only handed on what it was given.
+        shows_tools: Whether the tools that nodes call are agents.
+        session: The session, from when it is attached.
+        has_failed: Whether the adapter has failed in any request: events that this has left open
+            may concern others, so that none is healed any more.
+        ending: Activations that are about to end, and what they hand on, with their graph: it may
+            go elsewhere there.
+    """
+
+    annotate: Annotate
+    handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
+    shows_tools: bool = False
+    session: Session = field(init=False)
+    has_failed: bool = False
+    ending: dict[str, GraphTeam] = field(default_factory=dict)
+
+
+@dataclass
+class GraphTeam:
+    """The state that all requests to one graph share: the wrapped one, or one that is a node.
+
+    Attributes:
+        prefix: What the names of its agents begin with; empty in the wrapped graph.
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
         has_joins: Whether nodes wait for several others.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
@@ -37,15 +61,11 @@ class GraphTeam:
         handlers: The node that is run when another fails, by that one.
         keys: The key of each node in the graph, which may be a member of an enum.
         graph: The compiled graph.
-        annotate: Puts notes into what a node is given.
-        handoff: Whether a node that wrote this has only handed on what it was given.
-        shows_tools: Whether the tools that nodes call are agents.
-        session: The session, from when it is attached.
-        has_failed: Whether the adapter has failed in any of them: events that this has left open
-            may concern others, so that none is healed any more.
-        ending: Activations that are about to end, and what they hand on: it may go elsewhere.
+        shared: What it shares with the other graphs of its session.
+        inner: The nodes that are graphs whose nodes are agents, too.
     """
 
+    prefix: str
     nodes: Mapping[str, frozenset[str]]
     has_joins: bool
     cached: frozenset[str]
@@ -53,21 +73,27 @@ class GraphTeam:
     handlers: Mapping[str, str]
     keys: Mapping[str, str]
     graph: Any
-    annotate: Annotate
-    handoff: Callable[[Mapping[str, Any]], bool] = is_handoff
-    shows_tools: bool = False
-    session: Session = field(init=False)
-    has_failed: bool = False
-    ending: set[str] = field(default_factory=set)
+    shared: SharedState
+    inner: Mapping[str, GraphTeam]
 
     def __post_init__(self) -> None:
         """Note how channels, which have the key as text, call the nodes."""
         self._in_channels = {f"{key}": node for node, key in self.keys.items()}
+        self.start, self.end = f"{self.prefix}{START}", f"{self.prefix}{END}"
+
+    def graphs(self) -> Iterator[GraphTeam]:
+        """This graph, and those within it."""
+        yield self
+        for team in self.inner.values():
+            yield from team.graphs()
 
     def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
         """The writes that start nodes, as routes."""
         found = [route for write in writes if (route := route_of(write)) is not None]
-        return [replace(one, node=self._in_channels.get(one.node, one.node)) for one in found]
+        return [replace(one, node=self._named(one.node)) for one in found]
+
+    def _named(self, in_channels: str) -> str:
+        return self._in_channels.get(in_channels, f"{self.prefix}{in_channels}")
 
     def goto(self, routes: Iterable[NodeRoute]) -> list[Any]:
         """Some routes, as a command has them."""
@@ -85,7 +111,7 @@ class GraphTeam:
 
     def key(self, node: str) -> str:
         """The key of a node in the graph; of any other name that name."""
-        return self.keys.get(node, node)
+        return self.keys.get(node, node.removeprefix(self.prefix))
 
 
 @dataclass(eq=False)
@@ -168,7 +194,7 @@ class PendingDeliveries:
     def __init__(self, team: GraphTeam) -> None:
         """Begin empty."""
         self._team = team
-        self._session = team.session
+        self._session = team.shared.session
         self._waiting: list[NodeDelivery] = []
 
     def __iter__(self) -> Iterator[NodeDelivery]:
@@ -196,7 +222,7 @@ class PendingDeliveries:
 
     def address(self, route: NodeRoute) -> NodeDelivery:
         """The delivery of the turn that a route starts; what is sent to the same node is joined."""
-        if route.node != END and route.node not in self._team.nodes:
+        if route.node != self._team.end and route.node not in self._team.nodes:
             return NodeDelivery(route.node, route.node)  # the event is lost, and that will show
         delivery = None if route.is_send else self.find(route.node, None, False)
         if delivery is None:
@@ -208,7 +234,7 @@ class PendingDeliveries:
 
     def reserve(self, node: str) -> NodeDelivery:
         """The delivery of a node that is to run once more."""
-        return self.address(branch(self._team.key(node)))
+        return self.address(branch(node, self._team.key(node)))
 
     def holders(self, event: str) -> set[str]:
         """The instances that an event lies in front of, or will when a gate releases it."""
@@ -229,7 +255,7 @@ class PendingDeliveries:
                     delivery.events.append(event)
                     going[id(route)] = route
             for instance in sorted(arrived.difference(outgoing.instances, outgoing.before)):
-                route = outgoing.routes[0][0].to(self._team.key(instance))
+                route = outgoing.routes[0][0].to(instance, self._team.key(instance))
                 self._put(instance, event, route)
                 going[id(route)] = route
         for _, delivery in outgoing.routes:

@@ -40,6 +40,10 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
         self._work = work
         self._run, self._tools = work.run, work.run.tools
 
+    def replaces(self, handler: BaseCallbackHandler) -> bool:
+        """Whether a handler is that of a node of the same session, in which this node is."""
+        return isinstance(handler, ToolWatcher) and handler._run.session is self._run.session
+
     def on_tool_start(
         self, serialized: Any, input_str: str, *, run_id: Any, inputs: Any = None, **more: Any
     ) -> None:
@@ -63,13 +67,15 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
         self._tools.begin(key)
 
 
-def _with(handler: BaseCallbackHandler, callbacks: Any) -> Any:
-    """The callbacks of a config, with one more handler."""
+def _with(watcher: ToolWatcher, callbacks: Any) -> Any:
+    """The callbacks of a config, with one more handler; a node around this one is told no more."""
     if isinstance(callbacks, BaseCallbackManager):
         callbacks = callbacks.copy()
-        callbacks.add_handler(handler, inherit=True)
+        for outer in filter(watcher.replaces, callbacks.handlers):
+            callbacks.remove_handler(outer)
+        callbacks.add_handler(watcher, inherit=True)
         return callbacks
-    return [*(callbacks or ()), handler]
+    return [*(one for one in callbacks or () if not watcher.replaces(one)), watcher]
 
 
 class NodeRun(NodeWork):
@@ -81,7 +87,7 @@ class NodeRun(NodeWork):
         is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
         config = {**config, CONF: {**conf, CONFIG_KEY_SEND: self._write}}
         self.run = run
-        if run.team.shows_tools:
+        if run.team.shared.shows_tools:
             config["callbacks"] = _with(ToolWatcher(self), config.get("callbacks"))
         super().__init__(node, str(conf.get(CONFIG_KEY_TASK_ID)), is_sent, given, config)
         self._session = run.session
@@ -97,7 +103,7 @@ class NodeRun(NodeWork):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The node has returned or raised; what it raised is raised on."""
         self.config = {}  # it leads back here, and to the state of the whole run
-        if self.turn is not None and self.run.team.shows_tools:
+        if self.turn is not None and self.run.team.shared.shows_tools:
             self.run.step(self.run.tools.give_up, error or NEVER_TOLD, self.turn, default=None)
         if error is None:
             self._finish()
@@ -144,11 +150,12 @@ class NodeRun(NodeWork):
     def _begin(self) -> None:
         if self.turn is None:
             self.run.step(self.run.begin, self, default=None)
-        if self.turn is not None and self.turn.notes and not self.run.team.has_failed:
+        if self.turn is not None and self.turn.notes and not self.run.team.shared.has_failed:
             self.given = self.run.step(self._annotated, self.turn.notes, default=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
-        given = self._session.guard.call(self.run.team.annotate, self.given, notes, default=None)
+        annotate = self.run.team.shared.annotate
+        given = self._session.guard.call(annotate, self.given, notes, default=None)
         if given is None:
             detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
             self._session.guard.incident("note not shown", detail)

@@ -65,16 +65,16 @@ class NodeRoute:
         """The write."""
         return self.channel, self.value
 
-    def to(self, key: str) -> NodeRoute:
-        """The same to another node, by its key in the graph."""
+    def to(self, node: str, key: str) -> NodeRoute:
+        """The same to another node, which has this key in the graph."""
         if isinstance(self.value, Send):
-            return replace(self, node=plain(key), value=Send(key, self.value.arg))
-        return branch(key)
+            return replace(self, node=node, value=Send(key, self.value.arg))
+        return branch(node, key)
 
 
-def branch(key: str) -> NodeRoute:
-    """The route to the node with a key in the graph."""
-    return NodeRoute(plain(key), f"{BRANCH}{key}", None)
+def branch(node: str, key: str) -> NodeRoute:
+    """The route to a node, which has this key in the graph."""
+    return NodeRoute(node, f"{BRANCH}{key}", None)
 
 
 def plain(node: str) -> str:

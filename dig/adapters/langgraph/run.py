@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
 from langgraph._internal._constants import (
@@ -19,7 +19,7 @@ from langgraph._internal._constants import (
     NS_SEP,
 )
 from langgraph.errors import GraphBubbleUp
-from langgraph.graph import END, START
+from langgraph.graph import END
 from langgraph.types import Command
 
 from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
@@ -125,14 +125,30 @@ NEVER_RAN = RuntimeError("the graph ended before this node ran")
 """Reason in a trace for turns that never ran; it is never raised."""
 
 
+class Within(NamedTuple):
+    """The place of a call of a graph within another one.
+
+    Attributes:
+        request: The request to the outer graph.
+        node: Its node that is the inner graph.
+        caller: The turn of that node.
+    """
+
+    request: GraphRequest
+    node: str
+    caller: Turn
+
+
 class GraphRequest(AdapterState):
-    """One request to a wrapped graph; everything but `step` is used inside steps of the session.
+    """One request to a graph; everything but `step` is used inside steps of the session.
 
     A team must not be healed for what only the wrapper has got wrong: after a step that failed,
     nothing but the end is told.
 
     Attributes:
-        team: The wrapped graph.
+        team: The graph.
+        within: The place of its call, if the graph is a node of another one: the turn of that node
+            asks in place of the outside, and gets the answer, which never comes back.
         pending: The deliveries that wait for nodes to run.
         works: Nodes at work, and those that failed and may be run again.
         is_asked: Whether something has come from outside.
@@ -143,25 +159,30 @@ class GraphRequest(AdapterState):
 
     reports_after_failure = False
 
-    def __init__(self, team: GraphTeam, asked: Any, stops: StopConditions) -> None:
+    def __init__(
+        self, team: GraphTeam, asked: Any, stops: StopConditions, within: Within | None = None
+    ) -> None:
         """Begin; `asked` is what the graph was called with."""
-        super().__init__(team.session)
+        super().__init__(team.shared.session)
         self.team = team
+        self.within = within
         self.pending = PendingDeliveries(team)
         self.works: dict[NodeWork, None] = {}
         self.is_asked = False
         self.is_paused = False
         self.stops = stops
-        self.tools = ToolCalls(team.session)
+        self.tools = ToolCalls(self.session)
         self._asked = asked
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._cached: list[Turn] = []  # of nodes whose results came from a cache
         self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
+        self._answer = ""  # of that turn
+        self._over: list[GraphRequest] = []  # within this one, with nodes that never ran
         self._next: Sequence[str] = ()  # the nodes that run if the answer is not accepted
 
     def on_failure(self) -> None:
         """Its end is told when the graph has ended."""
-        self.team.has_failed = True
+        self.team.shared.has_failed = True
 
     # --- a node begins ---
 
@@ -197,16 +218,22 @@ class GraphRequest(AdapterState):
         """
         delivery, asked = self.pending.new(work.node), shown(self._asked)
         self.is_asked = True
-        if work.node == START:
-            delivery.events.append(self.session.request(asked, (delivery.instance,)))
+        if work.node == self.team.start:
+            delivery.events.append(self._ask(asked, delivery.instance))
             return delivery
         turn = self._resumed
         if turn is None:
-            instance = self.session.reserve_instance(START)
-            event = self.session.request(asked, (instance,))
+            instance = self.session.reserve_instance(self.team.start)
+            event = self._ask(asked, instance)
             turn = self._resumed = self.session.begin(instance, (event,), at_once=True)
         delivery.events.append(turn.send(asked, (delivery.instance,), awaits=False))
         return delivery
+
+    def _ask(self, asked: Any, instance: str) -> str:
+        """The event of what the graph is asked, by the outside or by the node that it is."""
+        if self.within is not None:
+            return self.within.caller.call(asked, instance)
+        return self.session.request(asked, (instance,))
 
     def _end_resumed(self) -> None:
         """No further node goes on where an earlier request has stopped, or a cache was read."""
@@ -271,7 +298,7 @@ class GraphRequest(AdapterState):
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
         as_written = {id(route): place for place, route in enumerate(work.routes)}
         going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
-        return [route for route in going if route.node != END]
+        return [route for route in going if route.node != self.team.end]
 
     def fail(self, work: NodeWork, error: BaseException) -> None:
         """A node has raised, and may be run again; what it was given is not lost."""
@@ -303,22 +330,26 @@ class GraphRequest(AdapterState):
             delivery = self.end_delivery()
             delivery.events.append(work.turn.end({"$asks": shown(asked)}, (delivery.instance,)))
 
+    @property
+    def _to_end(self) -> NodeRoute:
+        return NodeRoute(self.team.end, END, None)
+
     def end_delivery(self) -> NodeDelivery:
         """The delivery of the agent that submits."""
-        return self.pending.address(NodeRoute(END, END, None))
+        return self.pending.address(self._to_end)
 
     def _is_handoff(self, work: NodeWork, turn: Turn, written: Mapping[str, Any]) -> bool:
         """Whether a node decided which node is next, and nothing else."""
         static = self.team.nodes.get(work.node, frozenset())
         targets = {route.node for route in work.routes}
         return (
-            work.node != START
+            work.node != self.team.start
             and bool(turn.events)
             and all(turn.holds(event.id) for event in turn.events)
             and bool(targets - static)
             and targets <= self.team.nodes.keys()
             and not any(route.is_send for route in work.routes)
-            and self.session.guard.call(self.team.handoff, written, default=False)
+            and self.session.guard.call(self.team.shared.handoff, written, default=False)
         )
 
     def _pass_on(self, turn: Turn, routes: list[tuple[NodeRoute, NodeDelivery]]) -> OutgoingUpdate:
@@ -344,10 +375,10 @@ class GraphRequest(AdapterState):
                 updates.append(OutgoingUpdate([leg], payload))
             else:
                 outgoing.routes.append(leg)
-        end = [(NodeRoute(END, END, None), self.end_delivery())]
+        end = [(self._to_end, self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
             updates.append(OutgoingUpdate(end, wrote))
-        elif work.node == START and self.team.has_joins:
+        elif work.node == self.team.start and self.team.has_joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
             updates.append(OutgoingUpdate(end, None, "notice"))
         return updates
@@ -356,24 +387,29 @@ class GraphRequest(AdapterState):
     def _leaving(self, turn: Turn) -> Iterator[None]:
         """A turn ends in the block, while its events may be sent elsewhere."""
         leaving = {str(turn.activation), *(event.id for event in turn.events)}
-        self.team.ending |= leaving
+        ending = self.team.shared.ending
+        ending.update(dict.fromkeys(leaving, self.team))
         try:
             yield
         finally:
-            self.team.ending -= leaving
+            for one in leaving:
+                ending.pop(one, None)
 
     # --- the end of the request ---
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The answer, if one was submitted and has not been accepted yet."""
-        return (self._turn.submitted,) if self._turn and self._turn.submitted else ()
+        return (self._answer,) if self._turn and self._answer else ()
 
     @property
     def last_words(self) -> tuple[str, ...]:
         """The words that `__end__` will put together, a part of which a gate may keep."""
         return tuple(
-            event for delivery in self.pending if delivery.node == END for event in delivery.events
+            event
+            for delivery in self.pending
+            if delivery.node == self.team.end
+            for event in delivery.events
         )
 
     def submit(self) -> None:
@@ -391,15 +427,20 @@ class GraphRequest(AdapterState):
 
     def _say(self, turn: Turn) -> None:
         told = [event.payload for event in turn.events if event.type != "notice"]
-        stays = self.team.has_failed or self.is_paused
+        payload = told[0] if len(told) == 1 else told
+        if self.within is not None:
+            self._answer = turn.reply(payload, self.within.caller.address)
+            return
+        stays = self.team.shared.has_failed or self.is_paused
         self._next = [] if stays else self._who_goes_on(turn)
         bounces = bool(self._next) and self.stops.allow(self._next)
-        turn.submit(told[0] if len(told) == 1 else told, bounces=bounces)
+        self._answer = turn.submit(payload, bounces=bounces)
 
     def _who_goes_on(self, turn: Turn) -> list[str]:
         """The nodes that run if the answer comes back: those that wait, else those that spoke."""
         said = {str(event.sender).partition("#")[0] for event in turn.events}
         waiting = {delivery.node for delivery in self._deliveries_of_nodes()}
+        waiting |= {one.within.node for one in self._over if one.within is not None}
         return sorted(waiting or self.team.nodes.keys() & said)
 
     def again(self) -> tuple[Command[str], dict[str, Any]] | None:
@@ -411,10 +452,21 @@ class GraphRequest(AdapterState):
         turn, self._turn = self._turn, None
         if turn is None:
             return None
-        if turn.was_bounced(turn.submitted):
+        if self._comes_back(turn):
+            self._forget_over()  # a node that is a graph runs from its beginning
             return self._send_back(turn, self._next), self.stops.config_of_rest()
-        self._forget_who_waits()
+        if self.within is None:
+            self._forget_who_waits()
+        elif self._over or self._deliveries_of_nodes():
+            self.within.request._over.append(self)  # open until the outer graph answers: ET
         return None
+
+    def _comes_back(self, turn: Turn) -> bool:
+        """Hand over the answer, which is not held any more, unless it comes back."""
+        if self.within is None:
+            return turn.was_bounced(self._answer)
+        self.within.caller.receive(self._answer)
+        return False
 
     def cut_short(self) -> None:
         """The graph ran once more, and the steps that the request had left were not enough."""
@@ -425,39 +477,51 @@ class GraphRequest(AdapterState):
     def _send_back(self, turn: Turn, nodes: Iterable[str]) -> Command[str]:
         """Have nodes run once more, with the answer that came back in front of them."""
         deliveries = [self.pending.reserve(node) for node in nodes]
-        turn.forward([delivery.instance for delivery in deliveries], (turn.submitted,))
+        turn.forward([delivery.instance for delivery in deliveries], (self._answer,))
         for delivery in deliveries:
-            delivery.events.append(turn.submitted)
+            delivery.events.append(self._answer)
             delivery.waits = False
         return Command(goto=[self.team.key(delivery.node) for delivery in deliveries])
 
-    def abort(self, error: BaseException) -> None:
-        """The graph has raised, or its caller does not wait for its end."""
+    def abort(self, error: BaseException) -> bool:
+        """The graph has raised, or its caller does not wait for its end.
+
+        Returns:
+            ``True``: its end is told.
+        """
         self._end_resumed()
         if self._turn is not None:  # the task that waited for the answer was cancelled
             self.session.release(*self.answers)
-            self._turn.was_bounced(self._turn.submitted)
+            self._comes_back(self._turn)
+        self._forget_over()
         if self._turn is not None or not self.is_asked:
-            return
+            return True
         end = self.end_delivery()
         for work in tuple(self.works):
             self.give_up(work, work.error or error, end)
         if isinstance(error, GraphBubbleUp):
             self._end_for_outer()
-            return
+            return True
         for turn in map(self.turn_instead, self._deliveries_of_nodes()):
             end.events.append(turn.fail(error, (end.instance,)))
-        self.turn_instead(end).fail(error, submits=True)
+        turn = self.turn_instead(end)
+        if self.within is None:
+            turn.fail(error, submits=True)
+        else:
+            caller = self.within.caller
+            caller.receive(turn.abandon(error, caller.address))
+        return True
 
     def _end_for_outer(self) -> None:
         """The graph that this one is a node of has to know something, and decides what is next."""
         self.is_paused = True
         self.submit()
         if self._turn is not None:
-            self._turn.was_bounced(self._turn.submitted)
+            self.session.release(*self.answers)
+            self._comes_back(self._turn)
 
     def _deliveries_of_nodes(self) -> list[NodeDelivery]:
-        return [delivery for delivery in self.pending if delivery.node != END]
+        return [delivery for delivery in self.pending if delivery.node != self.team.end]
 
     def _hand_to_end(self, deliveries: Iterable[NodeDelivery]) -> None:
         """Wait in this request for no input of a later one."""
@@ -467,35 +531,47 @@ class GraphRequest(AdapterState):
                 self.turn_instead(delivery).forward(end.instance, delivery.events)
                 end.events.extend(delivery.events)
 
+    def _forget_over(self) -> None:
+        """The same of the graphs within this one, whose requests are over already."""
+        over, self._over = self._over, []
+        for request in over:
+            request._forget_who_waits()
+
     def _forget_who_waits(self) -> None:
         """The request is over: no node will run any more."""
+        self._forget_over()
         for turn in map(self.turn_instead, self._deliveries_of_nodes()):
             turn.fail(NEVER_RAN)
 
 
-def veto(team: GraphTeam, wish: Reroute) -> str | None:
-    """Why an event cannot be sent elsewhere at this moment."""
-    if team.has_failed:
+def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
+    """Why an event cannot be sent elsewhere at this moment, in the graphs of a session."""
+    shared = graphs[0].shared
+    if shared.has_failed:
         return "the wrapper has failed, and may be wrong about who runs next"
-    unknown = [name for name in wish.to if name not in team.nodes]
+    unknown = [name for name in wish.to if not any(name in team.nodes for team in graphs)]
     if unknown:
         return f"{unknown[0]} is no node"
     if wish.action in RELIEVING:
-        return _why_no_relief(team, wish)
-    history = team.session.monitor.graph.history
+        return _why_no_relief(graphs, wish)
+    history = shared.session.monitor.graph.history
     event = history.event(wish.event)
     maker = None if event is None else history.by(event)
-    if team.ending.isdisjoint({wish.event, maker}):
+    team = shared.ending.get(wish.event) or shared.ending.get(maker or "")
+    if team is None:
         return "LangGraph has planned already who runs next"
-    return None
+    far = [name for name in wish.to if name not in team.nodes]
+    return f"{far[0]} is a node of another graph" if far else None
 
 
-def _why_no_relief(team: GraphTeam, wish: Reroute) -> str | None:
+def _why_no_relief(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
     """Why a node's function cannot be run in place of another node's."""
-    (other,), one = wish.to, team.session.relief.find(wish.event)
+    (other,), session = wish.to, graphs[0].shared.session
+    one, team = session.relief.find(wish.event), next(t for t in graphs if other in t.nodes)
     if other in team.handlers.values():
         return f"{other} takes errors"
-    if one is None or not team.takes_the_same(team.session.instances.agent_of(one.agent), other):
+    node = "" if one is None else session.instances.agent_of(one.agent)
+    if one is None or node not in team.nodes or not team.takes_the_same(node, other):
         return f"{other} takes another state"
-    is_free = team.session.instances.is_free(other, one.events)
+    is_free = session.instances.is_free(other, one.events)
     return None if is_free else f"{other} is at work"
