@@ -13,8 +13,21 @@ from dig import Reroute
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
-from .agent_framework_asked import SCENARIOS, ask, ask_twice
-from .agent_framework_teams import Parts, chain, ends, fan, half_join, passes_on, put_out, send
+from .agent_framework_asked import SCENARIOS, answer_back, ask, ask_twice, stream
+from .agent_framework_teams import (
+    Parts,
+    around,
+    asking,
+    chain,
+    endless,
+    ends,
+    failing,
+    fan,
+    half_join,
+    passes_on,
+    put_out,
+    send,
+)
 from .framework_cases import Case
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
@@ -31,6 +44,29 @@ PLAIN = [
 
 def team(build: Callable[[Script], Workflow], drive: Any = ask) -> Scenario:
     return Scenario(f"{build.__name__}-{drive.__name__}", build, drive)
+
+
+def inside(build: Callable[[Script], Workflow], drive: Any = ask, **more: Any) -> Scenario:
+    """The workflow is an executor of another one, which is wrapped."""
+
+    def within(script: Script) -> Workflow:
+        return around(script, build(script), **more)
+
+    return Scenario(f"inside-{build.__name__}-{drive.__name__}", within, drive)
+
+
+def deep(script: Script) -> Workflow:
+    """A workflow in a workflow, to be put into a third one."""
+    return around(script, chain(script))
+
+
+INSIDE = [
+    *map(inside, (chain, deep, fan, failing, endless)),
+    inside(asking, answer_back, propagate_request=True),
+    inside(chain, ask_twice),
+    inside(fan, stream, allow_direct_output=True),
+]
+"""Workflows with others in them, in which nothing can be healed."""
 
 
 async def ask_in_time(workflow: Workflow) -> Any:
@@ -110,6 +146,8 @@ def failing_late(script: Script) -> Workflow:
 
 
 CASES = [
+    *(Case(one, options={"inside": True}) for one in INSIDE),
+    Case(inside(chain), behind(Usher("Welcome.")), {"inside": True}),
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),
     Case(team(ping_pong, last_text)),
     Case(team(silent_branch)),

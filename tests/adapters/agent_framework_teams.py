@@ -312,10 +312,15 @@ def remembering(script: Script) -> Workflow:
     return built.add_fan_in_edges([p.b, p.c], p.d).build()
 
 
+def around(script: Script, inner: Workflow, **more: Any) -> Workflow:
+    """A workflow of which another one is an executor."""
+    p = Parts(script, start=send("go"), end=ends)
+    one = WorkflowExecutor(inner, id="inner", **more)
+    return p.build("start").add_edge(p.start, one).add_edge(one, p.end).build()
+
+
 def nested(script: Script) -> Workflow:
-    p = Parts(script, a=send("go"), z=ends)
-    inner = WorkflowExecutor(chain(script), id="inner")
-    return p.build("a").add_edge(p.a, inner).add_edge(inner, p.z).build()
+    return around(script, chain(script))
 
 
 def designated(script: Script) -> Workflow:

@@ -35,7 +35,7 @@ FRAGILE = [
 ]
 
 
-SITES = Sites(adapter, graph="graph")
+SITES = Sites(adapter, graph="graph", caller="turn")
 
 
 class TestFaultless(Faultless):

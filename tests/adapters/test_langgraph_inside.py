@@ -194,7 +194,7 @@ def test_two_nodes_of_one_name_are_refused() -> None:
     """The message says which, and what to do."""
     script = Script()
     built = graph(script, ["sub/a"], [(START, "sub"), ("sub", "sub/a")], sub=line(script))
-    with pytest.raises(SettingsError, match=r"two nodes are called 'sub/a'.*inside=True"):
+    with pytest.raises(SettingsError, match=r"two agents would be called 'sub/a'.*inside=True"):
         dig.wrap(built.compile(), inside=True)
     dig.unwrap(dig.wrap(built.compile()))
 

@@ -18,6 +18,9 @@ from agent_framework import (
 
 from dig.adapters.base import Turn, as_payload, is_whole
 
+END = "__end__"
+"""The agent that stands for the end of a workflow."""
+
 Takers = tuple[str, ...]
 
 

@@ -16,6 +16,7 @@ from dig.adapters.base import AdapterState, Session, Turn, current_turn
 from dig.detectors.interventions import Reroute
 
 from .messages import (
+    END,
     Edges,
     ExecutorDelivery,
     HandlerRun,
@@ -45,10 +46,13 @@ class WorkflowRun:
         said: The outputs of executors, in order.
         asks: The questions of executors to a person; the run is over then, and another one goes on.
         lost: The messages that executors have sent without a recipient.
+        caller: The turn that has called the workflow, if it is within another one: it asks in
+            place of the outside, and gets the answer, which never comes back.
     """
 
     def __init__(self, team: WorkflowTeam) -> None:
         """Begin."""
+        self.caller = current_turn(team.session) if team.is_inner else None
         self.has_begun = False
         self.is_asked = False
         self.given: dict[str, WorkflowMessage] = {}
@@ -60,11 +64,19 @@ class WorkflowRun:
         self._is_over = False
         self._came_back: Any = None  # the answer that did, in words
         self._turn: Turn | None = None  # of the end, while it is not known whether it is accepted
+        self._answer = ""  # of that turn
 
     @property
     def answer(self) -> str:
         """The answer that was submitted and has not been accepted yet."""
-        return self._turn.submitted if self._turn is not None else ""
+        return self._answer if self._turn is not None else ""
+
+    def ask(self, payload: Any, to: str) -> str:
+        """The event of what an agent of this workflow is asked, from outside of it."""
+        self.is_asked = True
+        if self.caller is not None:
+            return self.caller.call(payload, to)
+        return self._session.request(payload, to)
 
     def last_words(self) -> tuple[str, ...]:
         """The input of the end, a part of which a gate may keep."""
@@ -83,18 +95,28 @@ class WorkflowRun:
         if self.asks:
             self._hand_to_end()
         turn = self._turn = self._session.begin(self._team.end)
-        turn.submit(self._told(), bounces=bool(self._submitters(turn)))
+        if self.caller is not None:
+            self._answer = turn.reply(self._told(), self.caller.address)
+        else:
+            self._answer = turn.submit(self._told(), bounces=bool(self._submitters(turn)))
 
     def again(self) -> list[WorkflowMessage]:
         """The input that the workflow is to be given once more, for its answer came back."""
         turn, self._turn = self._turn, None
-        if turn is None or not turn.was_bounced(turn.submitted):
+        if turn is None or not self._comes_back(turn):
             return []
         submitters = self._submitters(turn)
         self._came_back = self._told()
-        turn.forward(submitters, (turn.submitted,))
+        turn.forward(map(self._team.agent, submitters), (self._answer,))
         self.said = [one for one in self.said if one[0] not in submitters]
-        return [self._once_more(name, turn.submitted) for name in submitters]
+        return [self._once_more(name, self._answer) for name in submitters]
+
+    def _comes_back(self, turn: Turn) -> bool:
+        """Hand over the answer, which is not held any more, unless it comes back."""
+        if self.caller is None:
+            return turn.was_bounced(self._answer)
+        self.caller.receive(self._answer)
+        return False
 
     def give_in(self, error: BaseException) -> None:
         """There are no iterations left to look at an answer that came back: it stands."""
@@ -109,19 +131,21 @@ class WorkflowRun:
         session, end = self._session, self._team.end
         if self._turn is not None:  # the task that waited for the answer was cancelled
             session.release(self.answer)
-            self._turn.was_bounced(self.answer)
+            self._comes_back(self._turn)
             return
         self._team.give_up(error)
         deliveries = self._team.put_away()
         # All of them first, since some wait for others.
         session.release(*(event for delivery in deliveries for event in delivery.events))
         for delivery in deliveries:
-            turn = session.begin(delivery.executor, delivery.events)
+            turn = session.begin(self._team.agent(delivery.executor), delivery.events)
             turn.fail(error, end)
         if self.is_asked:
             session.release(*self.last_words())
             turn = session.begin(end)
-            if answer is None:
+            if self.caller is not None:
+                self.caller.receive(turn.abandon(error, self.caller.address))
+            elif answer is None:
                 turn.fail(error, submits=True)
             else:
                 turn.was_bounced(turn.submit(answer, bounces=False))
@@ -137,9 +161,9 @@ class WorkflowRun:
         team = self._team
         if self.asks or team.has_failed or not team.has_iterations_left:
             return []
-        ended = [event for event in turn.events if event.sender in self.given]
+        ended = [event for event in turn.events if team.executor(event.sender) in self.given]
         silent = [event for event in ended if event.type == "notice"]
-        names = dict.fromkeys(str(event.sender) for event in silent or ended)
+        names = dict.fromkeys(team.executor(event.sender) for event in silent or ended)
         return [name for name in names if team.inner(name) is not None]
 
     def _once_more(self, name: str, event: str) -> WorkflowMessage:
@@ -149,7 +173,7 @@ class WorkflowRun:
     def _hand_to_end(self) -> None:
         """Wait in this run for no input of a later one, and call nothing lost."""
         for delivery in self._team.put_aside():
-            turn = self._session.begin(delivery.executor, delivery.events)
+            turn = self._session.begin(self._team.agent(delivery.executor), delivery.events)
             turn.forward(self._team.end, delivery.events)
         for event in self.lost:
             if not self._session.recipients_of(event):
@@ -170,23 +194,32 @@ class WorkflowTeam(AdapterState):
     """The executors of a workflow, and what is between them.
 
     Attributes:
+        is_inner: Whether it is within another workflow.
         end: The agent that stands for the end of the workflow.
         run: The run in progress, if one is.
         moved: The messages that healing has sent to another executor, and that have not reached it
             yet.
     """
 
-    def __init__(self, workflow: Workflow, end: str, session: Session, handoff: Handoff) -> None:
+    def __init__(
+        self, workflow: Workflow, prefix: str, session: Session, handoff: Handoff,
+        teams: list[WorkflowTeam],
+    ) -> None:  # fmt: skip
         """Begin with nothing on its way.
 
         Args:
             workflow: The workflow.
-            end: The name of the agent that stands for its end.
+            prefix: What the names of its agents begin with; empty in the wrapped workflow.
             session: The session.
             handoff: Whether an executor has only handed on what it was given.
+            teams: The workflows of the session, to which it is added.
         """
         super().__init__(session)
-        self.end = end
+        self._prefix = prefix
+        self._teams = teams
+        teams.append(self)
+        self.is_inner = bool(prefix)
+        self.end = self.agent(END)
         self.run: WorkflowRun | None = None
         self.moved: set[str] = set()
         self._executors = workflow.executors
@@ -202,6 +235,19 @@ class WorkflowTeam(AdapterState):
         self._joining: dict[Edges, list[str]] = {}  # what a join has of its sources
         self._selected: dict[Edges, list[str]] = {}
         self._due: dict[tuple[int, str], ExecutorDelivery] = {}  # by message's id, and executor
+
+    def on_failure(self) -> None:
+        """What this has left open may concern the other workflows: none is healed any more."""
+        for team in self._teams:
+            team.has_failed = True
+
+    def agent(self, executor: str) -> str:
+        """The name of the agent that an executor is."""
+        return f"{self._prefix}{executor}"
+
+    def executor(self, agent: str | None) -> str:
+        """The executor that an agent of this workflow is."""
+        return str(agent).removeprefix(self._prefix)
 
     @property
     def has_iterations_left(self) -> bool:
@@ -247,8 +293,7 @@ class WorkflowTeam(AdapterState):
             event = self._event(edges, executor, message)
             events = (event,) if event else ()
         if not events:  # no executor has sent it, so it has come from outside
-            self.run.is_asked = True
-            events = (self.session.request(shown(message.data), (executor,)),)
+            events = (self.run.ask(shown(message.data), self.agent(executor)),)
         delivery = self._due[id(message), executor] = ExecutorDelivery(executor, message, events)
         self._bring(delivery)
         delivery.is_held = any(map(self.session.is_held, events))
@@ -256,10 +301,11 @@ class WorkflowTeam(AdapterState):
 
     def _bring(self, delivery: ExecutorDelivery) -> None:
         """See to it that an executor has what it is given: of equal messages it had one already."""
+        agent = self.agent(delivery.executor)
         for event in delivery.events:
-            is_there = delivery.executor in self.session.recipients_of(event)
+            is_there = agent in self.session.recipients_of(event)
             if not is_there and not self.session.is_held(event):
-                self.session.redirect(event, (delivery.executor,), shown(delivery.message.data))
+                self.session.redirect(event, (agent,), shown(delivery.message.data))
 
     def readdress(self, delivery: ExecutorDelivery) -> str:
         """Give the executor of a delivery, which healing may have sent to another one."""
@@ -268,7 +314,7 @@ class WorkflowTeam(AdapterState):
         if recipients:
             self.moved.remove(event)
             del self._due[id(delivery.message), delivery.executor]
-            delivery.executor = recipients[0]
+            delivery.executor = self.executor(recipients[0])
             self._due[id(delivery.message), delivery.executor] = delivery
         return delivery.executor
 
@@ -288,7 +334,7 @@ class WorkflowTeam(AdapterState):
         if outgoing is None:
             return ""
         if outgoing.event:  # it was decided after its turn was over
-            self.session.redirect(outgoing.event, (executor,), outgoing.payload)
+            self.session.redirect(outgoing.event, (self.agent(executor),), outgoing.payload)
         return outgoing.event
 
     def _decide(self, outgoing: OutgoingMessage, edges: Edges, takers: Takers) -> None:
@@ -310,6 +356,11 @@ class WorkflowTeam(AdapterState):
             outgoing.event = event
             self._routed[id(outgoing.message), edges, executor] = (outgoing.message, event)
 
+    def knows(self, agents: Iterable[str]) -> bool:
+        """Whether all these agents are executors of this workflow."""
+        return all(one.startswith(self._prefix) and self.executor(one) in self._executors
+                   for one in agents)  # fmt: skip
+
     def veto(self, wish: Reroute) -> str | None:
         """Why a message cannot go to another executor at this moment."""
         if self.has_failed:
@@ -323,13 +374,14 @@ class WorkflowTeam(AdapterState):
             for delivery in self._due.values()
             if wish.event in delivery.events
         ]
-        if len(wish.to) != 1 or wish.to[0] not in self._executors:
+        if len(wish.to) != 1 or not self.knows(wish.to):
             return "a message goes to one executor"
         if not ways or any(edges is not None and is_join(edges) for edges, _ in ways):
             return "it has reached its executor, or a join waits for it"
         if len(self.session.monitor.graph.event(wish.event).flight) != 1:
             return "several executors are given it"
-        if not all(self._executors[wish.to[0]].can_handle(message) for _, message in ways):
+        taker = self._executors[self.executor(wish.to[0])]
+        if not all(taker.can_handle(message) for _, message in ways):
             return f"{wish.to[0]} cannot take it"
         self.moved.add(wish.event)
         return None
@@ -349,7 +401,8 @@ class WorkflowTeam(AdapterState):
     def forget_joins(self) -> None:
         """Joins may wait from one run to the next; after unwrapping no run will follow."""
         for delivery in self.put_aside():
-            turn = self.session.begin(delivery.executor, delivery.events, at_once=True)
+            agent = self.agent(delivery.executor)
+            turn = self.session.begin(agent, delivery.events, at_once=True)
             for event in delivery.events:
                 turn.discard(event)
             turn.fail(NEVER_RAN)
@@ -383,7 +436,7 @@ class WorkflowTeam(AdapterState):
                 if (event, delivery.executor) not in seen
                 and (
                     self.session.is_held(event)
-                    or delivery.executor in self.session.recipients_of(event)
+                    or self.agent(delivery.executor) in self.session.recipients_of(event)
                 )
             ]
             seen.update((event, delivery.executor) for event in mine)
@@ -398,9 +451,10 @@ class WorkflowTeam(AdapterState):
         if self.run is None:
             return None
         self.settle(self._undecided.get(delivery.executor))
-        if not self.session.monitor.graph.agents[delivery.executor].incoming:
+        agent = self.agent(delivery.executor)
+        if not self.session.monitor.graph.agents[agent].incoming:
             self._bring(delivery)  # else it would wait behind what is kept, and come too late
-        turn = self.session.begin(delivery.executor, delivery.events)
+        turn = self.session.begin(agent, delivery.events)
         work = self._works[turn] = HandlerRun(delivery, turn)
         self.run.given[delivery.executor] = delivery.message
         return work
@@ -431,9 +485,8 @@ class WorkflowTeam(AdapterState):
         is_for_one = one is not None and one.source_id == INTERNAL_SOURCE_ID(str(one.target_id))
         if self.run is None or is_for_one or not messages:
             return
-        self.run.is_asked = True
-        event = self.session.request([shown(message.data) for message in messages], self.end)
-        delivery = ExecutorDelivery(self.end, None, (event,))
+        event = self.run.ask([shown(message.data) for message in messages], self.end)
+        delivery = ExecutorDelivery(END, None, (event,))
         self._send_out(
             HandlerRun(delivery, self.session.begin(self.end, delivery.events), messages)
         )
@@ -483,7 +536,7 @@ class WorkflowTeam(AdapterState):
             if one.is_undeliverable or not (one.is_decided or one.routes)
         ]
         for one in sent:
-            turn.emit(one.payload, one.recipients, one.type)
+            turn.emit(one.payload, map(self.agent, one.recipients), one.type)
         for outgoing in waiting:
             turn.emit(outgoing.payload, (), outgoing.type)
         if work.is_last:
@@ -521,7 +574,7 @@ class WorkflowTeam(AdapterState):
 
     def _hand_on(self, work: HandlerRun, outgoing: OutgoingMessage) -> None:
         event = work.delivery.events[0]
-        work.turn.pass_on(event, [executor for _, executor in outgoing.routes])
+        work.turn.pass_on(event, [self.agent(executor) for _, executor in outgoing.routes])
         self.route([(outgoing, *leg) for leg in outgoing.routes], event)
 
     def _handed_on(self, work: HandlerRun) -> OutgoingMessage | None:

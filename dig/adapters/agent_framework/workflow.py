@@ -70,7 +70,8 @@ class WorkflowPatches:
         if self._team.run is not None:
             self._step(self._team.run.abort, DROPPED, default=None)
         run = self._team.run = WorkflowRun(self._team)
-        keeps = self._session.mode == "heal" and not self._context.is_streaming()
+        keeps = self._session.mode == "heal" and run.caller is None
+        keeps = keeps and not self._context.is_streaming()
         kept: list[Any] = []  # what has been put out, while it may have to be taken back
         stands: list[Any] | None = None  # the same, of an answer that came back
         try:

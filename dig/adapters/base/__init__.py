@@ -27,6 +27,7 @@ from .plan import (
     WrapPlan,
     importing,
     need_attributes,
+    need_one_name,
     need_version,
 )
 from .relief import RELIEVED
@@ -49,5 +50,6 @@ __all__ = [
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
     "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",
     "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole", "known",
-    "like", "names_in", "need_attributes", "need_version", "notes", "notes_about", "unjson",
+    "like", "names_in", "need_attributes", "need_one_name", "need_version", "notes",
+    "notes_about", "unjson",
 ]  # fmt: skip

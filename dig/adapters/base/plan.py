@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -143,6 +144,20 @@ def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str])
         missing = [name for name in names if name not in fields and not hasattr(owner, name)]
         if missing:
             raise _another_way(framework, f"{kind.__name__} has no {', '.join(missing)}")
+
+
+def need_one_name(agents: Iterable[str]) -> None:
+    """Check that no two agents have one name, which those within a node may have.
+
+    Raises:
+        SettingsError: Two have; the message says which name.
+    """
+    for name, count in Counter(agents).items():
+        if count > 1:
+            raise SettingsError(
+                f"two agents would be called {name!r}, one of them within another; "
+                "name one of them otherwise, or wrap without inside=True"
+            )
 
 
 def need_version(package: str, at_least: str, below: str, extra: str) -> str:

@@ -19,6 +19,7 @@ from dig.adapters.base import (
     allowing,
     importing,
     need_attributes,
+    need_one_name,
 )
 from dig.errors import SettingsError
 
@@ -64,11 +65,7 @@ def plan(
     whole = _team(team, shared, inside)
     graphs = tuple(whole.graphs())
     agents = tuple(name for one in graphs for name in (one.start, *one.nodes, one.end))
-    if twice := [name for name in agents if agents.count(name) > 1]:
-        raise SettingsError(
-            f"two nodes are called {twice[0]!r}, one of them in a graph that is a node; "
-            "call one of them otherwise, or wrap without inside=True"
-        )
+    need_one_name(agents)
 
     def attach(session: Session) -> Attached:
         shared.session = session
