@@ -203,3 +203,31 @@ def test_a_turn_that_waits_for_a_person_has_not_stalled(waits: bool) -> None:
         turn.was_bounced(turn.submit("!"))
     assert it.patterns == ([] if waits else ["STALL"])
     it.must_be_sound()
+
+
+def test_turns_that_all_await_an_answer_are_a_deadlock_after_its_own_window() -> None:
+    """They are open, but nobody works, so the limit of an activation is not waited for."""
+    clock = Clock()
+    it = session_of("ann", "bob", limits=Limits(dl_window_s=5.0), clock=clock)
+    began = clock.now
+    ann = it.session.begin("ann", [it.session.request("?", "ann")])
+    asked = ann.send("and you?", it.session.reserve_instance("bob"))
+    clock.now += 3
+    bob = it.session.begin("bob", [asked])
+    again = it.session.reserve_instance("ann")  # a framework calls it when her turn is over
+    asked = bob.send("what do you say?", again)
+    clock.now += 4.9
+    it.session.tick()
+    assert it.patterns == [] and it.session.statistics().open_turns == 2
+    clock.now += 0.2
+    it.session.tick()
+    [found] = it.session.findings
+    assert found.pattern == "DL" and found.ts == pytest.approx(8.0)
+    assert {*found.evidence["waiting"]} == {"ann#2"}
+    late = it.session.begin(again, [asked])
+    bob.receive(late.end("nothing", bob.address))
+    ann.receive(bob.end("nothing", ann.address))
+    ann.submit("nothing")
+    ann.was_bounced(ann.submitted)
+    it.must_be_sound()
+    assert clock.now - began < it.session.monitor.graph.run.limits.activation_limit_s
