@@ -1,4 +1,4 @@
-"""Healthy teams, beside the thirty, about which the monitor raises an alarm at its default limits.
+"""Healthy teams, beside the others, about which the monitor raises an alarm at its default limits.
 
 They are known and written down, so that nobody who meets one of them takes it for a mistake.
 """

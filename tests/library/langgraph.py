@@ -1,4 +1,4 @@
-"""Seven shapes of LangGraph graphs."""
+"""Eight shapes of LangGraph graphs, one of them with a graph in it."""
 
 from __future__ import annotations
 
@@ -251,6 +251,39 @@ async def hierarchy(watch: Watch, broken: bool) -> Any:
     return await each(ask, "Rain", "Snow")
 
 
+async def team_in_a_graph(watch: Watch, broken: bool) -> Any:
+    """The inner graph is watched from inside."""
+
+    async def search(state: State) -> Any:
+        await think(f"{state['question']} {len(state['said'])}")
+        return {"said": [f"a page on {state['question']}"]}
+
+    async def enough(state: State) -> Any:
+        await think(str(state["said"]))
+        return {"text": "one more"}
+
+    def judge(state: State) -> str:
+        number = 0 if broken else len(state["said"])  # the mistake: it reads another key
+        return END if number >= 3 else "search"
+
+    async def write(state: State) -> Any:
+        await think(state["question"])
+        return {"text": f"{state['question']}, from {len(state['said'])} pages"}
+
+    inner = StateGraph(State).add_node("search", search).add_node("enough", enough)
+    inner.add_edge(START, "search").add_edge("search", "enough")
+    inner.add_conditional_edges("enough", judge, ["search", END])
+    built = StateGraph(State).add_node("research", inner.compile()).add_node("writer", write)
+    built.add_edge(START, "research").add_edge("research", "writer")
+    graph = watch(built.compile(), inside=True)
+
+    async def ask(question: str) -> Any:
+        limit = {"recursion_limit": 80}
+        return (await graph.ainvoke({"question": question, "said": []}, limit))["text"]
+
+    return await each(ask, "Rain", "Snow")
+
+
 SHAPES = [
     Shape(
         "critic loop", "A writer and a critic take five rounds.", critic_loop,
@@ -287,5 +320,11 @@ SHAPES = [
         "hierarchy", "A head, two leads, four workers; an editor waits for all of them.",
         hierarchy, ["6 parts"] * 2,
         "Two workers of different teams wait for each other's results.", ("DL",),
+    ),
+    Shape(
+        "team in a graph", "A graph is a node of another one; in it, three pages are searched.",
+        team_in_a_graph, ["Rain, from 3 pages", "Snow, from 3 pages"],
+        "The inner graph counts under another key, and searches the same for ever.",
+        ("LIVELOCK", "LOOP"),
     ),
 ]  # fmt: skip

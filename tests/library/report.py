@@ -15,6 +15,9 @@ FRAMEWORKS = {
     "langgraph": ("LangGraph", "langgraph"),
     "openai-agents": ("OpenAI Agents", "agents"),
     "autogen": ("AutoGen", "autogen_agentchat"),
+    "agent-framework": ("agent-framework", "agent_framework_orchestrations"),
+    "ag2": ("AG2 1.x", "ag2"),
+    "ag2-classic": ("AG2 classic", "autogen"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""
 
@@ -99,7 +102,7 @@ def tables(rows: Iterable[Row]) -> str:
 
 
 def beyond_table(shapes: Iterable[Shape]) -> str:
-    """The table of healthy teams, beside the thirty, that do raise an alarm, in Markdown."""
+    """The table of healthy teams, beside the others, that do raise an alarm, in Markdown."""
     return _table(
         ("also healthy", "what it does", "alarms", "a line that helps"),
         [(one.name, one.does, _names(one.without_line), _code(one.line)) for one in shapes],

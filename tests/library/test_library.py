@@ -81,15 +81,15 @@ def rows(page: str, kind: str) -> list[list[str]]:
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
-def test_thirty_shapes_are_quiet_with_five_lines_and_twenty_four_mistakes_are_noticed() -> None:
+def test_all_shapes_are_quiet_with_five_lines_and_four_mistakes_are_not_noticed() -> None:
     """The numbers of all frameworks together, by the page's tables."""
     page = PAGE.read_text("utf-8")
     healthy, broken = rows(page, "healthy"), rows(page, "broken")
     assert [one[0] for one in healthy] == [one[0] for one in broken]
-    assert len({one[0] for one in healthy}) == len(healthy) == 30
+    assert len({one[0] for one in healthy}) == len(healthy) == 49
     assert all(alarms == "-" for _, _, alarms, *_ in healthy)
     assert sum(line != "-" for *_, line in healthy) <= 5
-    assert sum(alarms != "-" for *_, alarms in broken) >= 24
+    assert sum(alarms == "-" for *_, alarms in broken) <= 4
 
 
 def test_a_program_that_never_answers_is_given_up() -> None:
