@@ -12,16 +12,16 @@ import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.pregel._loop import SyncPregelLoop
 
 import dig
 from dig.graph.records import Emit
 
 from .conformance import example, lines_of
-from .harness import Scenario, play
+from .harness import Scenario, Script, play
 from .langgraph_asked import ask, ask_twice
-from .langgraph_teams import State, by_enum, cached_fan, fan
+from .langgraph_teams import State, by_enum, cached_fan, fan, graph
 from .langgraph_watch import Watched, seats
 
 
@@ -53,6 +53,33 @@ def test_all_that_a_result_from_a_cache_starts_has_one_origin() -> None:
     play(Scenario("cached fan", cached_fan, ask_twice), watched)
     statistics = watched.session.statistics()
     assert (statistics.requests, watched.patterns) == (2, [])
+    watched.must_be_sound()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_what_a_node_sends_to_one_that_begins_in_the_same_step_starts_its_next_run(
+    most: int,
+) -> None:
+    """One after the other, or on threads, `a` may have ended before `b` has begun."""
+    watched = Watched()
+    edges = [(START, "a"), (START, "b"), ("a", "b"), ("b", "c")]
+    built = graph(Script(), (), edges, **{name: lambda state: {"done": [1]} for name in "abc"})
+    wrapped = watched(built.compile())
+    assert len(wrapped.invoke({"done": []}, {"max_concurrency": most})["done"]) == 5
+    assert watched.session.statistics().requests == 1
+    assert watched.patterns == []
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def test_a_join_may_lead_to_the_end() -> None:
+    """LangGraph has no channel for it: the graph ends when nothing else is left."""
+    watched = Watched()
+    wrapped = watched(
+        graph(Script(), "ab", [(START, "a"), (START, "b"), (["a", "b"], END)]).compile()
+    )
+    asyncio.run(wrapped.ainvoke({"done": []}))
+    assert watched.patterns == []
     watched.must_be_sound()
 
 

@@ -96,6 +96,7 @@ def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> Gr
         {name: _static_edges(graph, key, prefix) for name, key in keys.items()},
         bool(graph.builder.waiting_edges),
         frozenset(name for name, one in nodes.items() if one.cache_policy),
+        frozenset(name for name, key in keys.items() if graph.builder.nodes[key].defer),
         frozenset(name for name, one in nodes.items() if _may_be_retried(graph, one)),
         {name: f"{prefix}{plain(found)}" for name, found in handlers.items()},
         keys,
@@ -125,7 +126,7 @@ def _check(team: Any) -> None:
     Raises:
         SettingsError: The graph is not as this module expects it.
     """
-    from langgraph.graph.state import CompiledStateGraph
+    from langgraph.graph.state import END, CompiledStateGraph
 
     from .routes import BRANCH, JOIN
 
@@ -135,7 +136,8 @@ def _check(team: Any) -> None:
     need_attributes("LangGraph", (team.builder,), ("edges", "waiting_edges", "nodes"))
     need_attributes("LangGraph", team.nodes.values(), NODE)
     wanted = {f"{BRANCH}{key}" for key in team.nodes if not key.startswith("__")}
-    wanted |= {f"{JOIN}{'+'.join(begin)}:{end}" for begin, end in team.builder.waiting_edges}
+    joins = [(begin, end) for begin, end in team.builder.waiting_edges if end != END]
+    wanted |= {f"{JOIN}{'+'.join(begin)}:{end}" for begin, end in joins}
     if missing := wanted - team.channels.keys():
         raise SettingsError(
             f"this LangGraph is put together in another way: no channel {min(missing)}"

@@ -57,6 +57,7 @@ class GraphTeam:
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
         has_joins: Whether nodes wait for several others.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
+        deferred: Nodes that LangGraph runs when nothing else is left, as it does the end.
         retried: Nodes that LangGraph may run again when they fail.
         handlers: The node that is run when another fails, by that one.
         keys: The key of each node in the graph, which may be a member of an enum.
@@ -69,6 +70,7 @@ class GraphTeam:
     nodes: Mapping[str, frozenset[str]]
     has_joins: bool
     cached: frozenset[str]
+    deferred: frozenset[str]
     retried: frozenset[str]
     handlers: Mapping[str, str]
     keys: Mapping[str, str]
@@ -125,6 +127,7 @@ class NodeDelivery:
         packet: The value that `Send` gives the node instead of the state.
         is_sent: Whether the turn comes from a `Send`.
         waits: Whether only joins lead to it, so that it may wait for others.
+        step: The step in which the first of them was sent; the node runs in the next one.
     """
 
     node: str
@@ -133,6 +136,7 @@ class NodeDelivery:
     packet: Any = None
     is_sent: bool = False
     waits: bool = True
+    step: int = 0
 
 
 @dataclass(eq=False)
@@ -189,13 +193,18 @@ class OutgoingUpdate:
 
 
 class PendingDeliveries:
-    """All that waits in one run of a graph; used inside steps of the session."""
+    """All that waits in one run of a graph; used inside steps of the session.
+
+    Attributes:
+        step: The step of the graph that goes on.
+    """
 
     def __init__(self, team: GraphTeam) -> None:
         """Begin empty."""
         self._team = team
         self._session = team.shared.session
         self._waiting: list[NodeDelivery] = []
+        self.step = 0
 
     def __iter__(self) -> Iterator[NodeDelivery]:
         """The deliveries that wait, oldest first; they may be taken meanwhile."""
@@ -224,13 +233,22 @@ class PendingDeliveries:
         """The delivery of the turn that a route starts; what is sent to the same node is joined."""
         if route.node != self._team.end and route.node not in self._team.nodes:
             return NodeDelivery(route.node, route.node)  # the event is lost, and that will show
-        delivery = None if route.is_send else self.find(route.node, None, False)
+        same = [one for one in self._waiting if one.node == route.node and not one.is_sent]
+        open_ones = [] if route.is_send else [one for one in same if not self._is_due(one)]
+        delivery = next(iter(open_ones), None)
         if delivery is None:
             instance = self._session.reserve_instance(route.node)
             delivery = NodeDelivery(route.node, instance, [], route.packet, route.is_send)
+            delivery.step = self.step
             self._waiting.append(delivery)
         delivery.waits = delivery.waits and route.is_join
         return delivery
+
+    def _is_due(self, delivery: NodeDelivery) -> bool:
+        """Whether a node begins in the step that goes on, so that what is sent now is for later."""
+        last = {*self._team.deferred, self._team.end}
+        may_wait = delivery.waits or delivery.node in last
+        return delivery.step < self.step and not may_wait
 
     def reserve(self, node: str) -> NodeDelivery:
         """The delivery of a node that is to run once more."""

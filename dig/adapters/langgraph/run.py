@@ -65,6 +65,7 @@ class StopConditions:
 
     Attributes:
         arguments: The arguments of the call, with breakpoints that can be looked at.
+        step: LangGraph's number of the step that goes on.
     """
 
     def __init__(self, graph: Any, config: Any, arguments: Mapping[str, Any]) -> None:
@@ -74,7 +75,7 @@ class StopConditions:
         self._before = self._listen("interrupt_before", graph.interrupt_before_nodes)
         self._after = self._listen("interrupt_after", graph.interrupt_after_nodes)
         self._first: int | None = None
-        self._last = 0
+        self.step = 0
         self._limit = 0
         self._is_nested = False
         self._control: Any = None
@@ -89,9 +90,9 @@ class StopConditions:
     def runs(self, config: Mapping[str, Any]) -> None:
         """A node runs, with this config: LangGraph has not stopped before it."""
         self._before.is_hit = self._after.is_hit = False
-        conf, self._last = config[CONF], config["metadata"]["langgraph_step"]
+        conf, self.step = config[CONF], config["metadata"]["langgraph_step"]
         if self._first is None:
-            self._first = self._last
+            self._first = self.step
             self._limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
             self._is_nested = NS_SEP in conf[CONFIG_KEY_CHECKPOINT_NS]
             self._control = getattr(conf[CONFIG_KEY_RUNTIME], "control", None)  # since 1.2
@@ -104,7 +105,7 @@ class StopConditions:
     @property
     def _steps_left(self) -> int:
         """The recursion limit of a run that ends where the request's own limit would end it."""
-        return self._limit - (self._last - (self._first or 0)) - 2
+        return self._limit - (self.step - (self._first or 0)) - 2
 
     def allow(self, nodes: Iterable[str]) -> bool:
         """Whether nodes may run once more: LangGraph passes a breakpoint that a run begins at."""
@@ -189,6 +190,7 @@ class GraphRequest(AdapterState):
     def expect(self, work: NodeWork) -> None:
         """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
         self.stops.runs(work.config)
+        self.pending.step = self.stops.step
         again = next((one for one in self.works if one.task == work.task), None)
         if again is not None:  # LangGraph tries again, and the turn goes on
             del self.works[again]
