@@ -239,6 +239,8 @@ def test_a_default_runner_that_is_a_mock_is_called_as_before() -> None:
         team = dig.wrap(Agent(name="a"))
         assert asyncio.run(Runner.run(team, "?")) == "done"
         assert mock.run.call_count == 1
+        Runner.run_sync(team, "?")
+        assert mock.run_sync.call_count == 1
         dig.unwrap(team)
         assert get_default_agent_runner() is mock
     finally:

@@ -253,8 +253,10 @@ class MonitoredRunner:
 def monitored_runner(inner: AgentRunner) -> Any:
     """A runner that stands in place of another, with its class and its state."""
     kind = type(inner)
-    slots = {"__slots__": ("dig_inner", "dig_teams"), "__module__": kind.__module__}
-    now: Any = object.__new__(type(kind.__name__, (MonitoredRunner, kind), slots))
+    own: dict[str, Any] = {"__slots__": ("dig_inner", "dig_teams"), "__module__": kind.__module__}
+    own |= {"run": MonitoredRunner.run, "run_streamed": MonitoredRunner.run_streamed}
+    # Its own class comes first: a mock makes the mocks of its methods of the class after its own.
+    now: Any = object.__new__(type(kind.__name__, (kind, MonitoredRunner), own))
     # A runner may have its own way of setting attributes, as a mock does.
     for name, value in (("__dict__", inner.__dict__), ("dig_inner", inner), ("dig_teams", [])):
         object.__setattr__(now, name, value)
