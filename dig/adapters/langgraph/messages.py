@@ -246,9 +246,8 @@ class PendingDeliveries:
 
     def _is_due(self, delivery: NodeDelivery) -> bool:
         """Whether a node begins in the step that goes on, so that what is sent now is for later."""
-        last = {*self._team.deferred, self._team.end}
-        may_wait = delivery.waits or delivery.node in last
-        return delivery.step < self.step and not may_wait
+        comes_last = delivery.node == self._team.end or delivery.node in self._team.deferred
+        return delivery.step < self.step and not (delivery.waits or comes_last)
 
     def reserve(self, node: str) -> NodeDelivery:
         """The delivery of a node that is to run once more."""
