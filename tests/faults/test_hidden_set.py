@@ -19,12 +19,13 @@ from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe
 from dig.faults.benchmark.hidden import Made, attempt_hidden
 from dig.faults.benchmark.instances import LABELS, FaultSet, Index, Instance, Label
 from dig.faults.benchmark.oracle import oracle
-from dig.faults.benchmark.scores_answers import NO_HARM, score
+from dig.faults.benchmark.scores_answers import NO_HARM, Scores, score
 from dig.faults.benchmark.scores_detectors import score_detectors
 from dig.faults.benchmark.storing import make_set, write_instance
+from dig.faults.inject import run_pair
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played, lines, play, published
+from dig.faults.inject.run_pair import Played, lines, published
 from dig.faults.truth.baseline import Baseline
 from dig.faults.truth.verification import GOOD, at_rest, is_all_good, verdicts
 from dig.graph.records import Emit, FindingRow, Run
@@ -34,10 +35,11 @@ from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.faults.audit.__main__ import audit
 
+PLAYED: dict[str, Played] = {}
 SECRET = "no-text-of-a-trace"
 HIDDEN = Recipe(
     seed=77,
-    count=80,
+    count=60,
     configurations=(
         Configuration("newsgroups", 60, 3),
         Configuration("count-frequency", 5000, 6),
@@ -50,11 +52,13 @@ HIDDEN = Recipe(
     most_of_a_stratum=2,
 )
 
+FEW = replace(HIDDEN, count=12, baseline_runs=20)
+
 ELSEWHERE = """
 from pathlib import Path
-from tests.faults.test_hidden_set import HIDDEN
+from tests.faults.test_hidden_set import FEW
 from dig.faults.benchmark.storing import make_set
-make_set(Path({out!r}), HIDDEN, jobs=2)
+make_set(Path({out!r}), FEW, jobs=2)
 """
 
 
@@ -66,6 +70,14 @@ def hidden(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
     return FaultSet.open(path)
 
 
+def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
+    """A run, played once: several tests look at the same runs."""
+    key = repr((run, tuple(faults)))
+    if key not in PLAYED:
+        PLAYED[key] = run_pair.play(run, faults)
+    return PLAYED[key]
+
+
 def files(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
@@ -74,18 +86,25 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def by_rules(hidden: FaultSet) -> Scores:
+    """The scores of the rules about the set."""
+    return score(attribute_all("rules", hidden), hidden)
+
+
 def baseline_of(known: FaultSet, one: Instance) -> Baseline:
     path = known.path / "baseline" / f"{one.entry.configuration}.json"
     return Baseline.read(json.loads(path.read_text()))
 
 
-def test_seed_and_salt_make_the_same_bytes(hidden: FaultSet, tmp_path: Path) -> None:
+def test_seed_and_salt_make_the_same_bytes(tmp_path: Path) -> None:
     """In two processes instead of one, and with another hash seed."""
+    make_set(tmp_path / "once", FEW)
     out = tmp_path / "again"
     environment = {**os.environ, "PYTHONHASHSEED": "5"}
     script = ELSEWHERE.format(out=str(out))
     subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=200)
-    assert files(out) == files(hidden.path)
+    assert files(out) == files(tmp_path / "once")
 
 
 def test_nothing_outside_the_labels_tells_a_secret(hidden: FaultSet, tmp_path: Path) -> None:
@@ -324,10 +343,10 @@ def test_the_structure_only_track_is_answered_and_scored(hidden: FaultSet) -> No
     assert scored.to_json()["floors"]["rules"] == scored.to_json()["strata"]["all"]
 
 
-def test_floors_computed_twice_are_equal(hidden: FaultSet) -> None:
-    """They stand beside every score, in its JSON too."""
-    answers = attribute_all("last_agent", hidden)
-    once, again = (score(answers, hidden).to_json() for _ in range(2))
+def test_floors_computed_twice_are_equal(hidden: FaultSet, by_rules: Scores) -> None:
+    """They stand beside every score, the same whoever answers, and in its JSON too."""
+    once = score(attribute_all("last_agent", hidden), hidden).to_json()
+    again = by_rules.to_json()
     assert once["floors"] == again["floors"]
     assert [*once["floors"]] == [*FLOORS]
     assert once["floors"]["last_agent"]["agent"] == once["strata"]["all"]["agent"]
@@ -336,11 +355,10 @@ def test_floors_computed_twice_are_equal(hidden: FaultSet) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_sets_of_both_versions_are_scored_by_the_same_command(
-    version: int, hidden: FaultSet, small: FaultSet
+    version: int, by_rules: Scores, small: FaultSet
 ) -> None:
     """A note says what version 1 cannot show; its steps follow from its injections."""
-    known = small if version == 1 else hidden
-    found = score(attribute_all("rules", known), known)
+    found = score(attribute_all("rules", small), small) if version == 1 else by_rules
     assert ("version 1" in " ".join(found.notes())) == (version == 1)
     rules, oracle = (found.to_json()[key] for key in ("floors", "oracle"))
     assert 0 < rules["rules"]["step"]["mean"] <= 1
