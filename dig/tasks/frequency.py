@@ -180,7 +180,7 @@ class FrequencyTask:
 
 def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     def size(part: list[int]) -> int:
-        """The number of elements of a part."""
+        """How many elements a part has."""
         start, stop = _bounds(part, len(data))
         return stop - start
 

@@ -44,7 +44,7 @@ Does = Literal["consume", "emit", "submit", "discard", "reroute", "finish-turn"]
 
 
 class ExpectedAct(BaseModel):
-    """The act that must happen after a change for it to count as carried out."""
+    """What must happen after a change for it to count as carried out."""
 
     agent: str
     does: Does
@@ -64,7 +64,7 @@ class ProposedChange(BaseModel):
 
 
 class ProposedChanges(BaseModel):
-    """The changes that a model proposes, the most promising first."""
+    """What a model would change, the most promising first."""
 
     changes: list[ProposedChange] = Field(max_length=3)
 

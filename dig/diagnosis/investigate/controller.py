@@ -83,14 +83,14 @@ class LedgerLine:
     Attributes:
         step: Its number, from 1.
         entity: The entity that was judged.
-        visit: The number of judgements of the entity, with this one.
+        visit: How often it has been judged, with this time.
         belief: The belief from here on.
         next: The entities that the policy wanted to be looked at.
-        flips: The number of changes of its label.
-        is_frozen: Whether the entity is not judged any more, since its label has changed too often.
+        flips: How often its label has changed.
+        is_frozen: Whether it is not judged any more, since its label has changed too often.
         told: The neighbours that were sent the belief.
         added: The entities that are to be judged for this reason.
-        active: The number of entities that are to be judged after this step.
+        active: How many are to be judged after this step.
     """
 
     step: int

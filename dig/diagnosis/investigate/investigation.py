@@ -73,7 +73,7 @@ class Votes:
     """The frontiers of several runs: `orders` of the start, or `samples` of a model.
 
     Attributes:
-        by: The setting that was varied.
+        by: What was varied.
         frontiers: The frontier of each run.
         agreement: The mean Jaccard index of two frontiers.
     """
@@ -85,7 +85,7 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationCost:
-    """The use of all runs together."""
+    """What was used, by all runs together."""
 
     steps: int
     model_calls: int = 0
@@ -116,7 +116,7 @@ class Investigation:
         unexplained: The names of those that the frontier does not explain, with their entity.
         ledger: The steps.
         votes: The frontiers of several runs; ``None`` for one.
-        cost: The use of models.
+        cost: What was used.
     """
 
     format: Literal["digmon-investigation"] = "digmon-investigation"
@@ -155,7 +155,7 @@ class Investigation:
         """Read a document.
 
         Raises:
-            SettingsError: The text is no investigation.
+            SettingsError: It is none.
         """
         found: Investigation = _validated(cls, text, "is no answer of an investigation")
         return found
@@ -271,7 +271,7 @@ def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Con
         checkpoint: The return value of `stored`.
 
     Raises:
-        SettingsError: The checkpoint was made of another world, policy or course, or is none.
+        SettingsError: It was made of another world, policy or course, or is no checkpoint.
     """
     found = _validated(Stored, checkpoint, "is no checkpoint of an investigation")
     for what, there, here in (
@@ -301,7 +301,7 @@ def read_answers(data: bytes) -> dict[str, LocalJudgement]:
     """The answers in a file that `stored_answers` made.
 
     Raises:
-        SettingsError: The file is no such file.
+        SettingsError: It is no such file.
     """
     found: dict[str, LocalJudgement] = _validated(
         dict[str, LocalJudgement], data, "has no answers of a model"
@@ -343,7 +343,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
 
     Args:
         runs: The runs, at least one.
-        by: The setting that differs between them.
+        by: What differs between them.
     """
     frontiers = [set(one.frontier) for one in runs]
     answer = most_common(frontiers)

@@ -54,7 +54,7 @@ class TopologyEdge:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The known entities, and those that they depend on; some of both may be lacking."""
+    """What is known of entities and of what they depend on; it may lack some of both."""
 
     entities: list[EntityRow] = field(default_factory=list)
     edges: list[TopologyEdge] = field(default_factory=list)
@@ -136,7 +136,7 @@ class Snapshot:
         """Read a directory.
 
         Raises:
-            SettingsError: The path is no directory, has nothing in it, or contradicts itself.
+            SettingsError: It is no directory, has nothing in it, or contradicts itself.
             TraceError: A file cannot be read; the message says which, and where.
         """
         if not directory.is_dir():
@@ -211,7 +211,7 @@ def read_truth(directory: Path) -> SnapshotTruth:
 
     Raises:
         SettingsError: There is none.
-        TraceError: The file cannot be read.
+        TraceError: It cannot be read.
     """
     found: SnapshotTruth | None = _read(directory / TRUTH, SnapshotTruth)
     if found is None:

@@ -40,7 +40,7 @@ class _Part(BaseModel):
 
 
 class RootCause(_Part):
-    """The beginning of a failure: its place and kind."""
+    """Where a failure began, and how."""
 
     component: Name
     """The agent at fault, by name."""
@@ -67,7 +67,7 @@ class Answer(_Part):
     root_causes: tuple[RootCause, ...] = ()
     """Every root cause: two, where two faults met."""
     propagation: tuple[CausalStep, ...] = ()
-    """The way of the failure from there."""
+    """How the failure went on from there."""
     step: RecordNumber | None = None
     """The activation in which it began, counted from 0 in the order of their starts."""
     onset: RecordNumber | None = None
@@ -84,7 +84,7 @@ class Answers(_Part):
     version: Literal[1] = 1
     """Of this schema."""
     by: str = ""
-    """The source of the answers."""
+    """Who answers."""
     answers: Mapping[str, Answer]
     """An answer for each run, by its name in the set."""
 

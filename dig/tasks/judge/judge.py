@@ -38,7 +38,7 @@ class _Strict(BaseModel):
 
 
 class Remedy(_Strict):
-    """The cure for a failure."""
+    """What is to be done about a failure."""
 
     do: Literal["none", "inject", "reroute", "create"]
     event: str = Field(default="", description="For inject and reroute: the event's id.")
@@ -56,7 +56,7 @@ class JudgeReport(_Strict):
 
 
 class Verdict(_Strict):
-    """The words of a judge after a reading; most often none."""
+    """What a judge has to say after a reading; most often nothing."""
 
     reports: list[JudgeReport] = []
 
