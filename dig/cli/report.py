@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dig._util.text import safe_text
-from dig.errors import DigError
+from dig._util.text import one_line, safe_text
+from dig.errors import DigError, SettingsError
 
 from .app import app, print_result, warn
 from .options import AsJson, DiagnosisFile, Salvage, Trace, recovered
@@ -80,12 +81,21 @@ def report(
     )
 
 
+def _checksum(trace: Path) -> str:
+    with trace.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 def diagnosed(run: Path, file: Path | None) -> tuple[KnownCause | None, Path | None]:
     """The cause that a diagnosis names, and the fork with the change that helps, if it has them.
 
     Args:
         run: The run that is explained.
         file: The diagnosis; ``None``: there is none.
+
+    Raises:
+        JournalError: The file cannot be read.
+        SettingsError: It is no diagnosis, or that of another trace.
     """
     if file is None:
         return None, None
@@ -93,9 +103,20 @@ def diagnosed(run: Path, file: Path | None) -> tuple[KnownCause | None, Path | N
     from dig.diagnosis.document import Diagnosis
     from dig.diagnosis.telling import best_fork, cause
     from dig.traces.journal.files import cannot, read_file
+    from dig.traces.journal.segments import trace_path
 
     try:
         found = Diagnosis.from_json(read_file(file))
     except OSError as error:
         raise cannot("read", file, error) from None
+    except SettingsError as error:
+        made = f"`digmon why {safe_text(run)} --json` prints one"
+        raise SettingsError(f"{safe_text(file)}: {error}; {made}") from None
+    trace = trace_path(run)
+    if trace.is_file() and found.source.sha256 != _checksum(trace):
+        raise SettingsError(
+            f"{safe_text(file)}: this is the diagnosis of another trace "
+            f"({one_line(found.source.name, 80)}), or of a run that has gone on since; "
+            f"`digmon why {safe_text(run)} --json` prints that of this one"
+        )
     return cause(found), best_fork(found, forks_beside(run))

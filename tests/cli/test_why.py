@@ -46,7 +46,7 @@ def test_why_explains_a_failed_run(call: Any, silent: Path) -> None:
 def test_a_report_shows_the_cause_that_a_diagnosis_names(
     call: Any, silent: Path, tmp_path: Path
 ) -> None:
-    """At the head of its cards; a file that is no diagnosis is refused."""
+    """At the head of its cards; a file that is no diagnosis of this run is refused."""
     _, told, _ = call("why", silent, "--json")
     (tmp_path / "why.json").write_text(told)
     code, _, _ = call("report", silent, "--diagnosis", tmp_path / "why.json")
@@ -55,9 +55,12 @@ def test_a_report_shows_the_cause_that_a_diagnosis_names(
     assert (code, head["cause"]["t"]) == (0, answer["t"])
     assert head["cause"]["says"].startswith(answer["agent"])
     assert len(head["cause"]["candidates"]) == len(json.loads(told)["candidates"])
-    (tmp_path / "why.json").write_text("{}")
-    code, _, err = call("report", silent, "--diagnosis", tmp_path / "why.json")
-    assert (code, err.count("\n")) == (2, 1) and "this is no diagnosis" in err
+    of_another = {**json.loads(told), "source": {**json.loads(told)["source"], "sha256": "0" * 64}}
+    for text, why in (("{}", "no diagnosis"), (json.dumps(of_another), "of another trace")):
+        (tmp_path / "why.json").write_text(text)
+        code, _, err = call("report", silent, "--diagnosis", tmp_path / "why.json")
+        assert (code, err.count("\n")) == (2, 1)
+        assert "why.json: this is" in err and why in err and "--json` prints" in err
 
 
 def test_a_report_shows_the_fork_with_the_change_that_helps(

@@ -11,6 +11,7 @@ from threading import Lock
 from dig.errors import TraceError
 from dig.show.runs.index import overview, run_paths
 from dig.show.runs.summary import RunSummary
+from dig.traces.journal.reader import Tail
 from dig.traces.journal.segments import is_run
 
 LEAST_AGE_S = 1.0
@@ -34,7 +35,7 @@ class Shelf:
             clock: Seconds.
 
         Raises:
-            TraceError: There is no such run or directory.
+            TraceError: There is no such run or directory, or the file is no trace.
         """
         self.path = path.absolute()
         self.is_one = path.is_file() or is_run(path)
@@ -43,6 +44,8 @@ class Shelf:
         self._listed: list[RunSummary] = []
         self._until = float("-inf")
         self.paths()
+        if self.is_one:  # the first line of what is no trace is refused
+            next(Tail(self.path).read(is_growing=True), None)
 
     def paths(self) -> dict[bytes, Path]:
         """The runs that are there now, by name.

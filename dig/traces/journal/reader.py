@@ -179,7 +179,11 @@ class Tail:
         number = self.number + 1 - self._before
         if self.is_journal:
             self._check_chain(number, text)
-        row = _parse(self._file, number, text)
+        try:
+            row = parse_row(text)
+        except RecordError as error:
+            first = "" if self.number else "; a trace begins with a record of kind `run`"
+            raise TraceError(self._file, number, f"{error}{first}") from None
         if self.number == 0:
             self._check_first(row, text)
         elif CHAIN in row and not self.is_journal:
@@ -221,13 +225,6 @@ def _is_whole(text: bytes) -> bool:
         return not is_journal(parse_row(text))
     except RecordError:
         return False
-
-
-def _parse(path: Path, number: int, text: bytes) -> dict[str, Any]:
-    try:
-        return parse_row(text)
-    except RecordError as error:
-        raise TraceError(path, number, str(error)) from None
 
 
 def parse_row(line: bytes) -> dict[str, Any]:

@@ -202,6 +202,16 @@ def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         Shelf(tmp_path / "none")
 
 
+def test_a_file_that_is_no_trace_is_an_error(tmp_path: Path) -> None:
+    """One that is empty, or has the part of a first line, may become one."""
+    path = tmp_path / "notes.txt"
+    path.write_text('{"t": 0,')
+    assert Shelf(path).is_one
+    path.write_text("Notes\n")
+    with pytest.raises(TraceError, match="a trace begins with a record of kind `run`"):
+        Shelf(path)
+
+
 def test_a_port_that_is_taken_is_an_error(server: Server, folder: Path) -> None:
     """The message names the port."""
     with pytest.raises(SettingsError, match=str(server.server_port)):
