@@ -108,7 +108,7 @@ def _divergence(error: DivergenceError) -> Iterator[str]:
 
 
 def is_cut(path: Path) -> bool:
-    """Whether a run went on without its journal, because the disk was full."""
+    """A run went on without its journal, because the disk was full."""
     return path.with_name(path.name + UNREPLAYABLE).exists()
 
 

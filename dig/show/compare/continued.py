@@ -96,7 +96,7 @@ def _rows(one: RecordedRun, other: RecordedRun, first: int) -> Iterator[tuple[st
 
 
 def _told(run: RecordedRun, first: int) -> Iterator[tuple[str, int, str]]:
-    """What happened from a record on: a key, the moment in microseconds, and a few words."""
+    """The steps of a run from a record on: a key, the moment in microseconds, and a few words."""
     for record in run.records[first:]:
         said = _words(run, record)
         if said:

@@ -100,7 +100,7 @@ def read(path: Path) -> Behaviour:
 
 
 def is_golden(path: Path) -> bool:
-    """Whether a file looks like a behaviour rather than like a trace."""
+    """A file looks like a behaviour rather than like a trace."""
     try:
         with open_file(path) as file:
             return file.readline(64).lstrip().startswith(b'{"behaviour"')

@@ -68,7 +68,7 @@ class Explainer:
 
 
 def are_alike(a: Finding | FindingRow, b: Finding | FindingRow) -> bool:
-    """Whether two findings say the same, at any time."""
+    """Two findings say the same, at any time."""
     return all(getattr(a, key) == getattr(b, key) for key in KEYS)
 
 

@@ -175,7 +175,7 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
 
 
 class FindingLabel(NamedTuple):
-    """What the label of a finding shows."""
+    """The label of a finding."""
 
     worth: Worth
     pattern: str
@@ -197,5 +197,5 @@ BADGES: dict[Worth, tuple[Style, str, str]] = {
     "notice": _badge("note"),
     "silenced": _badge("silenced", (2, 1.5)),
 }
-"""What a finding is worth -> its label's style, the colour of its letters, and that of a line in
+"""The worth of a finding -> its label's style, the colour of its letters, and that of a line in
 place of the label."""

@@ -52,7 +52,7 @@ class Wanted:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the run is drawn, and not a part of it."""
+        """All of the run is drawn, and not a part of it."""
         return (self.first, self.last, self.focus, self.finding) == (None,) * 4
 
     @property
@@ -79,7 +79,7 @@ class DrawnEdge:
 
     @property
     def is_productive(self) -> bool:
-        """Whether the edge is productive, and so drawn as a line without gaps."""
+        """The edge is productive, and so drawn as a line without gaps."""
         return not self.is_delivery or self.fate == "consume"
 
 

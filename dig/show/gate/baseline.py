@@ -26,7 +26,7 @@ from dig.traces.journal.files import cannot, write_output
 
 
 class FindingKind(NamedTuple):
-    """What findings of different runs can have in common.
+    """The part of a finding that findings of different runs can have in common.
 
     Attributes:
         pattern, stage: As in the finding.
@@ -52,7 +52,7 @@ class FindingKind(NamedTuple):
         return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
 
     def has(self, other: FindingKind) -> bool:
-        """Whether it names all agents and types that another kind of the same pattern names."""
+        """This kind names all agents and types that another kind of the same pattern names."""
         return (
             (self.pattern, self.stage) == (other.pattern, other.stage)
             and {*other.agents} <= {*self.agents}
@@ -87,7 +87,7 @@ class KnownFindings:
     seen: set[FindingKind] = field(default_factory=set)
 
     def has(self, kind: FindingKind) -> bool:
-        """Whether a finding of this kind is known."""
+        """A finding of this kind is known."""
         fitting = [one for one in self.known if one.has(kind)]
         self.seen.update(fitting)
         return bool(fitting)

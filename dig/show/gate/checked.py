@@ -51,7 +51,7 @@ class CheckedFinding:
 
     @property
     def is_unhealed(self) -> bool:
-        """Whether it is an error that is neither mended nor silenced."""
+        """The finding is an error that is neither mended nor silenced."""
         return (
             self.finding.severity == "error"
             and self.finding.silenced is None
@@ -61,7 +61,7 @@ class CheckedFinding:
 
 @dataclass
 class CheckedRun:
-    """What a check found in one run; the graph is not kept, so that many runs can be checked.
+    """The findings of a check in one run; the graph is not kept, so that many runs can be checked.
 
     Attributes:
         path: The path as it was named: a trace file or run directory.

@@ -18,7 +18,7 @@ from .checked import CheckedRun, UnreadRun
 from .verdict import NOUNS, Group, RunVerdict
 
 MOST_GROUPS = 20
-"""How many entries a section of the text has at most."""
+"""The most entries of a section of the text."""
 
 
 class CheckReport(NamedTuple):
@@ -99,7 +99,7 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
 
 
 def ending(run: CheckedRun) -> str:
-    """How the run ended, or why the trace has no end."""
+    """The end of the run, or the reason for which the trace has none."""
     if run.outcome is not None:
         return f"ended after {seconds(run.us)}: {run.outcome}"
     torn = ""
@@ -110,7 +110,7 @@ def ending(run: CheckedRun) -> str:
 
 
 def _usual(run: CheckedRun) -> Iterator[str]:
-    """What is a notice in this run because good runs raise it, too."""
+    """The patterns that are notices in this run because good runs raise them, too."""
     if run.usual is not None and (most := most_usual(run.usual)):
         told = [f"{name(pattern)} up to {counted(j, 'time')}" for pattern, j in most.items()]
         runs = counted(run.usual.runs, "good run")
@@ -162,7 +162,7 @@ def _again(group: Group) -> str:
 
 
 def _set_aside(groups: Iterable[Group]) -> Iterator[str]:
-    """What does not count, with the reasons."""
+    """The findings that do not count, with the reasons."""
     reasons: dict[str, Counter[str]] = {}
     for group in groups:
         if group.set_aside is not None:

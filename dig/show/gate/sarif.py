@@ -30,7 +30,7 @@ SCHEMA = (
 )
 CUT_OFF = "cut-off"
 MOST_RESULTS = 25_000
-"""How many results GitHub takes of one upload."""
+"""The most results that GitHub takes of one upload."""
 
 _LEVELS = {"error": "error", "warning": "warning", "notice": "note"}
 
@@ -115,7 +115,7 @@ def _result(
 
 
 def _properties(group: Group) -> Node:
-    """What a program may want to know of the findings of a group."""
+    """The properties of a group of findings, for programs."""
     first = group.first.row()
     return {
         **{key: first[key] for key in ("severity", "stage", "t", "ts", "subject", "evidence")},
@@ -136,7 +136,7 @@ def _notifications(report: CheckReport) -> Iterator[Node]:
 
 
 def _left_out(report: CheckReport, results: int) -> Node:
-    """How many findings are no results, and why."""
+    """The number of findings that are no results, with the reasons."""
     reasons: dict[str, int] = {}
     for verdict in report.verdicts:
         for group in verdict.groups:

@@ -1,4 +1,4 @@
-"""What fails a check: the level that is asked for, what is ignored, and what is known.
+"""The findings that fail a check: the level that is asked for, what is ignored, and what is known.
 
 Findings of one kind and one verdict are a *group*, so that a report of 5,000 equal findings has one
 entry with a number.
@@ -22,7 +22,7 @@ from .baseline import FindingKind, KnownFindings
 from .checked import CheckedFinding, CheckedRun
 
 Level = Literal["error", "warning", "notice", "unhealed"]
-"""What fails a check: unhealed errors, all errors, all alarms, or all findings."""
+"""The findings that fail a check: unhealed errors, all errors, all alarms, or all findings."""
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
 _MOST_REASON = 100
@@ -42,7 +42,7 @@ class Ignored:
 
     @classmethod
     def of(cls, text: str, patterns: Iterable[str]) -> Ignored:
-        """What `--ignore PATTERN` or `--ignore PATTERN=AGENT` means.
+        """The findings that `--ignore PATTERN` or `--ignore PATTERN=AGENT` names.
 
         Args:
             text: The option's value.
@@ -66,7 +66,7 @@ class Ignored:
         return f"--ignore {self.pattern}" + (f"={self.agent}" if self.agent is not None else "")
 
     def fits(self, kind: FindingKind) -> bool:
-        """Whether findings of a kind are ignored."""
+        """Findings of this kind are ignored."""
         return kind.pattern == self.pattern and (self.agent is None or self.agent in kind.agents)
 
 
@@ -101,7 +101,7 @@ class Group:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether they are worth a person's attention."""
+        """The findings are worth a person's attention."""
         return self.set_aside is None and self.severity != "notice"
 
     @property
@@ -157,7 +157,7 @@ class RunVerdict:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the trace has no end although no process writes it any more."""
+        """The trace has no end although no process writes it any more."""
         return self.run.state == "cut off"
 
     @property
@@ -167,12 +167,12 @@ class RunVerdict:
 
     @property
     def fails(self) -> bool:
-        """Whether the run fails the check."""
+        """The run fails the check."""
         return self.is_cut_off or self.failing > 0
 
     @property
     def reasons(self) -> str:
-        """What fails the check, in words; empty if nothing does."""
+        """The reasons for which the run fails the check; empty if it does not."""
         parts = [counted(self.failing, NOUNS[self.fail_on])] if self.failing else []
         return " and ".join([*parts, *["the run was cut off"] * self.is_cut_off])
 
@@ -180,7 +180,7 @@ class RunVerdict:
 NOUNS = {
     "unhealed": "unhealed error", "error": "error", "warning": "alarm", "notice": "finding",
 }  # fmt: skip
-"""What findings that fail a check are called, by level."""
+"""The name of findings that fail a check, by level."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class QualityGate:
     baseline: KnownFindings | None = None
 
     def judge(self, run: CheckedRun) -> RunVerdict:
-        """What of a run fails the check."""
+        """The verdict on a run."""
         groups: dict[tuple[object, ...], Group] = {}
         reasons: dict[tuple[FindingKind, str | None], str | None] = {}
         for one in run.findings:

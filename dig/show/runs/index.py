@@ -158,7 +158,7 @@ def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether the index is a file or missing: a link may lead to a foreign database.
+    """The index is a file or missing: a link may lead to a foreign database.
 
     So may the file that SQLite goes back to, if a write was cut off.
     """

@@ -36,7 +36,7 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
     "tokens": lambda run: tokens(run.cost),
     "time": lambda run: run.seconds,
 }
-"""What a list can be sorted by; runs of which it is not known come last."""
+"""The keys that a list can be sorted by; runs of which the key is not known come last."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class RunFilter:
     agents: int | None = None
 
     def has(self, run: RunSummary) -> bool:
-        """Whether a run is meant."""
+        """The filter lets a run pass."""
         wanted = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
         is_meant = all(value in (None, SORTS[key](run)) for key, value in wanted.items())
         return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)

@@ -210,7 +210,7 @@ def beside(path: Path, name: str) -> dict[str, Any]:
 
 
 def _is_torn(path: Path, whole: int) -> bool:
-    """Whether a trace stops within the line after its first `whole` ones: it is being written."""
+    """A trace stops within the line after its first `whole` ones: it is being written."""
     if segment_path(path, 2).exists():  # then it is a journal, in which this is damage
         return False
     try:

@@ -39,7 +39,7 @@ class Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch should be sent before another row is added."""
+        """The batch should be sent before another row is added."""
         return len(self.rows) >= MOST_ROWS or self.size >= MOST_BYTES
 
 
@@ -116,7 +116,7 @@ class TraceFollower:
                 batch.rows += self.made.found[known:]
 
     def _tells_of_findings(self) -> bool:
-        """Whether the trace has rows for findings, as a journal does; computed when needed."""
+        """The trace has rows for findings, as a journal does; computed when needed."""
         if self._is_telling is None:
             rows = (line.row for line in Tail(self._path).read(is_growing=True))
             self._is_telling = self._tail.is_journal or any(

@@ -118,7 +118,7 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for a connection; if not, it gets a response that says so."""
+        """Refuse a connection for which there is no room, with a response that says so."""
         with self._changed:
             has_room = len(self._open) < self.most_connections
             if has_room:

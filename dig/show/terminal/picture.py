@@ -24,7 +24,7 @@ LOOK_BACK_US = 45_000_000
 """A time line shows at least so much of the past, if there is room for 12 cells."""
 
 MOST_CAPTION = 2
-"""How many lines the caption has."""
+"""The most lines of the caption."""
 
 LEGENDS = (
     "━ thinks ░ holds > sends c reads w waits r reroutes d drops S submits ! fails",
@@ -170,7 +170,7 @@ _DOING, _HOLDS = 15, 5
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How wide the columns of the lanes are (0: left out), and whether some are there at all."""
+    """The widths of the columns of the lanes (0: left out)."""
 
     name: int
     holds: bool
@@ -294,7 +294,7 @@ def _doing(lane: Lane) -> str:
 
 
 def _step(us: int, cells: int) -> int:
-    """How much time a cell stands for: twice as much whenever the time line is full."""
+    """The time that a cell stands for: it doubles whenever the time line is full."""
     step = 250_000
     while cells and step * cells < min(us, LOOK_BACK_US):
         step *= 2

@@ -40,7 +40,7 @@ export class Cards {
     return [this._cause(), ...this._failures(), this._answer()].filter(Boolean);
   }
 
-  /** What a diagnosis names, if there is one. */
+  /** The cause that a diagnosis names, if there is one. */
   _cause() {
     const { app } = this,
       { model } = app,

@@ -1,4 +1,4 @@
-// What an event says, in a few words. Payloads of one team have much in common, the name of the
+// The content of an event, in a few words. Payloads of one team have much in common, the name of the
 // task for instance: what most of them have says nothing about one, and is left out.
 
 const SAMPLE = 200; // payloads

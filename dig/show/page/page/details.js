@@ -5,7 +5,7 @@ import { factsOf, fate, more, MOST_ROWS, rows, said, section, spent } from "./pi
 import { story } from "./story.js";
 import { ACTIONS, counted, list, number, origin, PAST, seconds, told, worth } from "./words.js";
 
-/** When something was. */
+/** The moment of something. */
 export function clockOf(at) {
   return seconds(at.us);
 }

@@ -1,4 +1,4 @@
-// What a diagnosis names: the candidates, the way by which the failure went on, and what was tried.
+// A diagnosis: its candidates, the way by which the failure went on, and what was tried.
 
 import { h } from "./dom.js";
 import { rows, section } from "./pieces.js";

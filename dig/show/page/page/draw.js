@@ -178,7 +178,7 @@ export class Painter {
       : layout.axis.place({ t: view.at, us: model.times[view.at] });
   }
 
-  /** Whether an activation is only a small dark bar: without a name, a sign or a ring. */
+  /** The activation is only a small dark bar: without a name, a sign or a ring. */
   _isSmall(one, width) {
     const { view } = this;
     if (width >= 6 && this.shape.bar >= 8) return false;
@@ -234,7 +234,7 @@ export class Painter {
     ctx.stroke();
   }
 
-  /** Where an event is drawn. */
+  /** The place at which an event is drawn. */
   seat(i) {
     const { view, layout, slots, shape } = this;
     const event = this.model.events[i];
@@ -309,7 +309,7 @@ export class Painter {
     }
   }
 
-  /** Where events lie too thick: how many, pixel by pixel. */
+  /** The number of events, pixel by pixel, where they lie too thick. */
   _profile() {
     const { ctx, view, layout, model, theme, shape } = this;
     const step = view.order.length > 12 ? 3 : 2,

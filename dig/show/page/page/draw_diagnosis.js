@@ -1,4 +1,4 @@
-// What a diagnosis names, in the picture: the way of the failure as one path, candidates by number.
+// A diagnosis in the picture: the way of the failure as one path, candidates by number.
 
 const MOST_FLAGS = 9;
 const RADIUS = 8;

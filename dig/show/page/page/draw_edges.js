@@ -115,7 +115,7 @@ function delivery(painter, drawn, isCurved) {
   ctx.setLineDash([]);
 }
 
-/** What is dim lies below, and what went wrong above. */
+/** Dim edges lie below, and those of failures above. */
 function byWeight([a], [b]) {
   const weight = (key) => (key.endsWith("true") ? -10 : 0) + Number(key.split("|")[0]);
   return weight(a) - weight(b);
@@ -142,7 +142,7 @@ function path(painter, edges, isCurved) {
   return ends;
 }
 
-/** Where an edge begins: at its event or, after a delay or reroute, at the activation that decided
+/** The beginning of an edge: at its event or, after a delay or reroute, at the activation that decided
  * it; if healing redirected the event, beside the event at that moment. */
 function origin(painter, { i, event, from }) {
   if (!from || painter.view.position[from.lane] < 0) return painter.seat(event.i);
@@ -164,7 +164,7 @@ function clipped(at, width) {
   return { ...at, sx: within(sx), sy: along(within(sx)), x: within(x), y: along(within(x)) };
 }
 
-/** Where an edge begins and ends: at the side of a bar or, if there is no place, from above or below. */
+/** The ends of an edge: at the side of a bar or, if there is no place, from above or below. */
 function ways(painter, edge) {
   const { view, layout, shape } = painter,
     { activation } = edge;

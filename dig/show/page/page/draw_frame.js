@@ -1,4 +1,4 @@
-// What stands around the picture: lanes and their names, the axis of time, flags of findings, what
+// The frame of the picture: lanes and their names, the axis of time, flags of findings, what
 // is folded, and the moment that is shown.
 
 import { firstBy, ticks } from "./axis.js";
@@ -277,7 +277,7 @@ function line(ctx, x0, y0, x1, y1) {
   ctx.stroke();
 }
 
-/** How much lies in each buffer, as a strip below the bars: so one sees what waits. */
+/** The events in each buffer, as a strip below the bars: so one sees what waits. */
 export function drawWaits(painter) {
   const { ctx, view, layout, theme, shape } = painter;
   if (view.laneHeight < 16) return;

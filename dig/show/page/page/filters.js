@@ -1,4 +1,4 @@
-// What is left out of the picture: agents, types of events, patterns, fates. And the legend.
+// The filters of the picture: agents, types of events, patterns, fates. And the legend.
 
 import { h, pen, put } from "./dom.js";
 import { arrive, FATE_COLOUR, FATE_DASH, isHollow, outline, shapeOf } from "./glyphs.js";

@@ -52,7 +52,7 @@ export function outline(ctx, shape, x, y, s) {
   }
 }
 
-/** Whether a shape is drawn as its outline alone. */
+/** The shape is drawn as its outline alone. */
 export function isHollow(shape) {
   return shape === "raw_data" || shape === "notice";
 }

@@ -1,4 +1,4 @@
-// What stands around the picture in words: the title, the hint above it, the tip at the pointer.
+// The words around the picture: the title, the hint above it, the tip at the pointer.
 
 import { Axis } from "./axis.js";
 import { $, h, put } from "./dom.js";
@@ -66,7 +66,7 @@ export class Heading {
     return chips;
   }
 
-  /** How the run has ended, or stands; of a session what happened to its requests. */
+  /** The end or the state of the run; of a session the ends of its requests. */
   _status() {
     const { head, finish } = this.app.model,
       requests = Object.entries(head.requests ?? {});
@@ -117,7 +117,7 @@ export class Hint {
     put($("hint"), { textContent: parts.join(" · ") });
   }
 
-  /** Whether a fold would come of it; of a run that grows that is not known. */
+  /** A fold would come of it; of a run that grows that is not known. */
   _isFoldable() {
     const { model, view, live } = this.app,
       key = `${model.version}|${view.axis}`;

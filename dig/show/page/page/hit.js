@@ -1,4 +1,4 @@
-// What lies below the pointer.
+// The thing below the pointer.
 
 import { TOP } from "./layout.js";
 

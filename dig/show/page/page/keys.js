@@ -6,7 +6,7 @@ import { after, before } from "./focus.js";
 const HERE = [1.5, 1 / 1.5]; // how far a key zooms, in and out
 const FAR = 60; // pixels that a key moves the picture; with Shift four times as many
 
-// What keys do: what is said of them, and for each key its action.
+// The keys: their descriptions, and for each key its action.
 const KEYS = [
   ["zoom in and out", {
     w: (app) => app.zoomHere(HERE[0]), s: (app) => app.zoomHere(HERE[1]),
@@ -56,7 +56,7 @@ const KEYS = [
   ["dark or light", { x: (app) => app.toggleTheme() }],
   ["this list", { "?": (app, far, dialog) => dialog.showModal() }],
 ];
-// What a browser calls the keys that have another name here.
+// The browser's names of keys that have another name here.
 const NAMES = {
   arrowleft: "←", arrowright: "→", arrowup: "↑", arrowdown: "↓",
   escape: "Esc", " ": "space", home: "Home", end: "End", "=": "+",

@@ -1,4 +1,4 @@
-// Where everything is. Along time: places (see axis.js), kept for each node and only ever added
+// The place of everything. Along time: places (see axis.js), kept for each node and only ever added
 // to. Across: lanes, and sub-slots for events that would lie on one another at this zoom.
 
 import { Axis } from "./axis.js";
@@ -63,7 +63,7 @@ export class Layout {
     return places.length ? [Math.min(...places), Math.max(...places)] : null;
   }
 
-  /** What there is place for in a lane of this height. */
+  /** The parts for which a lane of this height has place. */
   lane(height) {
     // Whole pixels: what is not smoothed at its edges is drawn much faster.
     const pad = Math.round(Math.max(1, Math.min(8, height * 0.08)));

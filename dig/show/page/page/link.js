@@ -12,7 +12,7 @@ export class Address {
     this._isStep = false;
   }
 
-  /** What comes now is a step that one can go back from. */
+  /** The next change is a step that one can go back from. */
   step() {
     if (!this._isStep) this.update();
     this._isStep = true;

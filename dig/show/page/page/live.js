@@ -1,4 +1,4 @@
-// What a run that goes on needs: a clock that goes on though there is no news, since a team may be
+// The parts for a run that goes on: a clock that goes on though there is no news, since a team may be
 // stuck; and how often that is shown which costs more, the more there is.
 
 const EVERY_MS = 500;

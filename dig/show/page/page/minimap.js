@@ -61,7 +61,7 @@ export class Minimap {
     ctx.stroke();
   }
 
-  /** What does not change while the picture is moved. */
+  /** The part that does not change while the picture is moved. */
   _ground() {
     const { model, view, layout, painter } = this.app,
       { theme } = painter;

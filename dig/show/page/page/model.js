@@ -58,7 +58,7 @@ export class Model {
     return this.rows - before;
   }
 
-  /** Whether a finding that the trace does not tell of, and so has no record, came before. */
+  /** A finding that has no record, since the trace does not tell of it, came before. */
   _isKnown(row) {
     const key = [row.t, row.pattern, row.stage, row.says].join("|");
     const isKnown = this._found.has(key);
@@ -318,7 +318,7 @@ export class Model {
     event?.told.push({ t: at.t, us: at.us, what, ...more });
   }
 
-  /** How many events wait in a buffer: they lie there, and nobody looks at them. */
+  /** The number of events that wait in a buffer: no activation looks at them. */
   _loaded(lane, at) {
     const n = Math.max(0, lane.buffer.size - (lane.current?.inputs.length ?? 0));
     if (lane.load.length === 0 || lane.load[lane.load.length - 1].n !== n)
@@ -332,7 +332,7 @@ export class Model {
   }
 }
 
-/** What an activation did, in one word. */
+/** The deed of an activation, in one word. */
 function action(activation, outputs) {
   if (activation.error !== null) return "error";
   if (outputs) return "respond";

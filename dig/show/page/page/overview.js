@@ -222,7 +222,7 @@ export class Overview {
   }
 }
 
-/** How many events went from one to another, at most. */
+/** The most events that went from one agent to another. */
 function busiest(lanes) {
   return lanes.reduce((most, { sent }) => Math.max(most, ...sent.values()), 1);
 }

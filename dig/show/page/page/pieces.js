@@ -34,7 +34,7 @@ export function rows(all, make) {
   );
 }
 
-/** How many a list leaves out. */
+/** The number of items that a list leaves out. */
 export function more(all) {
   return all.length > MOST_ROWS
     ? h("li", { text: `and ${number(all.length - MOST_ROWS)} more` })
@@ -47,7 +47,7 @@ export function said(app, event) {
   return text ? h("p", { class: "said", text }) : null;
 }
 
-/** What was done with an event: a sign, and a word. */
+/** The fate of an event: a sign, and a word. */
 export function fate(which, text) {
   return h("span", { class: `fate f${which}`, text, title: PAST[which] });
 }

@@ -1,4 +1,4 @@
-// Where rows come from: out of the page itself, or live from the server that gave the page.
+// The source of rows: out of the page itself, or live from the server that gave the page.
 
 import { Twin } from "./twin.js";
 import { countIn } from "./words.js";

@@ -1,4 +1,4 @@
-// What the page shows, as plain values: for programs that look at it.
+// The state of the page, as plain values: for programs that look at it.
 
 /** A snapshot of the page. */
 export function state(app) {

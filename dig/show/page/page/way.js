@@ -62,7 +62,7 @@ function row(app, { event, by }) {
   );
 }
 
-/** What agents did with an event; the same by the same agent once, with its count. */
+/** The deeds of agents with an event; the same by the same agent once, with its count. */
 function grouped(event, by) {
   const groups = new Map();
   for (const one of by) {

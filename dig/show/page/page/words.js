@@ -25,20 +25,20 @@ export function seconds(us) {
   return s >= 0.1 ? `${s.toFixed(1)} s` : `${(s * 1000).toFixed(s < 0.001 ? 2 : 0)} ms`;
 }
 
-/** What findings are worth, the worst first; those that a policy silences are apart. */
+/** The worths of findings, the worst first; those that a policy silences are apart. */
 const WORTHS = ["error", "warning", "notice", "silenced"];
 
-/** What a finding is worth. */
+/** The worth of a finding. */
 export function worth(finding) {
   return finding.silenced === null ? finding.severity : "silenced";
 }
 
-/** How much a finding is worth: less for a worse one. */
+/** The place of a finding in a list: less for a worse one. */
 export function rank(finding) {
   return WORTHS.indexOf(worth(finding));
 }
 
-/** How many findings there are of each worth. */
+/** The number of findings of each worth. */
 export function weighed(findings) {
   const counts = Object.fromEntries(WORTHS.map((one) => [one, 0]));
   for (const one of findings) counts[worth(one)] += 1;
@@ -76,7 +76,7 @@ export function list(names, most = Infinity) {
   return names?.length ? names.slice(0, most).join(", ") + rest : "nobody";
 }
 
-/** Where an event comes from. */
+/** The origin of an event. */
 export function origin(event) {
   if (event.by) return `of ${event.by.agent}`;
   return event.source === "system" ? "of healing" : "from outside";
