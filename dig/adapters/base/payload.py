@@ -144,12 +144,27 @@ class _Telling:
         self._parts -= 1
         if self._parts < 0:
             return self._beyond(value)
+        kind = type(value)
+        if kind is str:
+            self._spend(len(value))
+            return value
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return value if -_BIG < value < _BIG else _untold(value)
+        if kind is float:
+            return value if value - value == 0 else _untold(value, repr(value))
+        if depth >= MOST_DEPTH or id(value) in self._inside:
+            return _untold(value)
+        self._inside.add(id(value))
         try:
-            return self._plain(value, depth)
+            return self._parts_of(value, kind, depth)
         except Exception:  # a host's object may raise whatever it likes
             if self.is_too_large or self._has_too_many:
                 raise
             return _untold(value)
+        finally:
+            self._inside.remove(id(value))
 
     def _beyond(self, value: Any) -> Any:
         """A part after as many as are told."""
@@ -175,29 +190,17 @@ class _Telling:
         if len(value) > self._parts:
             self._beyond(value)
 
-    def _plain(self, value: Any, depth: int) -> Any:
-        kind = type(value)
-        if value is None or kind is bool:
-            return value
-        if kind is str:
-            self._spend(len(value))
-            return value
-        if kind is int:
-            return value if -_BIG < value < _BIG else _untold(value)
-        if kind is float:
-            return value if value - value == 0 else _untold(value, repr(value))
-        if depth >= MOST_DEPTH or id(value) in self._inside:
-            return _untold(value)
-        self._inside.add(id(value))
-        try:
-            return self._parts_of(value, depth)
-        finally:
-            self._inside.remove(id(value))
-
-    def _parts_of(self, value: Any, depth: int) -> Any:
+    def _parts_of(self, value: Any, kind: type, depth: int) -> Any:
         told = value if self._words is None else self._words(value)
         if told is not value:
             return self.tell(told, depth + 1)
+        if kind is dict:
+            return self._table(value, depth)
+        if kind is list:
+            if len(value) <= MOST_NUMBERS and _is_raw(value):
+                self._spend(_LEAST_BYTES * len(value))
+                return value.copy()
+            return self._list(value, depth)
         if isinstance(value, Enum):
             return self.tell(value.value, depth + 1)
         if isinstance(value, str):
@@ -206,10 +209,7 @@ class _Telling:
             return {"$bytes": len(value)}
         if isinstance(value, Mapping):
             return self._table(value, depth)
-        if type(value) is list and len(value) <= MOST_NUMBERS and _is_raw(value):
-            self._spend(_LEAST_BYTES * len(value))
-            return value.copy()
-        if isinstance(value, Sequence | Set):
+        if isinstance(value, (Sequence, Set)):
             return self._list(value, depth)
         return self._fields(value, depth)
 
