@@ -270,8 +270,8 @@ def test_a_gigabyte_without_an_end_is_refused_at_the_cap(tmp_path: Path) -> None
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-        assert error.line == 1
-        assert error.reason.startswith(f"the line is longer than {reader.MOST_BYTES} bytes")
+    assert error.line == 1
+    assert error.reason.startswith(f"the line is longer than {reader.MOST_BYTES} bytes")
     assert peak < 3 * reader.MOST_BYTES
 
 

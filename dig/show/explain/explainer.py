@@ -67,11 +67,6 @@ class Explainer:
         return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
 
 
-def are_alike(a: Finding | FindingRow, b: Finding | FindingRow) -> bool:
-    """Two findings say the same, at any time."""
-    return all(getattr(a, key) == getattr(b, key) for key in KEYS)
-
-
 def as_finding(one: Finding | FindingRow) -> Finding:
     """A recorded finding as if it had just been found."""
     body = {key: getattr(one, key) for key in KEYS}

@@ -1,14 +1,10 @@
 // The inspector: all there is to say of an activation, an event or an agent.
 
 import { h, refill } from "./dom.js";
-import { factsOf, fate, more, MOST_ROWS, rows, said, section, spent } from "./pieces.js";
-import { story } from "./story.js";
+import {
+  clockOf, factsOf, fate, more, MOST_ROWS, rows, said, section, spent, story,
+} from "./pieces.js";
 import { ACTIONS, counted, list, number, origin, PAST, seconds, told, worth } from "./words.js";
-
-/** The moment of something. */
-export function clockOf(at) {
-  return seconds(at.us);
-}
 
 export class Details {
   constructor(app, element) {
@@ -29,7 +25,6 @@ export class Details {
       activation: "_activation",
       event: "_event",
       agent: "_agent",
-      finding: "_finding",
     }[one?.kind];
     const scrolled = isSame ? this.element.scrollTop : 0;
     refill(this.element, ...(make ? this[make](one) : [this._nothing()]));
@@ -41,22 +36,6 @@ export class Details {
       class: "empty",
       text: "Choose an activation, an event or an agent in the picture: click it, or walk with j and k.",
     });
-  }
-
-  _finding(one) {
-    return [
-      h("h2", { text: `${one.pattern}: ${one.severity}` }),
-      one.silenced === null ? null : h("p", { class: "lead", text: `Silenced: ${one.silenced}` }),
-      h("p", { class: "lead", text: one.why }),
-      section(
-        "Whom it names",
-        h(
-          "ul",
-          { class: "rows" },
-          one.ids.slice(0, 60).map((id) => h("li", {}, this.app.link(id))),
-        ),
-      ),
-    ];
   }
 
   _activation(one) {

@@ -2,8 +2,7 @@
 // become a profile of how many there are, and edges wait until one looks closer.
 
 import { firstBy } from "./axis.js";
-import { drawBands } from "./draw_bands.js";
-import { drawCandidates, drawChain } from "./draw_diagnosis.js";
+import { drawBands, drawCandidates, drawChain } from "./draw_diagnosis.js";
 import { drawEdges } from "./draw_edges.js";
 import {
   drawFlags, drawFolds, drawFoot, drawFrame, drawMeasured, drawMoment, drawWaits, WORTH_COLOUR,

@@ -2,8 +2,7 @@
 // chosen finding says why it was raised, what proves it, and what healing did.
 
 import { h, refill } from "./dom.js";
-import { clockOf } from "./details.js";
-import { story } from "./story.js";
+import { clockOf, story } from "./pieces.js";
 import { way } from "./way.js";
 import { number, rank, worth } from "./words.js";
 

@@ -1,7 +1,7 @@
-// The pieces that details are made of.
+// The pieces that details and findings are made of.
 
 import { h } from "./dom.js";
-import { number, PAST } from "./words.js";
+import { number, PAST, seconds } from "./words.js";
 
 /** The longest list that is shown whole. */
 export const MOST_ROWS = 200;
@@ -65,4 +65,21 @@ export function spent(usage) {
         typeof value === "number" ? number(value) : value,
       ]),
   );
+}
+
+/** The moment of something. */
+export function clockOf(at) {
+  return seconds(at.us);
+}
+
+/** All that happened to an event, in order; what agents did with it is on its edges. */
+export function story(event) {
+  const seen = event.seen.flatMap(({ activation, fate, to }) => {
+    const { t, us, end } = activation;
+    return [
+      { t, us, what: "start", activation },
+      ...(end ? [{ ...end, what: "end", activation, fate, to }] : []),
+    ];
+  });
+  return [...event.told, ...seen].sort((a, b) => a.t - b.t);
 }
