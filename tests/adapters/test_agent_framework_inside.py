@@ -88,7 +88,7 @@ def test_a_loop_in_a_workflow_that_is_an_executor_is_found(watched: Any, found: 
 
 
 def test_a_join_inside_that_waits_for_somebody_is_missing_from_the_answer() -> None:
-    """What waits inside is open when the whole workflow answers."""
+    """The input of the join is open when the whole workflow answers."""
     inner, outer = Watched(), Outside()
     play(inside(half_join), inner)
     play(inside(half_join), outer)

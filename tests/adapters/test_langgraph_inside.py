@@ -157,7 +157,7 @@ def test_a_loop_in_a_graph_that_is_a_node_is_found(watched: Any, found: set[str]
 def test_a_join_in_a_graph_that_never_runs_is_missing_from_the_answer(
     watched: Any, found: list[str]
 ) -> None:
-    """What waits inside is open when the whole graph answers."""
+    """The input of the join is open when the whole graph answers."""
     one = watched()
     play(inside(team(half_join, ask_thread)), one)
     one.must_be_sound()

@@ -52,7 +52,7 @@ async def desks(watch: Watch, broken: bool) -> Any:
 
 
 async def circle(watch: Watch, broken: bool) -> Any:
-    """Who is silent in a discussion keeps all who come after him waiting."""
+    """An agent that is silent in a discussion keeps all agents after it waiting."""
     second = says("" if broken else "Bob agrees")  # the mistake: nothing to add is no word at all
     async with Team(Script(), {"ann": says("Ann has an idea"), "bob": second}) as team:
         watch(team.hub)

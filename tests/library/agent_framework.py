@@ -27,7 +27,7 @@ from tests.adapters.harness import Script
 from .shapes import Shape, Watch, each, think
 
 Say = Callable[[list[str], int], str | Content]
-"""What a model says to the texts in front of it, in its turn number so and so of all."""
+"""The answer of a model to the texts in front of it, and the number of its turn."""
 
 
 class Model(FunctionInvocationLayer[Any], BaseChatClient[Any]):  # type: ignore[misc]
@@ -79,7 +79,7 @@ def answers(what: str = "{}") -> Act:
 
 
 async def outputs(workflow: Workflow, message: str) -> str:
-    """What a workflow puts out for a message."""
+    """The outputs of a workflow for a message."""
     result = await workflow.run(message)
     return "; ".join(str(getattr(one, "text", one)) for one in result.get_outputs())
 

@@ -72,7 +72,7 @@ class WorkflowRun:
         return self._answer if self._turn is not None else ""
 
     def ask(self, payload: Any, to: str) -> str:
-        """The event of what an agent of this workflow is asked, from outside of it."""
+        """The event of a question to an agent of this workflow, from outside of it."""
         self.is_asked = True
         if self.caller is not None:
             return self.caller.call(payload, to)
@@ -209,7 +209,7 @@ class WorkflowTeam(AdapterState):
 
         Args:
             workflow: The workflow.
-            prefix: What the names of its agents begin with; empty in the wrapped workflow.
+            prefix: The beginning of its agents' names; empty in the wrapped workflow.
             session: The session.
             handoff: Whether an executor has only handed on what it was given.
             teams: The workflows of the session, to which it is added.
@@ -237,7 +237,7 @@ class WorkflowTeam(AdapterState):
         self._due: dict[tuple[int, str], ExecutorDelivery] = {}  # by message's id, and executor
 
     def on_failure(self) -> None:
-        """What this has left open may concern the other workflows: none is healed any more."""
+        """Heal no workflow any more: the events that this one has left open may concern others."""
         for team in self._teams:
             team.has_failed = True
 

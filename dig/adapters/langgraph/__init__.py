@@ -78,7 +78,7 @@ def plan(
 
 
 def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> GraphTeam:
-    """What is known of a graph, and with `inside` of the graphs that are its nodes.
+    """The structure of a graph, and with `inside` of the graphs that are its nodes.
 
     Raises:
         SettingsError: It is not as this module expects it.

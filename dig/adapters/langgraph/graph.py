@@ -23,7 +23,7 @@ def monitored(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | Non
 
     Args:
         graph: The graph.
-        team: What is known of it.
+        team: Its structure, and what it shares with others.
         outer: The request to the graph that this one is a node of, and the name of that node.
     """
     twin, kind = shallow(graph), graph.__class__

@@ -36,8 +36,8 @@ class SharedState:
         session: The session, from when it is attached.
         has_failed: Whether the adapter has failed in any request: events that this has left open
             may concern others, so that none is healed any more.
-        ending: Activations that are about to end, and what they hand on, with their graph: it may
-            go elsewhere there.
+        ending: Activations that are about to end, and the events that they hand on, with their
+            graph: these may go elsewhere there.
     """
 
     annotate: Annotate
@@ -53,7 +53,7 @@ class GraphTeam:
     """The state that all requests to one graph share: the wrapped one, or one that is a node.
 
     Attributes:
-        prefix: What the names of its agents begin with; empty in the wrapped graph.
+        prefix: The beginning of its agents' names; empty in the wrapped graph.
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
         has_joins: Whether nodes wait for several others.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
@@ -62,7 +62,7 @@ class GraphTeam:
         handlers: The node that is run when another fails, by that one.
         keys: The key of each node in the graph, which may be a member of an enum.
         graph: The compiled graph.
-        shared: What it shares with the other graphs of its session.
+        shared: The state that it shares with the other graphs of its session.
         inner: The nodes that are graphs whose nodes are agents, too.
     """
 

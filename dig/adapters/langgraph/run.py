@@ -232,7 +232,7 @@ class GraphRequest(AdapterState):
         return delivery
 
     def _ask(self, asked: Any, instance: str) -> str:
-        """The event of what the graph is asked, by the outside or by the node that it is."""
+        """The event of a question to the graph, from outside or from the node that it is."""
         if self.within is not None:
             return self.within.caller.call(asked, instance)
         return self.session.request(asked, (instance,))
