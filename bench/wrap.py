@@ -16,12 +16,12 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small
 
 WORKERS = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 200
 
-Team = dict[str, Callable[[str], Awaitable[Any]]]
+Team = dict[str, Callable[[Any], Awaitable[Any]]]
 
 
 def wrapping(quick: bool) -> Table:
@@ -35,9 +35,9 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
+async def _times(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
     """How long each call took, in microseconds, after some to warm up."""
-    team, taken = _team(calls + WARM_UP)
+    team, taken = _team(calls + WARM_UP, say)
     with TemporaryDirectory() as folder:
         if mode is not None:
             dig.wrap(team, mode=mode, journal=folder if is_kept else None)
@@ -46,15 +46,15 @@ async def _times(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
     return taken[WARM_UP:]
 
 
-def _team(calls: int) -> tuple[Team, list[float]]:
+def _team(calls: int, say: Say) -> tuple[Team, list[float]]:
     team: Team = {}
     taken: list[float] = []
 
-    async def boss(question: str) -> None:
+    async def boss(said: Any) -> None:
         for i in range(calls):
-            worker = team[WORKERS[i % len(WORKERS)]]
+            worker, said = team[WORKERS[i % len(WORKERS)]], say(i, said)
             begin = time.thread_time()
-            await worker(f"{i}: {question}")
+            said = await worker(said)
             taken.append((time.thread_time() - begin) * 1e6)
 
     async def worker(task: str) -> str:

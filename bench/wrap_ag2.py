@@ -8,6 +8,7 @@ so channels are kept short.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,7 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small, speaking
 
 LENGTH = 100
 WARM_UP = 10
@@ -34,19 +35,22 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool) -> list[float]:
+async def _times(
+    mode: Mode | None, is_kept: bool, length: int = LENGTH, say: Say = small
+) -> list[float]:
     """How long each message took, in microseconds, after some to warm up."""
     from ag2.knowledge import MemoryKnowledgeStore
     from ag2.network import Hub
 
     moments: list[float] = []
+    most, speak = length + WARM_UP, speaking(say)
     done = anyio.Event()
     hub = await Hub.open(MemoryKnowledgeStore())
     with TemporaryDirectory() as folder:
         if mode is not None:
             dig.wrap(hub, mode=mode, journal=folder if is_kept else None)
-        first = await hub.register(_agent("ann", moments, done))
-        await hub.register(_agent("bob", moments, done))
+        first = await hub.register(_agent("ann", moments, done, most, speak))
+        await hub.register(_agent("bob", moments, done, most, speak))
         channel = await first.open(type="conversation", target="bob")
         await channel.send(TEXT)
         await done.wait()
@@ -55,7 +59,9 @@ async def _times(mode: Mode | None, is_kept: bool) -> list[float]:
     return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
 
 
-def _agent(name: str, moments: list[float], done: anyio.Event) -> Any:
+def _agent(
+    name: str, moments: list[float], done: anyio.Event, most: int, speak: Callable[[int], Any]
+) -> Any:
     from ag2 import Agent
     from ag2.config import LLMClient, ModelConfig
     from ag2.events import ModelMessage, ModelResponse
@@ -74,8 +80,8 @@ def _agent(name: str, moments: list[float], done: anyio.Event) -> Any:
 
         async def __call__(self, messages: Any, context: Any, **more: Any) -> Any:
             moments.append(time.thread_time())
-            if len(moments) < LENGTH + WARM_UP:
-                return ModelResponse(ModelMessage(f"{len(moments)}: {TEXT}"))
+            if len(moments) < most:
+                return ModelResponse(ModelMessage(speak(len(moments))))
             done.set()
             return ModelResponse(ModelMessage(""))
 

@@ -7,6 +7,7 @@ model's seconds. AG2 classic and AG2 1.x have one name, so an environment has on
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import pairwise
 from tempfile import TemporaryDirectory
@@ -16,7 +17,7 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small, speaking
 
 LENGTH = 100
 WARM_UP = 10
@@ -36,14 +37,17 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool) -> list[float]:
+async def _times(
+    mode: Mode | None, is_kept: bool, length: int = LENGTH, say: Say = small
+) -> list[float]:
     """How long each message took, in microseconds, after some to warm up."""
     from autogen import ConversableAgent, GroupChat, GroupChatManager
     from autogen.io import IOStream
 
     moments: list[float] = []
-    members = [_agent(f"agent_{number}", moments) for number in range(5)]
-    rounds = LENGTH + WARM_UP + 2
+    speak = speaking(say)
+    members = [_agent(f"agent_{number}", moments, speak) for number in range(5)]
+    rounds = length + WARM_UP + 2
     chat = GroupChat(members, [], max_round=rounds, speaker_selection_method="round_robin")
     manager = GroupChatManager(chat, llm_config=False, silent=True)
     user = ConversableAgent("user", llm_config=False)
@@ -55,12 +59,12 @@ async def _times(mode: Mode | None, is_kept: bool) -> list[float]:
     return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
 
 
-def _agent(name: str, moments: list[float]) -> Any:
+def _agent(name: str, moments: list[float], speak: Callable[[int], Any]) -> Any:
     from autogen import ConversableAgent
 
     def reply(*given: Any, **more: Any) -> tuple[bool, str]:
         moments.append(time.thread_time())
-        return True, f"{len(moments)}: {TEXT}"
+        return True, speak(len(moments))
 
     agent = ConversableAgent(name, llm_config=False, human_input_mode="NEVER")
     agent.register_reply([ConversableAgent, None], reply)

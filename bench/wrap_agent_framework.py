@@ -16,10 +16,12 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small
 
 WORKERS = 20
 WARM_UP = 50
+
+State = dict[str, Any]
 
 
 def wrapping(quick: bool) -> Table:
@@ -32,30 +34,30 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, steps: int) -> list[float]:
+async def _times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
-    workflow = _ring(steps + WARM_UP, moments)
+    workflow = _ring(steps + WARM_UP, moments, say)
     with TemporaryDirectory() as folder:
         if mode is not None:
             workflow = dig.wrap(workflow, mode=mode, journal=folder if is_kept else None)
-        await workflow.run(f"0: {TEXT}")
+        await workflow.run({"turn": 0, "said": TEXT})
         dig.unwrap(workflow)
     return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
 
 
-def _ring(turns: int, moments: list[float]) -> Any:
+def _ring(turns: int, moments: list[float], say: Say) -> Any:
     from agent_framework import FunctionExecutor, WorkflowBuilder, WorkflowContext
 
-    async def work(text: str, ctx: WorkflowContext[str, str]) -> None:
+    async def work(state: State, ctx: WorkflowContext[State, State]) -> None:
         moments.append(time.thread_time())
-        turn = int(text.partition(":")[0])
-        if turn < turns:
-            await ctx.send_message(f"{turn + 1}: {TEXT}")
+        turn = state["turn"] + 1
+        if turn <= turns:
+            await ctx.send_message({"turn": turn, "said": say(turn, state["said"])})
         else:
-            await ctx.yield_output(text)
+            await ctx.yield_output(state)
 
-    work.__annotations__ = {"text": str, "ctx": WorkflowContext[str, str]}  # it looks for types
+    work.__annotations__ = {"state": State, "ctx": WorkflowContext[State, State]}  # it looks there
     ring = [FunctionExecutor(work, id=f"worker-{i}") for i in range(WORKERS)]
     built = WorkflowBuilder(start_executor=ring[0], max_iterations=2 * turns)
     for one, following in pairwise([*ring, ring[0]]):

@@ -17,14 +17,14 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small
 
 WARM_UP = 20
 
 
 @dataclass
 class Question:
-    text: str
+    said: Any
 
 
 def chatting(quick: bool) -> Table:
@@ -48,12 +48,12 @@ def asking(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _chat(mode: Mode | None, is_kept: bool, turns: int) -> list[float]:
+async def _chat(mode: Mode | None, is_kept: bool, turns: int, say: Say = small) -> list[float]:
     """How long each turn took, in microseconds, after some to warm up."""
     from autogen_agentchat.teams import RoundRobinGroupChat
 
     moments: list[float] = []
-    agents = [_participant(name, moments) for name in ("ann", "bob")]
+    agents = [_participant(name, moments, say) for name in ("ann", "bob")]
     team = RoundRobinGroupChat(agents, max_turns=turns + WARM_UP)
     with TemporaryDirectory() as folder:
         if mode is not None:
@@ -63,7 +63,7 @@ async def _chat(mode: Mode | None, is_kept: bool, turns: int) -> list[float]:
     return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
 
 
-def _participant(name: str, moments: list[float]) -> Any:
+def _participant(name: str, moments: list[float], say: Say) -> Any:
     from autogen_agentchat.agents import BaseChatAgent
     from autogen_agentchat.base import Response
     from autogen_agentchat.messages import TextMessage
@@ -73,8 +73,8 @@ def _participant(name: str, moments: list[float]) -> Any:
 
         async def on_messages(self, messages: Any, cancellation_token: Any) -> Any:
             moments.append(time.thread_time())
-            said = TextMessage(content=f"{len(moments)}: {TEXT}", source=name)
-            return Response(chat_message=said)
+            said = say(len(moments), messages[-1].content)
+            return Response(chat_message=TextMessage(content=said, source=name))
 
         async def on_reset(self, cancellation_token: Any) -> None:
             moments.clear()
@@ -82,7 +82,7 @@ def _participant(name: str, moments: list[float]) -> Any:
     return Participant(name, "Speaks.")
 
 
-async def _ask(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
+async def _ask(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
     """How long each call took, in microseconds, after some to warm up."""
     from autogen_core import AgentId, SingleThreadedAgentRuntime
 
@@ -91,7 +91,7 @@ async def _ask(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
     with TemporaryDirectory() as folder:
         if mode is not None:
             dig.wrap(runtime, mode=mode, journal=folder if is_kept else None)
-        await _register(runtime, calls + WARM_UP, taken)
+        await _register(runtime, calls + WARM_UP, taken, say)
         runtime.start()
         await runtime.send_message(Question(TEXT), AgentId("boss", "default"))
         await runtime.stop_when_idle()
@@ -99,14 +99,16 @@ async def _ask(mode: Mode | None, is_kept: bool, calls: int) -> list[float]:
     return taken[WARM_UP:]
 
 
-async def _register(runtime: Any, calls: int, taken: list[float]) -> None:
+async def _register(runtime: Any, calls: int, taken: list[float], say: Say) -> None:
     from autogen_core import AgentId, BaseAgent
 
     class Boss(BaseAgent):  # type: ignore[misc]
         async def on_message_impl(self, message: Any, ctx: Any) -> Any:
+            answer = message
             for i in range(calls):
+                question = Question(say(i, answer.said))
                 begin = time.thread_time()
-                await self.send_message(Question(f"{i}: {TEXT}"), AgentId("worker", "default"))
+                answer = await self.send_message(question, AgentId("worker", "default"))
                 taken.append((time.thread_time() - begin) * 1e6)
             return message
 

@@ -16,7 +16,7 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small
 
 NODES = tuple(f"worker-{i}" for i in range(20))
 WARM_UP = 50
@@ -24,7 +24,7 @@ WARM_UP = 50
 
 class State(TypedDict):
     turn: int
-    text: str
+    said: Any
 
 
 def wrapping(quick: bool) -> Table:
@@ -37,24 +37,24 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, steps: int) -> list[float]:
+async def _times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
-    graph = _ring(steps + WARM_UP, moments)
+    graph = _ring(steps + WARM_UP, moments, say)
     with TemporaryDirectory() as folder:
         if mode is not None:
             graph = dig.wrap(graph, mode=mode, journal=folder if is_kept else None)
-        await graph.ainvoke({"turn": 0, "text": TEXT}, {"recursion_limit": 2 * steps + WARM_UP})
+        await graph.ainvoke({"turn": 0, "said": TEXT}, {"recursion_limit": 2 * steps + WARM_UP})
         dig.unwrap(graph)
     return [(after - before) * 1e6 for before, after in pairwise(moments)][WARM_UP:]
 
 
-def _ring(turns: int, moments: list[float]) -> Any:
+def _ring(turns: int, moments: list[float], say: Say) -> Any:
     from langgraph.graph import END, START, StateGraph
 
     async def work(state: State) -> dict[str, Any]:
         moments.append(time.thread_time())
-        return {"turn": state["turn"] + 1, "text": f"{state['turn']}: {TEXT}"}
+        return {"turn": state["turn"] + 1, "said": say(state["turn"], state["said"])}
 
     def following(state: State) -> str:
         return END if state["turn"] >= turns else NODES[state["turn"] % len(NODES)]

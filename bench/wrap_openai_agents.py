@@ -16,7 +16,7 @@ import dig
 from dig.adapters import Mode
 
 from .measure import Table
-from .wrapped import TEXT, compared
+from .wrapped import TEXT, Say, compared, small, speaking
 
 AGENTS = tuple(f"worker_{i}" for i in range(20))
 WARM_UP = 2  # runs
@@ -32,13 +32,13 @@ def wrapping(quick: bool) -> Table:
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, runs: int) -> list[float]:
+async def _times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -> list[float]:
     """How long each handoff took, in microseconds, after some runs to warm up."""
     from agents import Runner, set_tracing_disabled
 
     set_tracing_disabled(True)
     moments: list[float] = []
-    team, taken = _ring(moments), []
+    team, taken = _ring(moments, say), []
     with TemporaryDirectory() as folder:
         if mode is not None:
             team = dig.wrap(team, mode=mode, journal=folder if is_kept else None)
@@ -51,7 +51,7 @@ async def _times(mode: Mode | None, is_kept: bool, runs: int) -> list[float]:
     return taken
 
 
-def _ring(moments: list[float]) -> Any:
+def _ring(moments: list[float], say: Say) -> Any:
     from agents import Agent, Model, ModelResponse, Usage
     from agents.testing import assistant_message, function_call
 
@@ -63,7 +63,7 @@ def _ring(moments: list[float]) -> Any:
 
         async def get_response(self, *args: Any, **kwargs: Any) -> Any:
             moments.append(time.thread_time())
-            said = [assistant_message(TEXT)]
+            said = [assistant_message(speak(len(moments)))]
             if self.to is not None:
                 said.append(function_call(f"transfer_to_{self.to}", {}, call_id=self.to))
             return ModelResponse(output=said, usage=Usage(), response_id=None)
@@ -71,6 +71,7 @@ def _ring(moments: list[float]) -> Any:
         def stream_response(self, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError
 
+    speak = speaking(say)
     further: list[Any] = []
     for name in reversed(AGENTS):
         to = further[0].name if further else None

@@ -1,120 +1,90 @@
-"""What wrapping costs when agents pass a lot: small messages, wide ones, and histories that grow.
+"""What wrapping costs when agents pass a lot, framework by framework, in CPU time of its thread.
 
-Two agents pass a state to and fro, and do nothing else. Wide: the state is a table of 5,000 rows.
-History: the state is a list of messages that each turn makes one longer.
-LangGraph is measured too, where it is installed.
+Small: a sentence. Wide: a table of 5,000 rows. History: all that was said before, and one message
+more. Frameworks whose agents pass text alone are given the table and the history as text.
+A framework is measured in an environment that has it.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from statistics import median
-from typing import Any, TypedDict
+from typing import Any, NamedTuple
 
 import anyio
 
-import dig
-
+from . import (
+    wrap,
+    wrap_ag2,
+    wrap_ag2_classic,
+    wrap_agent_framework,
+    wrap_autogen,
+    wrap_langgraph,
+    wrap_openai_agents,
+)
 from .measure import Table
-from .wrapped import TEXT, WAYS
+from .wrapped import WAYS, history, history_text, small, wide, wide_text
 
-TABLE = [{"id": i, "name": f"row {i}", "tags": ["a", "b"], "score": i / 2} for i in range(5_000)]
-
-State = dict[str, Any]
-Step = Callable[[State], State]
+OBJECTS = {"small": small, "wide": wide, "history": history}
+TEXTS = {"small": small, "wide": wide_text, "history": history_text}
 
 
-def small(state: State) -> State:
-    """The next number, and a sentence."""
-    return {"turn": state["turn"] + 1, "said": TEXT}
+class Framework(NamedTuple):
+    """A framework to measure.
+
+    Attributes:
+        module: A module that is there if the framework is installed.
+        times: Measures a team, as `bench.wrapped.Times` do, given a length and what agents say.
+        says: What its agents say, by name.
+        messages: The number of messages in what is measured at once.
+        length: The number of messages, calls or runs of a round.
+    """
+
+    module: str
+    times: Callable[..., Any]
+    says: dict[str, Callable[[int, Any], Any]] = OBJECTS
+    messages: int = 1
+    length: int = 100
 
 
-def wide(state: State) -> State:
-    """A large table."""
-    return {"turn": state["turn"] + 1, "said": [*TABLE]}
-
-
-def history(state: State) -> State:
-    """All messages, and one more."""
-    said = state["said"] if isinstance(state.get("said"), list) else []
-    return {"turn": state["turn"] + 1, "said": [*said, {"role": "ai", "content": TEXT}]}
+FRAMEWORKS = {
+    "plain callables": Framework("dig", wrap._times, messages=2),
+    "LangGraph": Framework("langgraph", wrap_langgraph._times),
+    "AutoGen core": Framework("autogen_core", wrap_autogen._ask, messages=2),
+    "AutoGen chat": Framework("autogen_agentchat", wrap_autogen._chat, TEXTS),
+    "OpenAI Agents": Framework("agents", wrap_openai_agents._times, TEXTS, length=2),
+    "AG2": Framework("ag2", wrap_ag2._times, TEXTS, length=20),
+    "AG2 classic": Framework("autogen", wrap_ag2_classic._times, TEXTS),
+    "agent-framework": Framework("agent_framework", wrap_agent_framework._times),
+}
 
 
 def payloads(quick: bool) -> Table:
-    """CPU time of a turn, alone, observed and healed."""
-    turns, rounds = (60, 3) if quick else (200, 5)
-    teams: dict[str, Callable[[Step, int], Any]] = {"plain callables": _plain}
-    if find_spec("langgraph") is not None:
-        teams["LangGraph"] = _langgraph
+    """CPU time of a message, alone, observed and healed."""
+    rounds = 3 if quick else 9
     rows = []
-    for name, make in teams.items():
-        for step in (small, wide, history):
-            us = [_measured(make, step, turns, rounds, mode) for mode, _ in list(WAYS.values())[:3]]
-            ratios = (f"{one / us[0]:.2f}" for one in us[1:])
-            rows.append((f"{name}, {step.__name__}", *(f"{one:.0f}" for one in us), *ratios))
+    for name, framework in FRAMEWORKS.items():
+        if find_spec(framework.module) is None:
+            continue
+        for kind, say in framework.says.items():
+            bare, observe, heal = _measured(framework, say, rounds)
+            ratios = (f"{one / bare:.2f}" for one in (observe, heal))
+            us = (f"{one / framework.messages:.0f}" for one in (bare, observe, heal))
+            rows.append((f"{name}, {kind}", *us, *ratios))
     return Table(
-        f"A turn of an agent of a wrapped team, {turns} turns a request, microseconds of CPU time",
-        ("team, state", "bare", "observe", "heal", "observe/bare", "heal/bare"), rows,
-        f"wide: a list of {len(TABLE)} rows; history: a message longer with each turn",
+        "A message of a wrapped team, microseconds of CPU time",
+        ("team, what it passes", "bare", "observe", "heal", "observe/bare", "heal/bare"), rows,
+        "wide: 5,000 rows; history: a message longer with each turn, up to about 100",
     )  # fmt: skip
 
 
-def _measured(
-    make: Callable[[Step, int], Any], step: Step, turns: int, rounds: int, mode: Any
-) -> float:
-    """Microseconds of a turn, the median of some requests."""
-    times = []
+def _measured(framework: Framework, say: Callable[[int, Any], Any], rounds: int) -> list[float]:
+    """Microseconds of what is measured, in each way, in turns: the median of all."""
+    taken: list[list[float]] = [[], [], []]
     for _ in range(rounds):
-        team = make(step, turns)
-        if mode is not None:
-            team = dig.wrap(team, mode=mode)
-        ask = team["ping"] if isinstance(team, dict) else partial(_invoked, team, turns)
-        began = time.thread_time()
-        anyio.run(ask, {"turn": 0, "said": TEXT})
-        times.append((time.thread_time() - began) / turns * 1e6)
-        dig.unwrap(team)
-    return median(times)
-
-
-def _plain(step: Step, turns: int) -> dict[str, Callable[[State], Awaitable[Any]]]:
-    team: dict[str, Callable[[State], Awaitable[Any]]] = {}
-
-    async def ping(state: State) -> State:
-        while state["turn"] < turns:
-            state = await team["pong"](state)
-        return state
-
-    async def pong(state: State) -> State:
-        return step(state)
-
-    team.update(ping=ping, pong=pong)
-    return team
-
-
-class _Channels(TypedDict, total=False):
-    turn: int
-    said: Any
-
-
-async def _invoked(graph: Any, turns: int, state: State) -> Any:
-    return await graph.ainvoke(state, {"recursion_limit": 2 * turns})
-
-
-def _langgraph(step: Step, turns: int) -> Any:
-    from langgraph.graph import END, START, StateGraph
-
-    async def work(state: _Channels) -> Any:
-        return step(dict(state))
-
-    def following(state: _Channels) -> str:
-        return END if state["turn"] >= turns else ("ping", "pong")[state["turn"] % 2]
-
-    graph = StateGraph(_Channels)
-    for name in ("ping", "pong"):
-        graph.add_node(name, work)
-        graph.add_conditional_edges(name, following, ["ping", "pong", END])
-    graph.add_edge(START, "ping")
-    return graph.compile()
+        for us, (mode, is_kept) in zip(taken, WAYS.values(), strict=False):
+            times = partial(framework.times, mode, is_kept, framework.length, say)
+            us += anyio.run(times)
+    return [median(us) for us in taken]

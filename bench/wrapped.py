@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from json import dumps
 from statistics import median, quantiles
+from typing import Any
 
 import anyio
 
@@ -12,6 +14,9 @@ from dig.adapters import Mode
 from .measure import Table
 
 TEXT = "Count how often each value occurs in your part, and say where you are not sure."
+ROWS = [{"id": i, "name": f"row {i}", "tags": ["a", "b"], "score": i / 2} for i in range(5_000)]
+ROWS_AS_TEXT = dumps(ROWS)
+
 WAYS: dict[str, tuple[Mode | None, bool]] = {
     "bare": (None, False),
     "observe": ("observe", False),
@@ -21,6 +26,47 @@ WAYS: dict[str, tuple[Mode | None, bool]] = {
 
 Times = Callable[[Mode | None, bool], Awaitable[list[float]]]
 """Runs a team in a mode, or bare, with a journal or without: microseconds of each measurement."""
+
+Say = Callable[[int, Any], Any]
+"""What an agent says: the number of its turn is given, and what the agent before it has said."""
+
+
+def small(turn: int, before: Any) -> Any:
+    """A sentence."""
+    return f"{turn}: {TEXT}"
+
+
+def wide(turn: int, before: Any) -> Any:
+    """A table of 5,000 rows."""
+    return [*ROWS]
+
+
+def wide_text(turn: int, before: Any) -> Any:
+    """The same as text."""
+    return f"{turn}: {ROWS_AS_TEXT}"
+
+
+def history(turn: int, before: Any) -> Any:
+    """All that was said before, and one message more."""
+    said = before if isinstance(before, list) else []
+    return [*said, {"role": "ai", "content": f"{turn}: {TEXT}"}]
+
+
+def history_text(turn: int, before: Any) -> Any:
+    """The same as text."""
+    return f"{before}\n{turn}: {TEXT}"
+
+
+def speaking(say: Say) -> Callable[[int], Any]:
+    """The same for agents that keep no state of their own: only the turn is given."""
+    before: Any = TEXT
+
+    def speak(turn: int) -> Any:
+        nonlocal before
+        before = say(turn, before if turn > 1 else TEXT)
+        return before
+
+    return speak
 
 
 def compared(
