@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Literal
@@ -164,7 +164,7 @@ class TeamRun:
         key = f"{self.task} {self.size} {self.agents} {self.seed}"
         return f"{key} {self.salt}" if self.salt else key
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the configuration: the same for the same settings, and only then."""
         settings = json.dumps(self._settings(), sort_keys=True).encode()
@@ -178,7 +178,7 @@ class TeamRun:
         Attributes that were added later are left out as long as they have their default, so that
         what ran before keeps its name.
         """
-        settings, usual = asdict(self), asdict(_DEFAULT)
+        settings, usual = asdict(self), _defaults()
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
         _drop(settings, usual, _ADDED)
         _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
@@ -266,7 +266,11 @@ _ADDED_LIMITS = (
     "livelock_agents",
 )  # fmt: skip
 _ADDED_BUDGET = ("per_problem",)
-_DEFAULT = TeamRun()
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    return asdict(TeamRun())
 
 
 @cache
