@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_turn
+from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_turn, enclosing
 
 from .routes import EnvelopeRoute, forecast, has_floor, is_here
 
@@ -224,13 +224,8 @@ class HubTeam(AdapterState):
         return work if work is not None and work.client.agent is agent else None
 
     def _work_of(self, agent_id: str) -> AgentRun | None:
-        turn = current_turn(self.session)
-        while turn is not None:
-            work = self._works.get(turn)
-            if work is not None and turn.is_open and work.client.agent_id == agent_id:
-                return work
-            turn = turn.outer
-        return None
+        mine = (self._works[turn] for turn in enclosing() if turn in self._works and turn.is_open)
+        return next((work for work in mine if work.client.agent_id == agent_id), None)
 
     def _is_last(self, envelope: Any, work: AgentRun) -> bool:
         client, given = work.client, work.envelope

@@ -191,8 +191,7 @@ class GroupChatState(AdapterState):
             for name in others:
                 words = self._words(name) if name in self._said else None
                 said = self._turns[name].end(words, (turn.instance,))
-                self.session.release(said)  # nothing is delivered here that could wait
-                turn.receive(said)
+                turn.receive(said, at_once=True)
                 self._forget(name)
         may_bounce = bounces and not self.has_failed and last not in self._persons
         return turn.submit(self._words(last), bounces=may_bounce)
@@ -339,8 +338,7 @@ class GroupChatState(AdapterState):
         gathered = [*lost, *(event for delivery in deliveries.values() for event in delivery)]
         turn.wait_for(len(gathered))
         for event in gathered:
-            self.session.release(event)
-            turn.receive(event)
+            turn.receive(event, at_once=True)
 
     def _pending(self) -> list[str]:
         """The participants that have spoken, while the next speakers are not known."""

@@ -38,6 +38,7 @@ from .turn import (
     Turn,
     current,
     describe,
+    enclosing,
     inside,
     notes,
     notes_about,
@@ -49,7 +50,7 @@ __all__ = [
     "RELIEVING", "AdapterState", "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller",
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
     "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",
-    "as_payload", "current", "current_turn", "describe", "importing", "inside", "is_whole", "known",
-    "like", "names_in", "need_attributes", "need_one_name", "need_version", "notes",
-    "notes_about", "unjson",
+    "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
+    "is_whole", "known", "like", "names_in", "need_attributes", "need_one_name", "need_version",
+    "notes", "notes_about", "unjson",
 ]  # fmt: skip

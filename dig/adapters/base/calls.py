@@ -14,7 +14,7 @@ from typing import Any
 from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
-from .turn import Turn, current, inside
+from .turn import Turn, enclosing, inside
 
 StartAgent = Callable[[str, tuple[str, ...]], Any]
 """Starts an agent, by its name, with the notes that stand beside what it is called with."""
@@ -308,31 +308,25 @@ class ToolCalls:
 
     def returned(self, key: Hashable, result: Any) -> None:
         """A tool has returned; its agent goes on when all that it awaits is there."""
-        if key in self._open:
-            self.begin(key)
-            asker, turn = self._open.pop(key)[0], self._turns.pop(key)
-            self._hand(asker, turn.end(as_payload(result), asker.address, "tool_result"))
+        self._end(key, lambda tool, to: tool.end(as_payload(result), to, "tool_result"))
 
     def failed(self, key: Hashable, error: BaseException) -> None:
         """A tool has raised; its agent gets a notice."""
-        if key in self._open:
-            self.begin(key)
-            asker, turn = self._open.pop(key)[0], self._turns.pop(key)
-            self._hand(asker, turn.fail(error, asker.address))
+        self._end(key, lambda tool, to: tool.fail(error, to))
 
     def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
         """Open calls of one turn, or of all turns, fail."""
         for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
             self.failed(key, error)
 
-    def _hand(self, asker: Turn, answer: str) -> None:
-        self._session.release(answer)  # the framework has handed it over already
-        asker.receive(answer)
+    def _end(self, key: Hashable, end: Callable[[Turn, tuple[str, ...]], str]) -> None:
+        if key in self._open:
+            self.begin(key)
+            asker, tool = self._open.pop(key)[0], self._turns.pop(key)
+            asker.receive(end(tool, asker.address), at_once=True)
 
 
 def current_turn(session: Session) -> Turn | None:
     """The turn of a session that the running code belongs to, if it goes on."""
-    turn = current.get()
-    while turn is not None and not (turn.guard is session.guard and turn.is_open):
-        turn = turn.outer
-    return turn
+    mine = (turn for turn in enclosing() if turn.guard is session.guard and turn.is_open)
+    return next(mine, None)

@@ -51,6 +51,14 @@ def notes_about() -> tuple[About, ...]:
     return turn.about if turn is not None else ()
 
 
+def enclosing() -> Iterator[Any]:
+    """The turns that the running code belongs to, of whatever session, the innermost first."""
+    turn = current.get()
+    while turn is not None:
+        yield turn
+        turn = turn.outer
+
+
 @contextmanager
 def inside(turn: Turn) -> Iterator[None]:
     """While a block lasts, the code in it, and the tasks that it makes, belong to a turn."""
@@ -243,12 +251,15 @@ class Turn:
         self.guard.run(self._send, [], answers, default=NOTHING)
 
     @in_step(None)
-    def receive(self, event: str = "") -> None:
+    def receive(self, event: str = "", *, at_once: bool = False) -> None:
         """An answer that the turn awaits is there: it is consumed by the next activation.
 
         Args:
             event: Its id; empty: the awaited answer will never come.
+            at_once: Release it first, since the framework has handed it over already.
         """
+        if at_once:
+            self._holds.release(event)
         if not self.is_open:
             return
         if event:

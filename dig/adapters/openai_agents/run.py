@@ -18,7 +18,7 @@ from dig.adapters.base import (
     ToolCalls,
     Turn,
     as_payload,
-    current,
+    enclosing,
     unjson,
 )
 
@@ -245,8 +245,7 @@ class MonitoredRun(AdapterState):
         for event in lost:
             if not self.session.recipients_of(event):
                 self.session.redirect(event, (turn.instance,))
-                self.session.release(event)
-            turn.receive(event)
+            turn.receive(event, at_once=True)
 
     def _came_back(self) -> bool:
         turn = self._turn()
@@ -296,12 +295,8 @@ class MonitoredRun(AdapterState):
 
 def running() -> MonitoredRun | None:
     """The run that the running code belongs to, if it has an open turn, or has failed."""
-    turn: Any = current.get()
-    while turn is not None and not (
-        isinstance(turn, MonitoredRun) and (turn.is_open or turn.has_failed)
-    ):
-        turn = turn.outer
-    return turn
+    runs = (one for one in enclosing() if isinstance(one, MonitoredRun))
+    return next((run for run in runs if run.is_open or run.has_failed), None)
 
 
 def _address(turn: Turn | None) -> tuple[str, ...]:
