@@ -29,12 +29,12 @@ OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
 # command says so.
 OWN_PARTS := autogen langgraph openai-agents
 OWN := ag2 ag2-classic agent-framework $(OWN_PARTS)
-OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' 'openai<2' 'mcp<2' asyncio_atexit pandas \
-	'pydantic[email]'
+OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' 'openai<2' 'mcp<2' \
+	asyncio_atexit pandas 'pydantic[email]'
 OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \
 	langgraph-checkpoint-postgres 'psycopg[binary]'
 OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
-	websockets numpy sqlalchemy eval-type-backport textual
+	websockets numpy 'sqlalchemy[asyncio]' eval-type-backport textual docker
 
 BIN := .venv/bin
 INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
@@ -52,7 +52,7 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto
 
-test-wrap: $(WRAPS:%=test-wrap-%)  ## Run the tests of the wrappers against the real frameworks
+test-wrap: $(WRAPS:%=test-wrap-%) test-own-part  ## Run the tests of the wrappers against the real frameworks
 
 test-wrap-%: .venv-wrap-%/.stamp
 	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
