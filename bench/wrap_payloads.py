@@ -25,7 +25,7 @@ from . import (
     wrap_openai_agents,
 )
 from .measure import Table
-from .wrapped import WAYS, history, history_text, small, wide, wide_text
+from .wrapped import WAYS, Say, history, history_text, small, wide, wide_text
 
 OBJECTS = {"small": small, "wide": wide, "history": history}
 TEXTS = {"small": small, "wide": wide_text, "history": history_text}
@@ -44,7 +44,7 @@ class Framework(NamedTuple):
 
     module: str
     times: Callable[..., Any]
-    says: dict[str, Callable[[int, Any], Any]] = OBJECTS
+    says: dict[str, Say] = OBJECTS
     messages: int = 1
     length: int = 100
 
@@ -69,22 +69,19 @@ def payloads(quick: bool) -> Table:
         if find_spec(framework.module) is None:
             continue
         for kind, say in framework.says.items():
-            bare, observe, heal = _measured(framework, say, rounds)
-            ratios = (f"{one / bare:.2f}" for one in (observe, heal))
-            us = (f"{one / framework.messages:.0f}" for one in (bare, observe, heal))
+            taken = [_round(framework, say) for _ in range(rounds)]
+            us = (f"{median(one):.0f}" for one in zip(*taken, strict=True))
+            ratios = (f"{median(one[way] / one[0] for one in taken):.2f}" for way in (1, 2))
             rows.append((f"{name}, {kind}", *us, *ratios))
     return Table(
         "A message of a wrapped team, microseconds of CPU time",
         ("team, what it passes", "bare", "observe", "heal", "observe/bare", "heal/bare"), rows,
-        "wide: 5,000 rows; history: a message longer with each turn, up to about 100",
+        "wide: 5,000 rows; history: a message longer with each turn, up to some hundred",
     )  # fmt: skip
 
 
-def _measured(framework: Framework, say: Callable[[int, Any], Any], rounds: int) -> list[float]:
-    """Microseconds of what is measured, in each way, in turns: the median of all."""
-    taken: list[list[float]] = [[], [], []]
-    for _ in range(rounds):
-        for us, (mode, is_kept) in zip(taken, WAYS.values(), strict=False):
-            times = partial(framework.times, mode, is_kept, framework.length, say)
-            us += anyio.run(times)
-    return [median(us) for us in taken]
+def _round(framework: Framework, say: Say) -> list[float]:
+    """Microseconds of a message in each way, one after the other: medians."""
+    ways = [way for way in WAYS.values() if not way[1]]
+    times = (partial(framework.times, *way, framework.length, say) for way in ways)
+    return [median(anyio.run(one)) / framework.messages for one in times]
