@@ -79,4 +79,5 @@ def main() -> None:
         print(BENCHES[name](quick), end="\n\n", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,8 @@ imported to find out; the adapter's own module is imported when its first team c
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol, runtime_checkable
 
 from dig.errors import SettingsError
@@ -56,12 +56,7 @@ def adapter_of(team: Any) -> Adapter:
 
 def _is_meant(prefix: str) -> bool:
     """Whether a module is a framework's; users have packages called `agents` of their own."""
-    if not prefix.startswith("agents."):
-        return True
-    try:
-        return bool(version("openai-agents"))
-    except PackageNotFoundError:
-        return False
+    return not prefix.startswith("agents.") or hasattr(sys.modules.get("agents"), "Runner")
 
 
 def _load(module: str, team: Any) -> Adapter:

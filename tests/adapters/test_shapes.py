@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -168,8 +170,11 @@ def test_what_cannot_be_wrapped_is_refused_in_a_sentence(
     assert team == before
 
 
-def test_a_package_of_ones_own_is_not_taken_for_a_framework() -> None:
-    """Many a program has a module `agents.agent`."""
+def test_a_package_of_ones_own_is_not_taken_for_a_framework(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many a program has a module `agents.agent`, whatever else is installed."""
+    monkeypatch.setitem(sys.modules, "agents", ModuleType("agents"))
     own = type("Boss", (Worker,), {"__module__": "agents.agent"})()
     assert adapter_of(own).__name__ == "dig.adapters.plain.adapter"  # type: ignore[attr-defined]
     dig.unwrap(dig.wrap(own, limits=Limits()))
