@@ -99,7 +99,7 @@ def test_a_fork_that_lasts_longer_than_its_parent_has_the_faults_that_were_still
     run = TeamRun.read_simulated(read_side(short))
     assert [type(r) for r in read_records(short) if isinstance(r, Join | Leave)] == [Leave]
     longer = execute(
-        TeamRun(**{**vars(run), "limit_s": 60.0}), tmp_path / "runs",
+        replace(run, limit_s=60.0), tmp_path / "runs",
         disturb=partial(Injected.into, faults=[fault]),
     )  # fmt: skip
     cut = tmp_path / "cut"

@@ -48,6 +48,7 @@ from dig.graph.records import (
     Record,
     Start,
 )
+from dig.monitor.messages import Effect
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -175,7 +176,12 @@ class Served:
         if self._session is not None:
             raise self._refuse(SettingsError("the entry wraps two teams; a run has one"))
         self._team, self._session, self.directory = team, session, session.directory
-        before = session.guard.on_step_end
+        guard = session.guard
+        note_effects, before = guard.on_effects, guard.on_step_end
+
+        def on_effects(effects: list[Effect]) -> None:
+            note_effects(effects)
+            self._tell(session)
 
         def on_step_end() -> Callable[[], None]:
             follow_up = before()
@@ -186,7 +192,8 @@ class Served:
 
             return after
 
-        session.guard.on_step_end = on_step_end
+        guard.on_effects, guard.on_step_end = on_effects, on_step_end
+        guard.run(self._tell, session, default=None)
         self._step_is_over(session)
 
     def _step_is_over(self, session: Session) -> None:
@@ -198,11 +205,13 @@ class Served:
         if self._freed is not None and not self._keeps_time and session.stopped is None:
             self._keeps_time = True
             session.keep_time()
+        self._on_loop(self._wake)
+
+    def _tell(self, session: Session) -> None:
+        """Tell agents what is due by the records so far; inside a step."""
         while self._tells and self._count >= self._tells[0].at:
             change = self._tells.pop(0)
-            ask, tell = session.guard.ask, session.monitor.tell
-            session.guard.run(partial(ask, tell, change.note, [change.agent]), default=None)
-        self._on_loop(self._wake)
+            session.guard.ask(session.monitor.tell, change.note, [change.agent])
 
     def _repeated_due(self, session: Session) -> bool:
         """Raise what time alone has raised next, by the record; says whether it was raised."""
