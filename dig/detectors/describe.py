@@ -54,7 +54,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 
 
 def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """What a finding means, as `explain` tells; one whose explanation fails is only described."""
+    """The meaning of a finding, as `explain` tells it; if that fails, its description alone."""
     try:
         return explain(graph, finding)
     except Exception as error:  # a user's own code, or a row of a shape of its own
