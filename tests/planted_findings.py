@@ -251,7 +251,7 @@ FINDINGS = [
     ),
     Mutant(
         "loop-remembers", LOOP,
-        "messages.popitem(last=False)", "messages.popitem()",
+        "del messages[next(iter(messages))]", "messages.popitem()",
         "of too many messages the newest is forgotten",
     ),
     Mutant(

@@ -54,7 +54,7 @@ class RepeatedMessage(Detector):
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
         self._agent = ""  # which it is of
         # By problem (outside of a session all is one), agent and message, the latest last.
-        self._said: OrderedDict[str | None, dict[str, OrderedDict[int, _Said]]] = OrderedDict()
+        self._said: OrderedDict[str | None, dict[str, dict[int, _Said]]] = OrderedDict()
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
@@ -101,18 +101,20 @@ class RepeatedMessage(Detector):
 
     def _count(self, problem: str | None, message: int, record: Emit) -> _Said:
         """Count a message about a problem; return how often it was said before."""
-        about = self._said.setdefault(problem, {})
-        if len(self._said) > 1:
-            self._said.move_to_end(problem)
+        about = self._said.get(problem)
+        if about is None:
+            about = self._said[problem] = {}
             if len(self._said) > MOST_PROBLEMS:
                 self._said.popitem(last=False)
+        else:
+            self._said.move_to_end(problem)
         messages = about.get(self._agent)
         if messages is None:
-            messages = about[self._agent] = OrderedDict()
+            messages = about[self._agent] = {}
         before = messages.pop(message, _NEVER)
         messages[message] = (before[0] + 1, record.event, record.t)
         if len(messages) > MOST_MESSAGES:
-            messages.popitem(last=False)
+            del messages[next(iter(messages))]
         return before
 
     def forget(self, graph: InteractionGraph) -> None:
