@@ -114,18 +114,15 @@ def _copied_object(
     members: dict[Any, Any], depth: int, texts: list[str], parts: list[int]
 ) -> dict[str, Any]:
     copy: dict[str, Any] = {}
-    key: Any = None
-    try:
-        for key, value in members.items():
-            if type(key) is not str:
-                break
-            texts.append(key)
+    for key, value in members.items():
+        if type(key) is not str:
+            raise PayloadError(f" has the key {key!r}; keys must be strings")
+        texts.append(key)
+        try:
             copy[key] = _copied(value, depth, texts, parts)
-        else:
-            return copy
-    except PayloadError as wrong:
-        raise PayloadError(f"[{key!r}]{wrong}") from None
-    raise PayloadError(f" has the key {key!r}; keys must be strings")
+        except PayloadError as wrong:
+            raise PayloadError(f"[{key!r}]{wrong}") from None
+    return copy
 
 
 def encoder(*, sort_keys: bool = False, readable: bool = False) -> Callable[[Any], str]:

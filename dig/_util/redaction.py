@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 MASK = "***"
@@ -50,9 +49,6 @@ _SIGNS = (
 )
 """A text with a secret has one of these characters and, in small letters, one of the signs beside
 it; to look for them is cheaper than the pattern."""
-
-_SHORT = 64
-"""The most characters of a key of an object about which it is remembered whether it is a name."""
 
 _NUMBERS = {int, float, bool, type(None)}
 
@@ -116,27 +112,15 @@ def _redacted(value: Any, known: list[str]) -> Any:
 def _object(value: dict[Any, Any], known: list[str]) -> dict[str, Any]:
     masked: dict[str, Any] = {}
     for key, item in value.items():
-        name = key_for(_redacted(str(key), known), masked)
-        is_secret = isinstance(item, str) and masked_key(str(key))[1]
+        name = _key_for(_redacted(str(key), known), masked)
+        is_secret = isinstance(item, str) and _NAME.fullmatch(str(key)) is not None
         masked[name] = MASK if is_secret else _redacted(item, known)
     return masked
 
 
-def key_for(name: str, masked: dict[str, Any]) -> str:
+def _key_for(name: str, masked: dict[str, Any]) -> str:
     """A key for a member of an object in which secrets are masked: keys that are two stay two."""
     key = name
     while key in masked:
         key = f"{name}{len(masked)}"
     return key
-
-
-def masked_key(key: str) -> tuple[str, bool]:
-    """A key of an object without secrets, and whether a text under it is a secret."""
-    return _short_key(key) if len(key) <= _SHORT else _masked_key(key)
-
-
-def _masked_key(key: str) -> tuple[str, bool]:
-    return mask_secrets(key), _NAME.fullmatch(key) is not None
-
-
-_short_key = lru_cache(1024)(_masked_key)
