@@ -29,13 +29,13 @@ def wrapping(quick: bool) -> Table:
     calls, rounds = (1_000, 3) if quick else (10_000, 5)
     return compared(
         f"A message between wrapped agents, {calls} calls, microseconds of CPU time",
-        "team", partial(_times, calls=calls // rounds), rounds,
+        "team", partial(times, calls=calls // rounds), rounds,
         "seven detectors; a call and its answer are two messages and a continuation",
         messages=2, digits=1,
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
+async def times(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
     """How long each call took, in microseconds, after some to warm up."""
     team, taken = _team(calls + WARM_UP, say)
     with TemporaryDirectory() as folder:

@@ -30,12 +30,12 @@ def wrapping(quick: bool) -> Table:
     channels = 2 if quick else 10
     return compared(
         f"A message between wrapped AG2 agents, {channels * LENGTH} of them, us of CPU time",
-        "hub", _times, channels,
+        "hub", times, channels,
         "seven detectors; a bare message is AG2's own cost of one, with its turn",
     )  # fmt: skip
 
 
-async def _times(
+async def times(
     mode: Mode | None, is_kept: bool, length: int = LENGTH, say: Say = small
 ) -> list[float]:
     """How long each message took, in microseconds, after some to warm up."""

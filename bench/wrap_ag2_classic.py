@@ -32,12 +32,12 @@ def wrapping(quick: bool) -> Table:
     chats = 2 if quick else 10
     return compared(
         f"{TITLE}, {chats * LENGTH} of them, us of CPU time",
-        "group of five", _times, chats,
+        "group of five", times, chats,
         "seven detectors; a bare message is AG2's own cost of one, shown to nobody",
     )  # fmt: skip
 
 
-async def _times(
+async def times(
     mode: Mode | None, is_kept: bool, length: int = LENGTH, say: Say = small
 ) -> list[float]:
     """How long each message took, in microseconds, after some to warm up."""

@@ -29,12 +29,12 @@ def wrapping(quick: bool) -> Table:
     steps, rounds = (500, 2) if quick else (2_000, 5)
     return compared(
         f"A message between wrapped executors of agent-framework, {steps} steps, µs of CPU time",
-        "workflow", partial(_times, steps=steps // rounds), rounds,
+        "workflow", partial(times, steps=steps // rounds), rounds,
         "seven detectors; a bare step is the framework's own cost of a message",
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
+async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
     workflow = _ring(steps + WARM_UP, moments, say)

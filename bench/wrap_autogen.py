@@ -32,7 +32,7 @@ def chatting(quick: bool) -> Table:
     turns, rounds = (200, 2) if quick else (1_000, 5)
     return compared(
         f"A message between wrapped AutoGen participants, {turns} turns, us of CPU time",
-        "team", partial(_chat, turns=turns // rounds), rounds,
+        "team", partial(chat, turns=turns // rounds), rounds,
         "seven detectors; a bare turn is AgentChat's own cost of a message",
     )  # fmt: skip
 
@@ -42,13 +42,13 @@ def asking(quick: bool) -> Table:
     calls, rounds = (500, 2) if quick else (4_000, 5)
     return compared(
         f"A message between wrapped AutoGen agents, {calls} calls, us of CPU time",
-        "runtime", partial(_ask, calls=calls // rounds), rounds,
+        "runtime", partial(ask, calls=calls // rounds), rounds,
         "seven detectors; a question and its answer are two messages and a continuation",
         messages=2,
     )  # fmt: skip
 
 
-async def _chat(mode: Mode | None, is_kept: bool, turns: int, say: Say = small) -> list[float]:
+async def chat(mode: Mode | None, is_kept: bool, turns: int, say: Say = small) -> list[float]:
     """How long each turn took, in microseconds, after some to warm up."""
     from autogen_agentchat.teams import RoundRobinGroupChat
 
@@ -82,7 +82,7 @@ def _participant(name: str, moments: list[float], say: Say) -> Any:
     return Participant(name, "Speaks.")
 
 
-async def _ask(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
+async def ask(mode: Mode | None, is_kept: bool, calls: int, say: Say = small) -> list[float]:
     """How long each call took, in microseconds, after some to warm up."""
     from autogen_core import AgentId, SingleThreadedAgentRuntime
 

@@ -32,12 +32,12 @@ def wrapping(quick: bool) -> Table:
     steps, rounds = (500, 2) if quick else (2_000, 5)
     return compared(
         f"A message between wrapped LangGraph nodes, {steps} steps, microseconds of CPU time",
-        "graph", partial(_times, steps=steps // rounds), rounds,
+        "graph", partial(times, steps=steps // rounds), rounds,
         "seven detectors; a bare step is LangGraph's own cost of a message",
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
+async def times(mode: Mode | None, is_kept: bool, steps: int, say: Say = small) -> list[float]:
     """How long each step took, in microseconds, after some to warm up."""
     moments: list[float] = []
     graph = _ring(steps + WARM_UP, moments, say)

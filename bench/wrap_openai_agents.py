@@ -27,12 +27,12 @@ def wrapping(quick: bool) -> Table:
     runs, rounds = (20, 2) if quick else (60, 5)
     return compared(
         f"A message between wrapped OpenAI agents, {runs} runs, microseconds of CPU time",
-        "team", partial(_times, runs=runs // rounds), rounds,
+        "team", partial(times, runs=runs // rounds), rounds,
         "seven detectors; a bare handoff is the SDK's own cost of a message, tracing off",
     )  # fmt: skip
 
 
-async def _times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -> list[float]:
+async def times(mode: Mode | None, is_kept: bool, runs: int, say: Say = small) -> list[float]:
     """How long each handoff took, in microseconds, after some runs to warm up."""
     from agents import Runner, set_tracing_disabled
 

@@ -50,14 +50,14 @@ class Framework(NamedTuple):
 
 
 FRAMEWORKS = {
-    "plain callables": Framework("dig", wrap._times, messages=2),
-    "LangGraph": Framework("langgraph", wrap_langgraph._times),
-    "AutoGen core": Framework("autogen_core", wrap_autogen._ask, messages=2),
-    "AutoGen chat": Framework("autogen_agentchat", wrap_autogen._chat, TEXTS),
-    "OpenAI Agents": Framework("agents", wrap_openai_agents._times, TEXTS, length=2),
-    "AG2": Framework("ag2", wrap_ag2._times, TEXTS, length=20),
-    "AG2 classic": Framework("autogen", wrap_ag2_classic._times, TEXTS),
-    "agent-framework": Framework("agent_framework", wrap_agent_framework._times),
+    "plain callables": Framework("dig", wrap.times, messages=2),
+    "LangGraph": Framework("langgraph", wrap_langgraph.times),
+    "AutoGen core": Framework("autogen_core", wrap_autogen.ask, messages=2),
+    "AutoGen chat": Framework("autogen_agentchat", wrap_autogen.chat, TEXTS),
+    "OpenAI Agents": Framework("agents", wrap_openai_agents.times, TEXTS, length=2),
+    "AG2": Framework("ag2", wrap_ag2.times, TEXTS, length=20),
+    "AG2 classic": Framework("autogen", wrap_ag2_classic.times, TEXTS),
+    "agent-framework": Framework("agent_framework", wrap_agent_framework.times),
 }
 
 
