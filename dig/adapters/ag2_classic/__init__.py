@@ -32,8 +32,8 @@ def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = Non
             saying something; by default, if it does nothing but call the handoffs of a group.
 
     Raises:
-        SettingsError: The team is no such team, two agents are called the same, or AG2 is not one
-            that was tested.
+        SettingsError: The object is no team of AG2 classic, two agents are called the same, or AG2
+            is not one that was tested.
     """
     with importing("AG2", ("ag2",), VERSIONS, extra="ag2-classic"):
         from . import agents

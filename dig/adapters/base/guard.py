@@ -94,7 +94,8 @@ class Guard:
     Attributes:
         monitor: The monitor; requests to it go through `ask`.
         lock: Held during a step.
-        counts: The numbers of what has happened, by name; `faults` and `missed` are counted here.
+        counts: The number of times that something has happened, by name; `faults` and `missed`
+            are counted here.
         stopped: Why monitoring has stopped; ``None``: it has not.
         on_effects: Called inside a step with what the monitor has done.
         on_step_end: Called as a step ends. What it returns is called when the lock is released.
@@ -243,4 +244,4 @@ class Guard:
 
 
 def _nothing() -> None:
-    """The end of a step whose own end has failed."""
+    """The follow-up of a step whose end has failed: there is none."""

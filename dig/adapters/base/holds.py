@@ -139,7 +139,7 @@ class HoldWaiter:
                 self.release(event)
 
     def to_wake(self) -> list[Wake]:
-        """The bells that wake the tasks whose event is not held any more; inside a step."""
+        """The functions that wake the tasks whose event is not held any more; inside a step."""
         is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
         return [wakes for wakes, event in waiting if not (is_on and self.is_held(event))]
 

@@ -233,9 +233,9 @@ class PendingDeliveries:
         """The delivery of the turn that a route starts; what is sent to the same node is joined."""
         if route.node != self._team.end and route.node not in self._team.nodes:
             return NodeDelivery(route.node, route.node)  # the event is lost, and that will show
-        same = [one for one in self._waiting if one.node == route.node and not one.is_sent]
-        open_ones = [] if route.is_send else [one for one in same if not self._is_due(one)]
-        delivery = next(iter(open_ones), None)
+        same = (one for one in self._waiting if one.node == route.node and not one.is_sent)
+        later = (one for one in same if not self._is_due(one))
+        delivery = None if route.is_send else next(later, None)
         if delivery is None:
             instance = self._session.reserve_instance(route.node)
             delivery = NodeDelivery(route.node, instance, [], route.packet, route.is_send)
