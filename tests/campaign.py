@@ -18,17 +18,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
 from .comparison import compare, numbered_trace
 from .features import FEATURES
 from .oracle import Row
+from .progress import progress
 from .shrinking import shrink
 
 BATCH = 50
@@ -96,18 +93,6 @@ def batches(seed: int, count: int, jobs: int) -> Iterator[Tally]:
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with multiprocessing.get_context("spawn").Pool(jobs, ignore) as pool:
         yield from pool.imap_unordered(look, parts)
-
-
-@contextmanager
-def progress(count: int) -> Iterator[Progress]:
-    """A bar on standard error, if that is a terminal."""
-    console = Console(stderr=True)
-    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(
-        *columns, console=console, disable=not console.is_terminal, transient=True
-    ) as bar:
-        bar.add_task("traces", total=count)
-        yield bar
 
 
 def campaign(seed: int, count: int, jobs: int) -> tuple[Tally, bool]:

@@ -14,7 +14,7 @@ from dig.graph.codec import decode
 
 from .features import features
 from .oracle import Row, State
-from .oracle_findings import PATTERNS, findings_of, kind_of
+from .oracle_findings import PATTERNS, kind_of, ordered
 from .oracle_mended import mended_of
 from .random_traces import random_trace
 
@@ -102,8 +102,9 @@ def _find(rows: list[Row], detectors: list[Detector]) -> tuple[list[Row], list[b
 def compare(rows: list[Row]) -> Comparison:
     """Has both look at a trace."""
     states = State.each(rows)
-    findings = findings_of(states)
-    expected = _with(findings, mended_of(states, rows))
+    theirs = ordered(states)
+    findings = [one.as_json() for one in theirs]
+    expected = _with(findings, mended_of(rows, states, theirs))
     found, fault = [], None
     try:
         found = _with(*_find(rows, detectors_with_an_oracle()))

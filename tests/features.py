@@ -165,7 +165,7 @@ def _side_by_side(seen: Seen) -> bool:
     if not seen.last.session:
         return False
     for state in seen.states:
-        pending = [state.sources[e] - state.answered for e in state.open_events()]
+        pending = {state.sources[e] - state.answered for e in state.open_events}
         if any(not one & other for one in pending if one for other in pending if other):
             return True
     return False
@@ -173,7 +173,7 @@ def _side_by_side(seen: Seen) -> bool:
 
 def _about(state: State) -> dict[str, frozenset[str]]:
     """For each unanswered problem of a session what is going on about it."""
-    going = {e: state.sources[e] for e in state.open_events()}
+    going = {e: state.sources[e] for e in state.open_events}
     going |= {v: state.concerns(v) for v in state.running.values()}
     outside = [e for e in state.emits if state.is_environment(e)]
     return {

@@ -304,10 +304,21 @@ class State:
                 holders[event].add(agent)
         return holders
 
+    @cached_property
     def open_events(self) -> list[str]:
         """R(t): the work that can still be reached, in order of generation."""
         fresh = [e for e in self.emits if self.is_work(e) and e not in self.consumed]
         return [e for e in fresh if self.copies[e] or self.flight[e]]
+
+    @cached_property
+    def posed(self) -> list[str]:
+        """The work that came from outside."""
+        return [e for e in self.emits if self.is_environment(e) and self.is_work(e)]
+
+    @cached_property
+    def finals(self) -> list[str]:
+        """The submitted answers."""
+        return [e for e in self.emits if self.is_final(e)]
 
     @cached_property
     def roots(self) -> dict[str, frozenset[str]]:
@@ -401,7 +412,7 @@ class State:
 
     def unresolved(self, final: str) -> list[str]:
         """The open events that a final event, just generated, leaves behind."""
-        return self._relevant(self.open_events(), final)
+        return self._relevant(self.open_events, final)
 
     def unused(self, final: str) -> list[str]:
         """The needed events that nothing behind a final event, just generated, consumed."""
@@ -416,7 +427,7 @@ class State:
 
         Whether the run wants coverage to be looked at makes no difference here.
         """
-        reachable = set(self.open_events())
+        reachable = set(self.open_events)
         return [e for e in self.unused(final) if e not in reachable]
 
 

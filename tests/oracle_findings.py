@@ -79,12 +79,7 @@ def findings(rows: list[Row], patterns: Container[str] = PATTERNS) -> list[dict[
     Returns:
         The objects that a check of the trace must print.
     """
-    return findings_of(State.each(rows), patterns)
-
-
-def findings_of(states: list[State], patterns: Container[str] = PATTERNS) -> list[dict[str, Any]]:
-    """The findings of a trace whose states after each row are there already."""
-    return [one.as_json() for one in ordered(states) if one.pattern in patterns]
+    return [one.as_json() for one in ordered(State.each(rows)) if one.pattern in patterns]
 
 
 def ordered(states: list[State]) -> list[Found]:
@@ -503,11 +498,10 @@ def _of(state: State, events: list[str], problem: str | None) -> list[str]:
 
 def _missing(state: State, problem: str | None) -> bool:
     """MC: there was work, none is left, and no answer is under way."""
-    posed = [e for e in state.emits if state.is_environment(e) and state.is_work(e)]
-    finals = _of(state, [e for e in state.emits if state.is_final(e)], problem)
+    finals = _of(state, state.finals, problem)
     gone = state.bounced | (set(state.accepted) if state.session else set())
-    asked = bool(posed) if problem is None else problem in posed
-    return asked and not _of(state, state.open_events(), problem) and set(finals) <= gone
+    asked = bool(state.posed) if problem is None else problem in state.posed
+    return asked and not _of(state, state.open_events, problem) and set(finals) <= gone
 
 
 def _last(state: State, problem: str | None) -> dict[str, Any]:
@@ -517,13 +511,13 @@ def _last(state: State, problem: str | None) -> dict[str, Any]:
 
 def _stuck(state: State, problem: str | None) -> bool:
     """DL: work lies in buffers, and none is on its way."""
-    pending = _of(state, state.open_events(), problem)
+    pending = _of(state, state.open_events, problem)
     held = any(state.copies[e] for e in pending)
     return held and not any(state.flight[e] for e in pending)
 
 
 def _waiting(state: State, problem: str | None) -> dict[str, Any]:
-    pending = _of(state, state.open_events(), problem)
+    pending = _of(state, state.open_events, problem)
     shares = {a: [e for e in pending if a in state.copies[e]] for a in sorted(state.present)}
     return {"waiting": {agent: events for agent, events in shares.items() if events}}
 

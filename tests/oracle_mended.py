@@ -10,12 +10,12 @@ from .oracle_findings import Found, ordered, sources_of
 
 def mended(rows: list[Row]) -> list[bool]:
     """For each finding of a trace, in their order, whether it was mended later in the file."""
-    return mended_of(State.each(rows), rows)
+    states = State.each(rows)
+    return mended_of(rows, states, ordered(states))
 
 
-def mended_of(states: list[State], rows: list[Row]) -> list[bool]:
-    """The same for a trace whose states after each row are there already."""
-    found = ordered(states)
+def mended_of(rows: list[Row], states: list[State], found: list[Found]) -> list[bool]:
+    """The same for a trace whose states after each row and whose findings are there already."""
     return [_is_mended(rows, states[-1], found, one) for one in found]
 
 
@@ -23,7 +23,9 @@ def unhealed(rows: list[Row]) -> list[dict[str, Any]]:
     """The errors that were not mended and that no policy silenced."""
     left = []
     told = [row for row in rows if row["kind"] == "finding"]
-    for one, done in zip(ordered(State.each(rows)), mended(rows), strict=True):
+    states = State.each(rows)
+    found = ordered(states)
+    for one, done in zip(found, mended_of(rows, states, found), strict=True):
         same = [row for row in told if _tells_of(row, one)][:1]
         told = [row for row in told if row not in same]
         silenced = any(row.get("silenced") for row in same)

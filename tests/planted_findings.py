@@ -27,27 +27,28 @@ FINDINGS = [
     ),
     Mutant(
         "stall-percentile", TURNS,
-        "-(-9 * self.count // 10) - 1", "9 * self.count // 10",
+        "-(-9 * len(self) // 10) - 1", "9 * len(self) // 10",
         "of ten durations the longest is taken",
     ),
     Mutant(
         "stall-all-durations", TURNS,
-        "if len(self._latest) == LATEST:", "if len(self._latest) > LATEST * LATEST:",
+        "deque(maxlen=LATEST)", "deque(maxlen=LATEST * LATEST)",
         "durations of long ago still count",
     ),
     Mutant(
         "stall-newest-gone", TURNS,
-        "self._latest.popleft()", "self._latest.pop()",
+        "        self._latest.append(us)\n",
+        "        if len(self) < LATEST:\n            self._latest.append(us)\n",
         "of too many durations the newest goes",
     ),
     Mutant(
         "stall-four-are-few", STALL,
-        "agent.lengths.count >= ENOUGH_OF_AGENT", "agent.lengths.count > ENOUGH_OF_AGENT",
+        "len(agent.lengths) >= ENOUGH_OF_AGENT", "len(agent.lengths) > ENOUGH_OF_AGENT",
         "five durations of an agent are too few",
     ),
     Mutant(
         "stall-ten-are-few", STALL,
-        "known.count < ENOUGH_OF_TEAM", "known.count <= ENOUGH_OF_TEAM",
+        "len(known) < ENOUGH_OF_TEAM", "len(known) <= ENOUGH_OF_TEAM",
         "ten durations of the team are too few",
     ),
     Mutant(
@@ -62,8 +63,8 @@ FINDINGS = [
     ),
     Mutant(
         "stall-newcomers", STALL,
-        "for one in self._new:", "for one in ():",
-        "a turn of another agent changes no limit of one that has none of its own",
+        "for long in self._long:", "for long in ():",
+        "a limit that sinks does not concern an activation that has lasted long already",
     ),
     Mutant(
         "stall-waits", STALL,
@@ -77,14 +78,13 @@ FINDINGS = [
     ),
     Mutant(
         "stall-left", STALL,
-        "for one in [one for one in running if one.agent == record.agent]:",
-        "for one in ():",
+        "for left in [one for one in running if one.agent == record.agent]:", "for left in ():",
         "the activation of an agent that left stalls",
     ),
     Mutant(
         "stall-left-instances", STALL,
-        "for one in [one for one in running if one.agent == record.agent]:",
-        "for one in [*running]:",
+        "for left in [one for one in running if one.agent == record.agent]:",
+        "for left in [*running]:",
         "once an instance left, no activation of the others can stall",
     ),
     Mutant(
@@ -111,7 +111,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-old-limit", STALL,
-        "elif due != moment:", "elif due < moment:",
+        "            if due == moment:\n", "            if due is not None and due >= moment:\n",
         "a limit that grew since counts as it was",
     ),
     Mutant(
@@ -121,12 +121,14 @@ FINDINGS = [
     ),
     Mutant(
         "idle-stall-begins", IDLE,
-        "interval.start, interval.is_raised = finding.us, False", "interval.is_raised = False",
+        "                interval.restarted = finding.us\n", "",
         "no interval begins anew when an activation stalls",
     ),
     Mutant(
         "idle-stall-raised", IDLE,
-        "interval.start, interval.is_raised = finding.us, False", "interval.start = finding.us",
+        "                interval.restarted = finding.us\n",
+        "                interval.restarted = finding.us\n"
+        "                interval.raised = interval.raised and finding.us\n",
         "a deadlock that was raised before an activation stalled is not raised after it",
     ),
     Mutant(
@@ -142,17 +144,17 @@ FINDINGS = [
     ),
     Mutant(
         "late-kept", LATE,
-        " and not self._kept.get(event.id)", "",
+        " or self._kept.get(event.id)", "",
         "what a policy keeps is late",
     ),
     Mutant(
         "late-waits", LATE,
-        "                self._due.pop(event, None)\n", "",
+        "                self._kept.put(graph, event, True)\n", "                pass\n",
         "what is on its way is late, although the host says since when it waits on purpose",
     ),
     Mutant(
         "late-copies", LATE,
-        "event.place == FLYING and", "event.place & FLYING and",
+        "event.place != FLYING or", "not event.place & FLYING or",
         "an event with a copy in a buffer is late",
     ),
     Mutant(
@@ -186,17 +188,18 @@ FINDINGS = [
     ),
     Mutant(
         "loop-inputs-order", LOOP,
-        "tuple(sorted(known)) if", "tuple(known) if",
+        "tuple(sorted(contents))", "tuple(contents)",
         "inputs in another order are others",
     ),
     Mutant(
         "loop-inputs-set", LOOP,
-        "tuple(sorted(known)) if", "tuple(sorted(set(known))) if",
+        "tuple(sorted(contents))", "tuple(sorted(set(contents)))",
         "equal inputs count once",
     ),
     Mutant(
         "loop-unknown-inputs", LOOP,
-        "tuple(sorted(known)) if len(known) == len(contents) else None", "tuple(sorted(known))",
+        "            if content is None:\n                return None\n            contents",
+        "            if content is None:\n                continue\n            contents",
         "an input that says nothing is no input",
     ),
     Mutant(
@@ -206,7 +209,7 @@ FINDINGS = [
     ),
     Mutant(
         "loop-cut", LOOP,
-        'if key.startswith("$"):', 'if key.startswith("$$"):',
+        'key[:1] == "$"', 'key[:2] == "$$"',
         "what was cut alike is the same",
     ),
     Mutant(
@@ -216,7 +219,7 @@ FINDINGS = [
     ),
     Mutant(
         "loop-order-within", LOOP,
-        'if b"{" in written:', 'if not written:',
+        "if _BRACE in written:", "if not written:",
         "members of an object in a payload in another order are another message",
     ),
     Mutant(
@@ -231,12 +234,13 @@ FINDINGS = [
     ),
     Mutant(
         "loop-to-instances", LOOP,
-        "tuple([base_name(name) for name in record.to])", "record.to",
+        "tuple(map(base_name, record.to))", "record.to",
         "what is said to another instance is something else",
     ),
     Mutant(
         "loop-problems", LOOP,
-        "if graph.run.session:", "if False:",
+        "graph.unanswered(event.sources, MOST_SOURCES) if graph.run.session else _NO_PROBLEM",
+        "_NO_PROBLEM",
         "in a session what is said about all problems is counted together",
     ),
     Mutant(
@@ -283,7 +287,7 @@ FINDINGS = [
     ),
     Mutant(
         "livelock-no-output", LIVELOCK,
-        "record.outputs and ", "",
+        "not (isinstance(record, End) and record.outputs)", "not isinstance(record, End)",
         "an activation without output hands on",
     ),
     Mutant(
@@ -293,13 +297,13 @@ FINDINGS = [
     ),
     Mutant(
         "livelock-stretch", LIVELOCK,
-        "return self.length - (self.lengths[most] if len(self.lengths) > most else 0)",
+        "return self.length - (next(iter(self.latest.values())) if len(self.latest) > most else 0)",
         "return self.length",
         "turns before an outsider came in between count too",
     ),
     Mutant(
         "livelock-outsider", LIVELOCK,
-        "(length, *lengths[:most])", "(length, *lengths[: most - 1])",
+        "if len(latest) > most + 1:", "if len(latest) > most:",
         "an outsider is forgotten",
     ),
     Mutant(
@@ -325,7 +329,7 @@ FINDINGS = [
     ),
     Mutant(
         "repeats-open", REPEATS,
-        "for name, one in self._old.items() if name in graph.live}", "for name, one in ()}",
+        "for name in events & graph.live.keys() | events & to_come", "for name in events & to_come",
         "what is open is forgotten with what is closed",
     ),
     Mutant(
@@ -401,7 +405,7 @@ FINDINGS = [
         "events about one problem are about different ones",
     ),
     Mutant(
-        "unanswered-alike", "graph/state.py",
+        "unanswered-alike", "graph/problems.py",
         "union([problem.sources.common(sources) for problem in self.touching(sources)])",
         "union([problem.sources for problem in self.touching(sources)])",
         "what concerns one of several problems that are alike concerns all of them",

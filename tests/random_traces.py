@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 Row = dict[str, Any]
@@ -677,10 +678,10 @@ def break_trace(
         ValueError: Not every trace can be broken in every way.
     """
     kinds = list(BREAKERS) if kinds is None else kinds
-    models = [Model(rows[:index]) for index in range(len(rows) + 1)]
+    before = cache(lambda index: Model(rows[:index]))
     for kind in rng.sample(kinds, len(kinds)):
-        for index in rng.sample(range(len(models)), len(models)):
-            model = models[index]
+        for index in rng.sample(range(len(rows) + 1), len(rows) + 1):
+            model = before(index)
             spare = {"t": index, "ts": model.us / 1e6, "kind": "incident"}
             row = rows[index] if index < len(rows) else spare | {"what": "x", "detail": "y"}
             wrong = BREAKERS[kind](rng, model, row)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -47,8 +48,12 @@ def parse(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=str(path))
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
-    """(line, leading dots, dotted name) of each imported thing, wherever the import stands."""
+Import = tuple[int, int, str]
+"""Line, leading dots and dotted name of an imported thing."""
+
+
+def imports(tree: ast.Module) -> Iterator[Import]:
+    """Each imported thing, wherever the import stands."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -57,6 +62,12 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, int, str]]:
             for alias in node.names:
                 parts = filter(None, (node.module, alias.name))
                 yield node.lineno, node.level, ".".join(parts)
+
+
+@cache
+def imports_of(path: Path) -> list[Import]:
+    """The imports of a file; several rules are about them."""
+    return list(imports(parse(path)))
 
 
 MODULES = {
@@ -69,7 +80,7 @@ MODULES = {
 def imported(path: Path) -> Iterator[str]:
     """The modules of dig that a file imports; a package counts where its `__init__` is used."""
     package = ".".join(path.parts[:-1])
-    for _, dots, name in imports(parse(path)):
+    for _, dots, name in imports_of(path):
         full = f"{package}.{name}" if dots else name
         module = full if full in MODULES else full.rpartition(".")[0]
         if module in MODULES:
@@ -81,10 +92,10 @@ def area(parts: tuple[str, ...]) -> str:
     return parts[1] if len(parts) > 1 and (ROOT / "dig" / parts[1]).is_dir() else "core"
 
 
-def misplaced(path: Path, tree: ast.Module) -> Iterator[str]:
+def misplaced(path: Path, found: Iterable[Import]) -> Iterator[str]:
     """The imports of a file below dig/ that are relative or absolute and should be the other."""
     home = path.parts[:-1]
-    for line, dots, name in imports(tree):
+    for line, dots, name in found:
         names = tuple(name.split("."))
         target = (*home, *names) if dots else names
         if dots > 1:
@@ -100,7 +111,7 @@ def test_nothing_is_imported_by_its_root_link() -> None:
     offenders = [
         f"{path}:{line}: {name}"
         for path in python_files("dig", "tests", "bench", "examples")
-        for line, dots, name in imports(parse(path))
+        for line, dots, name in imports_of(path)
         if not dots and name.split(".")[0] in LINKS
     ]
     assert not offenders, "begin these with dig:\n" + "\n".join(offenders)
@@ -108,7 +119,7 @@ def test_nothing_is_imported_by_its_root_link() -> None:
 
 def test_imports_are_relative_exactly_inside_a_package() -> None:
     """Inside a package imports are relative and never climb; across packages they name dig."""
-    offenders = [line for path in python_files("dig") for line in misplaced(path, parse(path))]
+    offenders = [line for path in python_files("dig") for line in misplaced(path, imports_of(path))]
     assert not offenders, "\n" + "\n".join(offenders)
 
 
@@ -134,7 +145,7 @@ def test_imports_are_relative_exactly_inside_a_package() -> None:
 )
 def test_the_import_rule_itself(file: str, line: str, fine: bool) -> None:
     """The rule above tells right from wrong."""
-    assert (not list(misplaced(Path(file), ast.parse(line)))) is fine
+    assert (not list(misplaced(Path(file), imports(ast.parse(line))))) is fine
 
 
 @pytest.mark.parametrize("package", PURE)
@@ -145,7 +156,7 @@ def test_the_monitor_and_what_it_is_made_of_are_pure(package: str) -> None:
     offenders = [
         f"{path}:{line}: {name}"
         for path in files
-        for line, _, name in imports(parse(path))
+        for line, _, name in imports_of(path)
         if name.split(".")[0] in IMPURE
     ]
     assert not offenders, "have these handed in:\n" + "\n".join(offenders)
@@ -185,7 +196,9 @@ def test_an_abstract_class_has_two_subclasses() -> None:
             if isinstance(node, ast.ClassDef):
                 for base in node.bases:
                     subclasses.setdefault(ast.unparse(base).split("[")[0], set()).add(node.name)
-                if "@abstractmethod" in ast.unparse(node):
+                methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+                decorators = [ast.unparse(one) for it in methods for one in it.decorator_list]
+                if "abstractmethod" in decorators:
                     abstract.add(node.name)
     assert abstract
     assert {name for name in abstract if len(subclasses.get(name, ())) < 2} == set()
@@ -206,7 +219,7 @@ def test_adapters_use_what_the_base_exports() -> None:
     offenders = [
         f"{path}:{line}: {name}"
         for path in files
-        for line, dots, name in imports(parse(path))
+        for line, dots, name in imports_of(path)
         if not dots and name.startswith("dig.adapters.") and not _is_exported(name)
     ]
     assert files and not offenders, "import these from dig.adapters.base:\n" + "\n".join(offenders)

@@ -455,8 +455,8 @@ def test_an_agent_that_returns_has_an_empty_buffer_and_nothing_on_its_way() -> N
     )
     state = State.of(rows)
     assert (state.buffers["a"], state.flight["e1"], state.running) == ([], {"b"}, {})
-    assert (state.open_events(), state.orphaned) == (["e1"], {"e0": "left"})
-    assert State.of(rows, at=4).open_events() == ["e0", "e1"]
+    assert (state.open_events, state.orphaned) == (["e1"], {"e0": "left"})
+    assert State.of(rows, at=4).open_events == ["e0", "e1"]
 
 
 def test_recipients_that_hold_the_event_or_are_absent_are_ignored_for_good() -> None:

@@ -63,14 +63,6 @@ class RangeSet:
         """Start and end (not included) of each range."""
         return zip(self.ranges[::2], self.ranges[1::2], strict=True)
 
-    def first(self, most: int | None = None) -> list[int]:
-        """The smallest numbers, at most so many; ``None``: all."""
-        numbers: list[int] = []
-        for start, end in self.pairs():
-            left = end - start if most is None else min(end - start, most - len(numbers))
-            numbers += range(start, start + left)
-        return numbers
-
     def minus(self, other: RangeSet) -> RangeSet:
         """The numbers that are in this set only."""
         if self.ranges == other.ranges:

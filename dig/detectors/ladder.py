@@ -138,7 +138,8 @@ def restart(
         if not graph.knows(problem):
             continue
         holders = graph.event(problem).copies
-        had = {h.agent(v) for v in h.sightings(h.event_number(problem))}
+        n = h.event_number(problem)
+        had = {h.agent(v) for v in h.sightings(n) if n in h.inputs(v)}
         helper = step.helper(graph, {*without, *holders, *had})
         if helper is None or helper in holders:
             continue

@@ -5,7 +5,6 @@ A fixed limit is wrong for teams that think long and unevenly.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import deque
 
 LATEST = 99
@@ -16,25 +15,25 @@ ENOUGH_OF_TEAM = 10
 
 
 class TurnLengths:
-    """The lengths of the latest turns, in microseconds.
+    """The lengths of the latest turns, in microseconds."""
 
-    Attributes:
-        count: The number of turns.
-        percentile: Their 90th percentile, by nearest rank.
-    """
-
-    __slots__ = ("_latest", "_sorted", "count", "percentile")
+    __slots__ = ("_latest", "_percentile")
 
     def __init__(self) -> None:
-        self._latest: deque[int] = deque()
-        self._sorted: list[int] = []
-        self.count = self.percentile = 0
+        self._latest: deque[int] = deque(maxlen=LATEST)
+        self._percentile: int | None = None  # worked out when it is asked for
 
     def add(self, us: int) -> None:
         """Add a duration; the oldest of more than 99 goes."""
-        if len(self._latest) == LATEST:
-            del self._sorted[bisect_left(self._sorted, self._latest.popleft())]
         self._latest.append(us)
-        insort(self._sorted, us)
-        self.count = len(self._sorted)
-        self.percentile = self._sorted[-(-9 * self.count // 10) - 1]
+        self._percentile = None
+
+    def __len__(self) -> int:
+        return len(self._latest)
+
+    @property
+    def percentile(self) -> int:
+        """Their 90th percentile, by nearest rank; there must be one at least."""
+        if self._percentile is None:
+            self._percentile = sorted(self._latest)[-(-9 * len(self) // 10) - 1]
+        return self._percentile

@@ -168,10 +168,12 @@ class Watch:
         for part in parts:
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
-                new = [_checked(finding) for finding in raised] if raised is not _NOTHING else ()
+                if raised is _NOTHING and stopwatch is None:  # the usual case
+                    continue
+                new = [_checked(finding) for finding in raised]
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
-                new = ()
+                new = []
             if stopwatch:
                 began, start = stopwatch(), began
                 took_s = began - start

@@ -2,9 +2,10 @@
 
 - `records`: the kinds of records, one type a kind; `codec`: records as lines of JSON.
 - `graph`: `InteractionGraph`, whose `apply` is the only way to change a graph. Its parts:
-  `state` is the data, `rules` checks a record, `rewrites` applies it, `history` keeps closed events
-  and activations in compact arrays, `lineage` and `coverage` walk back through them, `retention`
-  drops history in a long session.
+  `graph_state` is the data and its queries, `state` the objects for what can still change,
+  `problems` what is open about each problem, `history` closed events and activations in compact
+  arrays; `rules` checks a record, `rewrites` applies it, `lineage` and `coverage` walk back through
+  the history, `retention` drops some of it in a long session.
 - `views`: cut-outs, networkx, and the HTML that a notebook shows of a graph.
 - `behaviour`: compares the behaviour of two runs, by means of `isomorphism`.
 """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .graph_state import GraphState
 from .history import History
 from .lineage import Provenance
-from .state import GraphState
 
 
 def provenance(state: GraphState, event: int) -> Provenance:

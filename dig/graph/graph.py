@@ -2,22 +2,23 @@
 
 `InteractionGraph.apply(record)` checks a record (`dig.graph.rules`) and rewrites the graph by it
 (`dig.graph.rewrites`). Live monitor, reader, replay and viewer all go through it. Its data and
-queries are in `dig.graph.state`. Cut-outs of the graph, and networkx, are in
+queries are in `dig.graph.graph_state`. Cut-outs of the graph, and networkx, are in
 `dig.graph.views`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Any, get_args
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from . import retention, rewrites, rules
 from .coverage import provenance, unconsumed
+from .graph_state import GraphState
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
 from .records import KINDS, Emit, Record
-from .state import GraphState
 from .views import GraphView, graph_html
 
 _STEPS = {
@@ -66,7 +67,7 @@ class InteractionGraph(GraphState):
         self.now = record.us
         if rewrite is not None:
             rewrite(self, record)
-            self.changed |= self.problems.look()
+            self.changed |= self.problems.look(record.us)
         self.t = t
 
     def evict(
@@ -80,7 +81,8 @@ class InteractionGraph(GraphState):
 
         Args:
             keep: The number of latest records whose events and activations stay.
-            pinned: Events that may be sent to other agents again; they stay with all details.
+            pinned: Events that may be sent to other agents again, which stay with all details;
+                and activations that may be spoken of, of which the agent and the times stay.
             given_up: The events from outside to give up, if another graph of this session has
                 determined them; ``None``: those about which no detector waits for its time to pass.
 
@@ -107,7 +109,11 @@ class InteractionGraph(GraphState):
             sources: Source numbers.
             most: The number of sources at most; ``None``: all.
         """
-        return self.source_ids(self.problems.unanswered(sources).first(most))
+        left = self.problems.unanswered(sources)
+        bounds = left.ranges
+        if len(bounds) == 2 and bounds[0] + 1 == bounds[1]:  # the usual case
+            return [self.history.event_ids[self.history.source_events[bounds[0]]]]
+        return self.source_ids(islice(left, most))
 
     def are_apart(self, some: RangeSet, others: RangeSet) -> bool:
         """Whether two events with these sources are about different problems.

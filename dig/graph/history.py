@@ -21,7 +21,8 @@ FROM_OUTSIDE, BY_SYSTEM = -1, -2
 NO_FATE = -1
 CONSUME = FATES.index("consume")
 
-_CHUNK = 1024
+_CHUNK_BITS = 10
+_CHUNK = 1 << _CHUNK_BITS
 SHARDS = 256
 
 FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, EVICTED = 1, 2, 4, 8, 16, 32
@@ -53,8 +54,8 @@ class Names:
         return len(self._full) * _CHUNK + len(self._last)
 
     def __getitem__(self, n: int) -> str:
-        chunk, place = divmod(n, _CHUNK)
-        return (self._full[chunk] if 0 <= chunk < len(self._full) else self._last)[place]
+        chunk = n >> _CHUNK_BITS
+        return (self._full[chunk] if 0 <= chunk < len(self._full) else self._last)[n % _CHUNK]
 
     def __iter__(self) -> Iterator[str]:
         for chunk in (*self._full, self._last):

@@ -267,14 +267,14 @@ ASIDE = (FindingRow, HealRow, IncidentRow)
 
 # --- what a record has changed ---
 
-CLOSED, LOST_OR_FOUND, IN_FLIGHT, ANSWERED = 1, 2, 4, 8
+CLOSED, LOST_OR_FOUND, SENT_OFF, ANSWERED = 1, 2, 4, 8
 REROUTED, MERGED, SOLVED_AGAIN, MET = 16, 32, 64, 128
 DONE, STUCK = 256, 512
 """Changes by the latest record (`GraphState.changed`), besides its kind: it closed an event
-or brought one back; work was lost or found; work began to be on its way alone, or ceased; a final
-event was generated; an activation rerouted, consumed several events, or solved one again; an event
-came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that, before
-or after it, had no open work and no answer under way, or had work in buffers and none on its
+or brought one back; work was lost or found; work began to be on its way alone; a final event was
+generated; an activation rerouted, consumed several events, or solved one again; an event
+came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that now
+was posed and has no open work and no answer under way, or has work in buffers and none on its
 way."""
 
 KINDS: dict[type, int] = {kind: 1 << n for n, kind in enumerate((*CHANGING, IncidentRow), 10)}

@@ -24,12 +24,15 @@ from itertools import accumulate, compress
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
+from .graph_state import GraphState
 from .history import CONSUMED, EVICTED, FROM_OUTSIDE, History, Lineage, Names
 from .lineage import PAST
 from .records import micros
-from .state import GraphState
 
 _ONLY_PAST = RangeSet.single(PAST)
+
+MOST_FINDINGS = 1_000
+"""The number of latest findings that an intervention may still be about."""
 
 GONE, ROW, WHOLE = 0, 1, 2
 """The kept part. Of an event: nothing, its number and name, all. Of an activation: nothing, its
@@ -49,7 +52,7 @@ def evict(
     over = _let_lost_go(state, cutoff, pinned, given_up)
     _renumber(state, _compact(state.history, _stay(state, cutoff, pinned)))
     state.history.whole_from = max(state.history.whole_from, cutoff)
-    del state.findings[: bisect_left(state.findings, cutoff)]
+    del state.findings[:-MOST_FINDINGS]
     state.touched, state.ended, state.latest_provenance = [], None, None
     state.seen_last, state.emitter_number, state.lineage = {}, -1, (NOTHING, NOTHING)
     return over
@@ -97,10 +100,12 @@ def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
     stays = _Stays(h, cutoff, state.problems.waiting)
     stays.keep_events(event.n for event in state.live.values())
     stays.keep_events(n for n in map(h.event, pinned) if n is not None)
+    stays.keep_rows(v for v in map(h.activation, pinned) if v is not None)
     stays.keep_activations(activation.n for activation in state.running.values())
-    # Whether an answer counts what its agent did before depends on its submitter's inputs.
-    answers = (event.n for event in state.live.values() if event.final)
-    stays.keep_activations(h.generator[n] for n in answers)
+    # The inputs of its generator tell for which agents work was made that is lost, and whether an
+    # answer counts what its agent did before.
+    needed = [event.n for event in state.live.values() if event.final or not event.consumed]
+    stays.keep_activations(h.generator[n] for n in needed if h.generator[n] >= 0)
     latest = map(h.activation, state.problems.latest)
     stays.keep_rows(v for v in latest if v is not None)
     return stays.complete()

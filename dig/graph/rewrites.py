@@ -13,16 +13,18 @@ from dig._util.ranges import NOTHING, RangeSet, union
 
 from . import records
 from .coverage import provenance
+from .graph_state import GraphState
 from .history import ACCEPTED, BOUNCED, BY_SYSTEM, CONSUMED, FROM_OUTSIDE
+from .problems import Problems
 from .records import (
     ANSWERED,
     CLOSED,
     FATES,
-    IN_FLIGHT,
     LOST_OR_FOUND,
     MERGED,
     MET,
     REROUTED,
+    SENT_OFF,
     SOLVED_AGAIN,
     SYSTEM,
     Fate,
@@ -35,8 +37,6 @@ from .state import (
     ActivationState,
     AgentState,
     EventState,
-    GraphState,
-    Problems,
     by_number,
 )
 
@@ -135,7 +135,7 @@ def _end(state: GraphState, record: records.End) -> None:
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
     state.awaited = [*reversed(record.outputs)]
-    state.problems.ended(activation)
+    state.problems.ended(activation, record.us)
     state.ended = activation
     state.seen_last = {event.id: event for event in activation.inputs}
 
@@ -245,8 +245,9 @@ def _place(state: GraphState, event: EventState, cause: str | None) -> None:
         if event.cause is not lost:
             state.changed |= LOST_OR_FOUND
     if place != before:
-        if place == FLYING or before == FLYING:
-            state.changed |= IN_FLIGHT
+        if place == FLYING:
+            event.us_sent = state.now
+            state.changed |= SENT_OFF
         state.problems.move(event, place)
         if not before:
             state.open[event.id] = event

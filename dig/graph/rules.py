@@ -12,8 +12,9 @@ from typing import NoReturn, cast
 from dig.errors import RuleError
 
 from . import records
+from .graph_state import GraphState
 from .records import ASIDE, SYSTEM, Record
-from .state import ActivationState, EventState, GraphState
+from .state import ActivationState, EventState
 
 MOST_CHARACTERS = 300
 FIRST = "the first record must be of kind `run`, and no other"

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dig._util.html import MOST_ROWS, STRIP_WIDTH, Cell, Strip, table
 from dig._util.text import counted, name, one_line
 
+from .graph_state import GraphState
 from .history import CONSUME, FINAL
 from .records import FATES
-from .state import GraphState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -37,7 +37,8 @@ def seen_by_oracle(state: State) -> dict[str, Any]:
     """What is compared after every record; lists are in order."""
     events = [*state.emits]
     return {
-        "open": state.open_events(),
+        "work": [e for e in events if state.is_work(e)],
+        "open": state.open_events,
         "orphans": [(e, state.orphaned[e]) for e in state.by_generation(state.orphaned)],
         "copies": {e: state.copies[e] for e in events},
         "flight": {e: state.flight[e] for e in events},
@@ -61,6 +62,7 @@ def seen_by_graph(graph: InteractionGraph) -> dict[str, Any]:
     events = [graph.event(name) for name in names]
     ended = [v for n, v in enumerate(graph.history.activation_ids) if graph.history.t_end[n] >= 0]
     return {
+        "work": [name for n, name in enumerate(names) if graph.history.is_work(n)],
         "open": [event.id for event in graph.open_events()],
         "orphans": [*graph.orphans().items()],
         "copies": {event.id: set(event.copies) for event in events},
@@ -496,3 +498,12 @@ def test_memory_follows_the_frontier(session: bool) -> None:
     graph = graph_of([{**rows[0], "session": session}, *rows[1:]])
     assert live_events() - before <= 2  # the last activation and the last record hold theirs
     assert graph.event("p0").consumed
+
+
+def test_of_problems_that_are_alike_only_those_that_are_asked_about_are_unanswered() -> None:
+    """Three problems of which one event is made are kept as one; two of them are two."""
+    asked = [arrive(0, name, None, "a") for name in ("p", "q", "r")]
+    merged = turn(0, "v", "a", "m", p="consume", q="consume", r="consume")
+    graph = graph_of(trace(*asked, merged, arrive(0, "m", "v", "b"), session=True))
+    assert graph.unanswered(graph.event("m").sources) == ["p", "q", "r"]
+    assert graph.unanswered(RangeSet((0, 2))) == ["p", "q"]

@@ -17,7 +17,7 @@ from dig.graph.graph import InteractionGraph
 from tests import histories
 from tests.histories import arrive, deliver, emit, end, final, start, trace, turn
 from tests.oracle import Row
-from tests.retaining import found_letting_go, session_rows
+from tests.retaining_traces import found_letting_go, session_rows
 
 
 def graph_of(rows: list[Row]) -> InteractionGraph:

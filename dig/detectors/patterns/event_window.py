@@ -2,12 +2,13 @@
 
 The clock of patterns about single events (OE, LATE). An interval begins when the condition holds
 after a record, and comes due once, after the window; a record after which it does not hold ends it.
+The event itself knows since when it is as it is, so only the beginnings are looked at.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,11 +24,11 @@ class EventWindowDetector(Detector):
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
-        self._due: dict[str, int] = {}  # event -> when it is raised; gone once it was
-        # The window is the same for all, so the interval that began first comes due first. An
-        # entry whose time is not that of `_due` is of an interval that was broken.
-        self._queue: deque[tuple[int, EventState]] = deque()
-        self._raised: set[str] = set()
+        # By event, when its interval comes due, and since when the condition holds. The window is
+        # the same for all, so the interval that began first comes due first. One that was broken
+        # stays until it comes to the front, or the next one begins.
+        self._queue: OrderedDict[str, tuple[int, int, EventState]] = OrderedDict()
+        self._raised: dict[str, int] = {}  # by event, since when what was raised has held
         self._window: int | None = None
 
     @abstractmethod
@@ -35,55 +36,65 @@ class EventWindowDetector(Detector):
         """The seconds for which the condition has to hold; ``None``: the pattern is off."""
 
     @abstractmethod
-    def _holds(self, event: EventState) -> bool:
-        """Whether the condition holds for an event."""
+    def _since(self, event: EventState) -> int | None:
+        """The moment since which the condition holds for an event; ``None``: it does not hold."""
 
     @abstractmethod
     def _evidence(self, event: EventState) -> dict[str, Any]:
         """The evidence of the finding, at the moment of raising."""
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Begin and break intervals; nothing is raised by a record."""
+        """Begin intervals; nothing is raised by a record."""
         if self._window is None:
             window_s = self._window_s(graph.run.limits)
             if window_s is None:
                 return ()
             self._window = micros(window_s)
         for event in graph.touched:
-            if not self._holds(event):
-                if self._due.pop(event.id, None) is None:
-                    self._raised.discard(event.id)
-            elif event.id not in self._due and event.id not in self._raised:
-                due = record.us + self._window
-                self._due[event.id] = due
-                self._queue.append((due, event))
-        if self._queue:
-            self.due = self._next()
+            since = self._since(event)
+            if since is None:
+                continue
+            if event.id in self._queue:
+                if self._queue[event.id][1] == since:
+                    continue
+                del self._queue[event.id]  # so that the new one comes last
+            if self._raised.get(event.id) != since:
+                self._queue[event.id] = record.us + self._window, since, event
+        self.settle_due()
         return ()
 
-    def _next(self) -> int | None:
-        """When the next interval has lasted for the whole window."""
+    def settle_due(self) -> None:
+        """Set `due` to the end of the first interval that was not broken."""
+        self.due = None
         while self._queue:
-            due, event = self._queue[0]
-            if self._due.get(event.id) == due:
-                return due
-            self._queue.popleft()
-        return None
+            name = next(iter(self._queue))
+            due, since, event = self._queue[name]
+            if self._since(event) == since:
+                self.due = due
+                break
+            del self._queue[name]
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
         """Raise the pattern for the events whose window has passed at `us`."""
         ready: list[EventState] = []
-        while self._next() == us:
-            event = self._queue.popleft()[1]
-            del self._due[event.id]
-            self._raised.add(event.id)
+        self.settle_due()
+        while self.due == us:
+            name, (_, since, event) = self._queue.popitem(last=False)
+            self._raised[name] = since
             ready.append(event)
-        self.due = self._next()
+            self.settle_due()
         for event in sorted(ready, key=by_number):
             subject, evidence = {"event": event.id}, self._evidence(event)
             yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
 
+    def awaited(self) -> Iterable[str]:
+        """The events whose interval is under way."""
+        return [
+            name for name, (_, since, event) in self._queue.items() if self._since(event) == since
+        ]
+
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more, and the intervals that were broken."""
-        self._queue = deque(one for one in self._queue if self._due.get(one[1].id) == one[0])
-        self._raised = {event for event in self._raised if graph.knows(event)}
+        """Forget the intervals that were broken, and the events that the graph knows no more."""
+        kept = self.awaited()
+        self._queue = OrderedDict((name, self._queue[name]) for name in kept)
+        self._raised = {name: us for name, us in self._raised.items() if graph.knows(name)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -22,29 +22,31 @@ from dig.graph.state import Problem
 
 
 class _Interval:
-    """The interval of one problem."""
+    """A detector's memory of one problem: what it has raised about it, and when it looks again."""
 
-    __slots__ = ("alarm", "due", "is_raised", "start")
+    __slots__ = ("alarm", "raised", "restarted")
 
     def __init__(self) -> None:
-        self.start: int | None = None  # of the interval under way
-        self.is_raised = False
-        self.due = 0  # when it was to be raised, at the latest look
         self.alarm: int | None = None  # the time of its entry in the heap, if it has one
+        self.raised: int | None = None  # the start of the interval that was raised last
+        self.restarted = 0  # when an interval started over at the latest, but for progress
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether the pattern is still to be raised when nothing changes."""
-        return self.start is not None and not self.is_raised
+    def start(self, problem: Problem) -> int:
+        """When the interval under way began, in microseconds."""
+        return max(problem.since, self.restarted)
 
     def __copy__(self) -> _Interval:
         other = _Interval()
-        other.start, other.is_raised, other.due = self.start, self.is_raised, self.due
+        other.raised, other.restarted = self.raised, self.restarted
         return other
 
 
 class IdleDetector(Detector):
-    """A pattern that is raised when a condition has held for a whole idle window."""
+    """A pattern that is raised when a condition has held for a whole idle window.
+
+    A problem itself knows since when it stands as it does, so there is only to be looked at one
+    for which the condition holds, and that has no alarm yet.
+    """
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
@@ -72,26 +74,32 @@ class IdleDetector(Detector):
             limits = graph.run.limits
             self._window = micros(self._window_s(limits))
             self._limit = micros(limits.activation_limit_s)
-        ended, us = graph.ended, record.us
-        starts_over = ended.problems if ended is not None and ended.is_progress else ()
+        us = record.us
         due_now: list[Problem] = []
         for problem in graph.problems.touched:
-            interval: _Interval | None = problem.marks.get(self)
             if not self._holds(problem):
-                if interval is not None:
-                    interval.start = None
                 continue
+            interval: _Interval | None = problem.marks.get(self)
             if interval is None:
                 interval = problem.marks[self] = _Interval()
-            if interval.start is None or problem in starts_over:
-                interval.start = us
-                interval.is_raised = False
-            if not interval.is_raised:
-                self._set(problem, interval)
-                if interval.due <= us:
-                    interval.is_raised = True
-                    due_now.append(problem)
+            start = interval.start(problem)
+            least = start + self._window
+            alarm = interval.alarm
+            if interval.raised == start or (alarm is not None and us < alarm <= least):
+                continue  # the alarm goes off in time
+            due = self._due_of(problem, least)
+            if due <= us:
+                interval.raised = start
+                due_now.append(problem)
+            else:
+                self._set_alarm(problem, interval, due)
         return self._findings(graph, due_now, us) if due_now else ()
+
+    def is_waiting(self, problem: Problem) -> bool:
+        """Whether the pattern is still to be raised about a problem if nothing changes."""
+        interval: _Interval = problem.marks[self]
+        is_raised = interval.raised == interval.start(problem)
+        return not (is_raised or problem.is_over) and self._holds(problem)
 
     def settle_due(self) -> None:
         """Set `due` to the moment of the next alarm that is not too early."""
@@ -103,16 +111,17 @@ class IdleDetector(Detector):
         while alarms:
             moment, _, problem = alarms[0]
             interval: _Interval = problem.marks[self]
-            is_over = problem.is_over or interval.start is None or interval.is_raised
-            if interval.alarm != moment or is_over:
-                if interval.alarm == moment:
-                    interval.alarm = None
-                heappop(alarms)
-            elif interval.due != moment:
-                interval.alarm = interval.due
-                heapreplace(alarms, (interval.due, next(self._order), problem))
-            else:
+            is_current = interval.alarm == moment
+            due = None
+            if is_current and self.is_waiting(problem):
+                least = interval.start(problem) + self._window
+                due = max(moment, self._due_of(problem, least))  # after a failed look it was before
+            if due == moment:
                 return moment
+            heappop(alarms)
+            if is_current:
+                interval.alarm = None
+                self._set_alarm(problem, interval, due)
         return None
 
     def expire(self, graph: InteractionGraph, us: int) -> Sequence[Finding]:
@@ -120,8 +129,8 @@ class IdleDetector(Detector):
         due_now: list[Problem] = []
         while self._next() == us:
             problem = heappop(self._alarms)[2]
-            interval = problem.marks[self]
-            interval.is_raised, interval.alarm = True, None
+            interval: _Interval = problem.marks[self]
+            interval.raised, interval.alarm = interval.start(problem), None
             due_now.append(problem)
         self.due = self._next()
         return self._findings(graph, due_now, us)
@@ -137,25 +146,25 @@ class IdleDetector(Detector):
         self._stalled = {stalled, *(one for one in self._stalled if one in graph.running)}
         for problem in graph.activations[stalled].problems:
             interval: _Interval | None = problem.marks.get(self)
-            if interval is not None and interval.start is not None:
-                interval.start, interval.is_raised = finding.us, False
-                self._set(problem, interval)
+            if interval is not None and self._holds(problem):
+                interval.restarted = finding.us
+                self._set_alarm(problem, interval, finding.us + self._window)
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the alarms of problems that are over; one that is not may stand before them."""
         self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
         heapify(self._alarms)
 
-    def _set(self, problem: Problem, interval: _Interval) -> None:
-        """Work out when an interval comes due, and see to it that there is an alarm by then."""
-        assert interval.start is not None
-        due = interval.start + self._window
+    def _due_of(self, problem: Problem, least: int) -> int:
+        """When an interval comes due that has lasted for the whole window at `least`."""
         for latest in reversed(problem.running.values()):
             if latest.id not in self._stalled:
-                due = max(due, latest.us_start + self._limit)
-                break
-        interval.due = due
-        if interval.alarm is None or due < interval.alarm:
+                return max(least, latest.us_start + self._limit)
+        return least
+
+    def _set_alarm(self, problem: Problem, interval: _Interval, due: int | None) -> None:
+        """See to it that an alarm goes off for a problem by a moment, if it is one."""
+        if due is not None and (interval.alarm is None or due < interval.alarm):
             interval.alarm = due
             heappush(self._alarms, (due, next(self._order), problem))
             self.due = self._alarms[0][0]

@@ -17,7 +17,7 @@ from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     DISTURBANCE,
-    IN_FLIGHT,
+    SENT_OFF,
     WAITS,
     Emit,
     IncidentRow,
@@ -35,7 +35,7 @@ class LateDelivery(EventWindowDetector):
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
-    kinds = (Emit, IncidentRow, IN_FLIGHT)
+    kinds = (Emit, IncidentRow, SENT_OFF)
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
@@ -46,16 +46,18 @@ class LateDelivery(EventWindowDetector):
         """`late_window_s`."""
         return limits.late_window_s
 
-    def _holds(self, event: EventState) -> bool:
-        """Whether an event is on its way alone, and not on purpose."""
-        return event.place == FLYING and not self._kept.get(event.id)
+    def _since(self, event: EventState) -> int | None:
+        """The moment since which an event is on its way alone, and not on purpose."""
+        if event.place != FLYING or self._kept.get(event.id):
+            return None
+        return event.us_sent
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
         """The recipients that the event has not reached."""
         return {"to": sorted(event.flight)}
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Take note of what is kept on purpose; begin and break intervals."""
+        """Take note of what is kept on purpose; begin intervals."""
         if graph.run.limits.late_window_s is None:
             return ()
         if type(record) is Emit:
@@ -65,7 +67,6 @@ class LateDelivery(EventWindowDetector):
             event = record.detail.get("event") if isinstance(record.detail, dict) else None
             if isinstance(event, str) and graph.knows(event):
                 self._kept.put(graph, event, True)
-                self._due.pop(event, None)
         return super().detect(graph, record)
 
     def forget(self, graph: InteractionGraph) -> None:

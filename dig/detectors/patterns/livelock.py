@@ -6,7 +6,7 @@ Not in the paper: every turn is progress to the graph, so no idle window ever be
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names
@@ -16,7 +16,7 @@ from dig.detectors.notes import into_outputs, listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, Emit, End, Record, base_name
+from dig.graph.records import End, Record, base_name
 from dig.graph.state import ActivationState, EventState, by_number
 
 from .repeats import GRAVE, EventMemory, is_doubling
@@ -31,26 +31,26 @@ class _Chain(NamedTuple):
     Attributes:
         origin: The activation that it began with.
         length: The number of activations in it.
-        agents: The agents that took part last, one more than may go round; the latest first.
-        lengths: For each of them, the number of activations up to and with its latest one.
+        latest: The agents that took part last, one more than may go round, the latest last; for
+            each of them, the number of activations up to and with its latest one.
     """
 
     origin: str
     length: int
-    agents: tuple[str, ...]
-    lengths: tuple[int, ...]
+    latest: dict[str, int]
 
     def after(self, agent: str, most: int) -> _Chain:
         """The chain with one more activation, of an agent; `most` agents may go round."""
-        agents, lengths, length = self.agents, self.lengths, self.length + 1
-        if agent in agents:
-            i = agents.index(agent)
-            agents, lengths = agents[:i] + agents[i + 1 :], lengths[:i] + lengths[i + 1 :]
-        return _Chain(self.origin, length, (agent, *agents[:most]), (length, *lengths[:most]))
+        latest, length = self.latest.copy(), self.length + 1
+        latest.pop(agent, None)
+        latest[agent] = length
+        if len(latest) > most + 1:
+            del latest[next(iter(latest))]
+        return _Chain(self.origin, length, latest)
 
     def turns(self, most: int) -> int:
         """The number of latest activations in which at most `most` agents take part."""
-        return self.length - (self.lengths[most] if len(self.lengths) > most else 0)
+        return self.length - (next(iter(self.latest.values())) if len(self.latest) > most else 0)
 
 
 class Livelock(Detector):
@@ -58,39 +58,30 @@ class Livelock(Detector):
 
     pattern = "LIVELOCK"
     recorded_as = "dig.detectors.patterns.livelock.Livelock"
-    kinds = (Emit, End)
+    kinds = (End,)
 
     def __init__(self) -> None:
         """Begin with no chain."""
         self._chains: EventMemory[_Chain] = EventMemory()
-        self._latest: _Chain | None = None  # of the activation that ended last
         self._raised: OrderedDict[tuple[Any, ...], None] = OrderedDict()
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LIVELOCK after `livelock_turns` turns, and at each doubling of that."""
         limit = graph.run.limits.livelock_turns
-        if limit is None:
+        ended = graph.ended
+        if limit is None or ended is None or not (isinstance(record, End) and record.outputs):
             return ()
-        if type(record) is End:
-            assert graph.ended is not None
-            return self._look(graph, graph.ended, record, limit)
-        if type(record) is Emit and record.by is not None and record.by != SYSTEM and self._latest:
-            self._chains.put(graph, record.event, self._latest)
-        return ()
-
-    def _look(
-        self, graph: InteractionGraph, ended: ActivationState, record: End, limit: int
-    ) -> Sequence[Finding]:
         most = graph.run.limits.livelock_agents
         agent = base_name(ended.agent)
         trigger = _trigger(graph, ended, agent)
         before = None if trigger is None else self._chains.get(trigger.id)
-        chain = (before or _Chain(ended.id, 0, (), ())).after(agent, most)
-        self._latest = chain
+        chain = (before or _Chain(ended.id, 0, {})).after(agent, most)
+        for event in record.outputs:
+            self._chains.put(graph, event, chain)
         turns = chain.turns(most)
-        if not (record.outputs and is_doubling(turns, limit)):
+        if not is_doubling(turns, limit):
             return ()
-        agents = sorted(chain.agents[:most])
+        agents = sorted([*chain.latest][-most:])
         key = (chain.origin, turns, *agents)
         if len(agents) < 2 or key in self._raised:
             return ()

@@ -35,7 +35,7 @@ class MissingTermination(IdleDetector):
 
     def _holds(self, problem: Problem) -> bool:
         """Whether all work is done or lost, and no answer is on its way."""
-        return problem.stands == DONE and problem.is_posed
+        return problem.stands == DONE
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
         """The activation that ended last."""

@@ -5,7 +5,7 @@ Paper, section 5 (3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dig._util.text import name
@@ -41,17 +41,13 @@ class OrphanedEvent(EventWindowDetector):
         """`oe_window_s`."""
         return limits.oe_window_s
 
-    def _holds(self, event: EventState) -> bool:
-        """Whether an event is orphaned."""
-        return event.cause is not None
+    def _since(self, event: EventState) -> int | None:
+        """The moment since which an event is orphaned."""
+        return None if event.cause is None else event.us_lost
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
         """The way in which the event was lost."""
         return {"cause": event.cause}
-
-    def awaited(self) -> Iterable[str]:
-        """The orphans that are not raised yet."""
-        return self._due
 
 
 def describe(subject: Any, evidence: Any) -> str:

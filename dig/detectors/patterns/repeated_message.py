@@ -33,12 +33,15 @@ MOST_PROBLEMS = 1000
 """About how many problems of a session messages are remembered, the latest ones."""
 
 _dumps = encoder(sort_keys=True)
-
+_DOLLAR, _BRACE = b"${"  # as numbers, which are found fastest
 
 _Said = tuple[int, str, int]
 """The count of a message, and the event of the last time, with its logical time."""
 
 _NEVER: _Said = (0, "", -1)
+
+_NO_PROBLEM = (None,)
+"""The problem of what is no session, or about none."""
 
 
 class RepeatedMessage(Detector):
@@ -69,15 +72,19 @@ class RepeatedMessage(Detector):
             content = _content(record.payload)
             if content is not None:
                 self._contents.put(graph, record.event, content)
-                if record.by is not None and self._inputs is not None:
+                if self._inputs is not None and record.by is not None:
                     return self._look(graph, record, content, limit)
         return ()
 
     def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
         """The contents of some events, in no order; ``None`` if that of one is not known."""
-        contents = [self._contents.get(event.id) for event in events]
-        known = [content for content in contents if content is not None]
-        return tuple(sorted(known)) if len(known) == len(contents) else None
+        contents: list[int] = []
+        for event in events:
+            content = self._contents.get(event.id)
+            if content is None:
+                return None
+            contents.append(content)
+        return tuple(sorted(contents))
 
     def _look(
         self, graph: InteractionGraph, record: Emit, content: int, limit: int
@@ -85,13 +92,11 @@ class RepeatedMessage(Detector):
         (event,) = graph.touched
         if not event.work:
             return ()
-        to = tuple([base_name(name) for name in record.to])
+        to = tuple(map(base_name, record.to))
         message = hash((content, record.type, to, self._inputs))
-        problems: list[str | None] = [None]
-        if graph.run.session:
-            problems = [*graph.unanswered(event.sources, MOST_SOURCES)] or problems
-        before = [self._count(problem, message, record) for problem in problems]
-        n = 1 + max([said[0] for said in before])
+        about = graph.unanswered(event.sources, MOST_SOURCES) if graph.run.session else _NO_PROBLEM
+        before = [self._count(problem, message, record) for problem in about or _NO_PROBLEM]
+        n = 1 + max(before)[0]
         if not is_doubling(n, limit):
             return ()
         _, last, _ = max(before, key=lambda said: said[2])  # about any of the problems
@@ -130,14 +135,11 @@ def _content(payload: Any) -> int | None:
         return None
     if type(payload) is str:
         return hash(payload)
-    members = payload
-    if type(payload) is dict:
-        for key in payload:
-            if key.startswith("$"):
-                return None
-        members = sorted(payload.items())
+    members = sorted(payload.items()) if type(payload) is dict else payload
     written: bytes | str = marshal.dumps(members, 2)  # fast; in later versions, identity counts
-    if b"{" in written:  # maybe an object in it, of whose members the order does not count
+    if _DOLLAR in written and type(payload) is dict and any(key[:1] == "$" for key in payload):
+        return None
+    if _BRACE in written:  # maybe an object in it, of whose members the order does not count
         written = _dumps(payload)
     return hash((written,))
 

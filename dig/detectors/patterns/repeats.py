@@ -44,12 +44,13 @@ class EventMemory(Generic[_Value]):
         self._most = MOST_NEW
 
     def put(self, graph: InteractionGraph, event: str, value: _Value) -> None:
-        """Remember something of an event, which is live."""
+        """Remember something of an event that is live, or comes to be with the next records."""
         self._new[event] = value
         if len(self._new) > self._most:
-            live = {name: one for name, one in self._old.items() if name in graph.live}
-            self._old, self._new = live | self._new, {}
-            self._most = max(MOST_NEW, len(live))
+            events, to_come = self._old.keys(), {*graph.awaited}
+            kept = {name: self._old[name] for name in events & graph.live.keys() | events & to_come}
+            self._old, self._new = kept | self._new, {}
+            self._most = max(MOST_NEW, len(kept))
 
     def get(self, event: str) -> _Value | None:
         """The memory of an event; ``None`` for one that was forgotten."""

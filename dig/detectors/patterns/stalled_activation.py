@@ -7,7 +7,7 @@ learned from the turns of the agent, or of the team, as they come.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -58,10 +58,11 @@ class StalledActivation(Detector):
         """Begin with no turn."""
         self._team = TurnLengths()
         self._agents: dict[str, _Agent] = {}  # by name; an instance is its agent
-        self._new: dict[_Agent, None] = {}  # those at work that have the team's limit
-        # When an activation ends its agent's alarm stays: it goes off too early, and is set anew.
+        # An alarm goes off as soon as STALL may come due, and is then set to when it will, by what
+        # is known. Of these agents, the long ones, it may come earlier by what is learned later.
         self._alarms: list[tuple[int, int, _Agent]] = []
         self._order = count()
+        self._long: dict[_Agent, None] = {}
         self._factor: float | None = None
         self._least = 0
 
@@ -78,11 +79,15 @@ class StalledActivation(Detector):
             assert graph.ended is not None
             agent = self._drop(graph.ended)
             if graph.ended.is_progress and not record.error:
-                self._learn(agent, record.us - graph.ended.us_start)
+                us = record.us - graph.ended.us_start
+                agent.lengths.add(us)
+                self._team.add(us)
+                for long in self._long:
+                    self._set_alarm(long, self._due_of(long))
         elif type(record) is Leave:
             running = self._agent(record.agent).running.values()
-            for one in [one for one in running if one.agent == record.agent]:
-                self._drop(one)
+            for left in [one for one in running if one.agent == record.agent]:
+                self._drop(left)
         elif type(record) is IncidentRow and record.what == WAITS:
             waits = record.detail.get("activation") if isinstance(record.detail, dict) else None
             if isinstance(waits, str) and waits in graph.running:
@@ -100,16 +105,16 @@ class StalledActivation(Detector):
         alarms = self._alarms
         while alarms:
             moment, _, agent = alarms[0]
-            due = self._due_of(agent)
-            if agent.alarm != moment or due is None:
-                heappop(alarms)
-                if agent.alarm == moment:
-                    agent.alarm = None
-            elif due != moment:
-                agent.alarm = due
-                heapreplace(alarms, (due, next(self._order), agent))
-            else:
+            is_current = agent.alarm == moment
+            due = self._due_of(agent) if is_current else None
+            if due == moment:
                 break
+            heappop(alarms)
+            if is_current:
+                agent.alarm = None
+                if agent.running:
+                    self._long[agent] = None
+                    self._set_alarm(agent, due)
         self.due = alarms[0][0] if alarms else None
 
     def _agent(self, name: str) -> _Agent:
@@ -122,33 +127,20 @@ class StalledActivation(Detector):
     def _begin(self, activation: ActivationState) -> None:
         agent = self._agent(activation.agent)
         agent.running[activation.id] = activation
-        if agent.lengths.count < ENOUGH_OF_AGENT:
-            self._new[agent] = None
-        self._set_alarm(agent)
+        self._set_alarm(agent, activation.us_start + self._least)
 
     def _drop(self, activation: ActivationState) -> _Agent:
         """STALL cannot be raised for an activation any more; return its agent."""
         agent = self._agent(activation.agent)
         agent.running.pop(activation.id, None)
         if not agent.running:
-            self._new.pop(agent, None)
+            self._long.pop(agent, None)
         return agent
-
-    def _learn(self, agent: _Agent, us: int) -> None:
-        """Add the duration of a turn, and set the alarms anew that depend on it."""
-        agent.lengths.add(us)
-        self._team.add(us)
-        if agent.lengths.count == ENOUGH_OF_AGENT:
-            self._new.pop(agent, None)
-        if agent.running:
-            self._set_alarm(agent)
-        for one in self._new:
-            self._set_alarm(one)
 
     def _limit(self, agent: _Agent) -> int | None:
         """The longest time, in microseconds, that a turn of an agent may last."""
-        known = agent.lengths if agent.lengths.count >= ENOUGH_OF_AGENT else self._team
-        if self._factor is None or (known is self._team and known.count < ENOUGH_OF_TEAM):
+        known = agent.lengths if len(agent.lengths) >= ENOUGH_OF_AGENT else self._team
+        if self._factor is None or (known is self._team and len(known) < ENOUGH_OF_TEAM):
             return None
         return max(self._least, round(self._factor * known.percentile))
 
@@ -161,9 +153,8 @@ class StalledActivation(Detector):
             return first.us_start + limit
         return None
 
-    def _set_alarm(self, agent: _Agent) -> None:
-        """See to it that there is an alarm by the time at which STALL is raised for an agent."""
-        due = self._due_of(agent)
+    def _set_alarm(self, agent: _Agent, due: int | None) -> None:
+        """See to it that an alarm goes off for an agent by a moment, if it is one."""
         if due is not None and (agent.alarm is None or due < agent.alarm):
             agent.alarm = due
             heappush(self._alarms, (due, next(self._order), agent))

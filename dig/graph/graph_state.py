@@ -1,0 +1,147 @@
+"""The state of a graph, and the questions that it answers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from dig._util.ranges import NOTHING, RangeSet
+
+from .history import ACCEPTED, BOUNCED, EVICTED, History
+from .lineage import Provenance, sources_of
+from .problems import Problems
+from .records import Finish, Run
+from .state import ActivationState, AgentState, ClosedEvent, EventState, by_number
+
+
+class GraphState:
+    """The state of a graph, and the questions that it answers.
+
+    Only `dig.graph.rewrites`, `dig.graph.retention` and `dig.graph.coverage` change it.
+
+    Attributes:
+        t: Logical time, the latest record's; -1 before the first.
+        now: Wall time of the latest record in microseconds since the run began.
+        run: The first record.
+        history: Everything that has happened, as arrays.
+        problems: The problems of the run.
+        touched: The events whose place the latest record may have changed.
+        changed: The kind of the latest record and what it changed, as flags of `dig.graph.records`.
+        ended: The activation that the latest record ended, if it ended one.
+        finished: The last record of the run, once it is there.
+        is_over: Whether a final event was accepted, and the run is no session.
+        awaited: The outputs of the latest end that are still to be emitted, the next one last.
+        findings: Logical time of every record of kind `finding`, in order.
+        latest_provenance: The provenance of the final event that was looked at last.
+        present: The present agents by name.
+        running: The activations in progress by id.
+        live: The events that are not closed, by id.
+        open: The events that are open work.
+        seen_last: The inputs of the activation that ended last, by id.
+        lineage: The roots and sources that the outputs of the latest end inherit.
+        emitter: The activation that ended last, whose outputs are awaited.
+        emitter_number: Its number.
+    """
+
+    run: Run
+
+    def __init__(self) -> None:
+        self.t = -1
+        self.now = 0
+        self.history = History()
+        self.problems = Problems(self.history, session=False)  # until the run says what it is
+        self.touched: list[EventState] = []
+        self.changed = 0
+        self.ended: ActivationState | None = None
+        self.finished: Finish | None = None
+        self.is_over = False
+        self.awaited: list[str] = []
+        self.findings = array("q")
+        self.latest_provenance: Provenance | None = None
+        self.emitter = ""
+        self.emitter_number = -1
+        self.seen_last: dict[str, EventState] = {}
+        self.lineage: tuple[RangeSet, RangeSet] = (NOTHING, NOTHING)
+        self.present: dict[str, AgentState] = {}
+        self.running: dict[str, ActivationState] = {}
+        self.live: dict[str, EventState] = {}
+        self.open: dict[str, EventState] = {}
+
+    def event(self, name: str) -> EventState:
+        """An event by its id; a closed one is put together from history.
+
+        Raises:
+            KeyError: No event has this id.
+        """
+        event = self.live.get(name) or self.seen_last.get(name)
+        if event is None:
+            n = self.history.event_number(name)
+            event = ClosedEvent(self.history, name, n, self.history.by(n))
+        return event
+
+    def sources_of(self, n: int) -> RangeSet:
+        """The sources of the event with this number, as source numbers."""
+        live = self.live.get(self.history.event_ids[n])
+        return live.sources if live is not None else sources_of(self.history, n)
+
+    @property
+    def agents(self) -> Mapping[str, AgentState]:
+        """The present agents by name, in the order in which they came."""
+        return MappingProxyType(self.present)
+
+    @property
+    def activations(self) -> Mapping[str, ActivationState]:
+        """The activations in progress by id, in order of their start."""
+        return MappingProxyType(self.running)
+
+    @property
+    def latest_source(self) -> str:
+        """The event that came from outside last."""
+        return self.history.event_ids[self.history.source_events[-1]]
+
+    @property
+    def event_count(self) -> int:
+        """The number of events of the run, evicted ones included."""
+        return self.history.gone_events + len(self.history.event_ids)
+
+    @property
+    def activation_count(self) -> int:
+        """The number of activations of the run, evicted ones included."""
+        return self.history.gone_activations + len(self.history.activation_ids)
+
+    @property
+    def has_evicted(self) -> bool:
+        """Whether some part of the history was evicted."""
+        h = self.history
+        return bool(h.gone_events or h.gone_activations or h.cut)
+
+    def open_events(self) -> list[EventState]:
+        """R(t): work that no agent consumed and some agent can still reach, as generated."""
+        return sorted(self.open.values(), key=by_number)
+
+    def orphans(self) -> dict[str, str]:
+        """Work that no agent consumed and none can reach, with its cause, as generated."""
+        lost = [e for e in self.live.values() if e.cause is not None]
+        return {e.id: e.cause or "" for e in sorted(lost, key=by_number)}
+
+    def flying(self) -> list[EventState]:
+        """The events of any kind that are on their way to an agent, as generated."""
+        return sorted((e for e in self.live.values() if e.flight), key=by_number)
+
+    def knows(self, event: str) -> bool:
+        """Whether there is an event with this id that was not evicted."""
+        n = self.history.event(event)
+        return n is not None and not self.history.flags[n] & EVICTED
+
+    def is_open(self, n: int) -> bool:
+        """Whether the event with this number is open."""
+        return self.history.event_ids[n] in self.open
+
+    def is_accepted(self, event: str) -> bool:
+        """Whether an event is a final one that was accepted."""
+        return bool(self.history.flags[self.history.event_number(event)] & ACCEPTED)
+
+    def is_bounced(self, event: str) -> bool:
+        """Whether an event is a final one that was delivered to an agent."""
+        return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)

@@ -1,0 +1,271 @@
+"""The problems of a run: what work is open about each, and since when it stands still.
+
+Clock-time patterns look at *problems*. A run that is no session has one problem, the whole run. In
+a session each event from outside that is not answered yet poses one, and problems may overlap: an
+event concerns the problems of its sources, an activation those of the events that it saw.
+
+Problems with identical open events, running activations and submitted answers share one `Problem`
+with several sources, so a conversation that has merged a thousand problems costs what one costs.
+It is parted again when something concerns only some of its sources.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from itertools import compress
+
+from dig._util.ranges import NOTHING, RangeSet, union
+
+from .history import History
+from .lineage import Provenance
+from .records import DONE, STUCK
+from .state import BUFFERED, FLYING, ActivationState, EventState, Problem
+
+MOST_KNOWN = 100
+"""The number of sets of sources of which it is remembered which problems have them."""
+
+
+class Problems:
+    """The problems of a run, kept up to date by the graph.
+
+    Attributes:
+        touched: The problems that the latest record changed.
+    """
+
+    def __init__(self, history: History, session: bool) -> None:
+        self._history = history
+        self._whole = None if session else (Problem(),)
+        # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
+        self._ranges: list[tuple[int, int, Problem]] = []
+        self._known: dict[
+            tuple[int, ...], tuple[Problem, ...]
+        ] = {}  # `concerned`, until they change
+        self._answered = bytearray()  # source number -> whether it is answered
+        self.touched: dict[Problem, None] = {}
+
+    def pose(self, is_work: bool) -> None:
+        """Register an event from outside: in a session, it poses a new problem if it is work."""
+        self._answered.append(0)
+        if self._whole is None:
+            sources = RangeSet.single(len(self._history.source_events) - 1)
+            problem = Problem(sources, is_work)
+            self._enter(problem)
+        else:
+            problem = self._whole[0]
+            problem.is_posed |= is_work
+        self.touched[problem] = None
+
+    def concerned(self, sources: RangeSet) -> tuple[Problem, ...]:
+        """The problems, not yet answered, that something with these sources concerns."""
+        if self._whole is not None:
+            return self._whole
+        known = self._known.get(sources.ranges)
+        if known is None:
+            known = self._part_for(sources)
+            if len(self._known) == MOST_KNOWN:
+                self._known = {}
+            self._known[sources.ranges] = known
+        return known
+
+    def _part_for(self, sources: RangeSet) -> tuple[Problem, ...]:
+        """The same, found by their sources; those that others pose as well are parted."""
+        found = self.touching(sources)
+        for problem in found:
+            if problem.sources.ranges == sources.ranges:
+                continue
+            others = problem.sources.minus(sources)
+            if others.ranges:
+                self._withdraw(problem)
+                other = problem.part(others)
+                self._enter(problem)
+                self._enter(other)
+                self.touched[other] = None
+        return tuple(found)
+
+    def look(self, now: int) -> int:
+        """The flags of how the problems stand that the record of a moment has touched."""
+        flags = 0
+        for problem in self.touched:
+            if problem.buffered:
+                stands = 0 if problem.flying or problem.is_over else STUCK
+            else:
+                is_going_on = problem.open or problem.submitted or problem.is_over
+                stands = 0 if is_going_on or not problem.is_posed else DONE
+            if stands != problem.stands:
+                problem.stands, problem.since = stands, now
+            flags |= stands
+        return flags
+
+    def open_events(self, sources: RangeSet) -> dict[str, EventState]:
+        """The open events that have some of these sources; to ask parts no problem."""
+        return {
+            name: event
+            for problem in self.touching(sources)
+            for name, event in problem.open.items()
+            if not event.sources.isdisjoint(sources)
+        }
+
+    def unanswered(self, sources: RangeSet) -> RangeSet:
+        """The sources among some that are not answered yet; asking parts no problem."""
+        if self._whole is not None:
+            return RangeSet.of(s for s in sources if not self._answered[s])
+        bounds = sources.ranges
+        if len(bounds) == 2 and bounds[0] + 1 == bounds[1] <= len(self._answered):  # the usual case
+            return NOTHING if self._answered[bounds[0]] else sources
+        return union([problem.sources.common(sources) for problem in self.touching(sources)])
+
+    def move(self, event: EventState, now: int) -> None:
+        """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
+        before = event.place
+        event.place = now
+        if not before:
+            event.problems = self.concerned(event.sources)
+        buffered = (now & BUFFERED) - (before & BUFFERED)
+        flying = (now - before - buffered) // FLYING
+        for problem in event.problems:
+            problem.buffered += buffered
+            problem.flying += flying
+            if not before:
+                problem.open[event.id] = event
+            elif not now:
+                del problem.open[event.id]
+            self.touched[problem] = None
+
+    def submit(self, event: EventState) -> None:
+        """Register a final event that was generated."""
+        event.problems = self.concerned(event.sources)
+        for problem in event.problems:
+            problem.submitted[event.id] = event
+            self.touched[problem] = None
+
+    def decide(self, event: EventState) -> None:
+        """Register that a final event was bounced or accepted."""
+        for problem in self.concerned(event.sources):
+            problem.submitted.pop(event.id, None)
+            self.touched[problem] = None
+
+    def started(self, activation: ActivationState) -> None:
+        """An activation begins."""
+        activation.problems = self.concerned(union([e.sources for e in activation.inputs]))
+        for problem in activation.problems:
+            problem.running[activation.id] = activation
+            self.touched[problem] = None
+
+    def ended(self, activation: ActivationState, now: int) -> None:
+        """Register the end of an activation; progress may merge the problems it concerned."""
+        self.cut_off(activation)
+        for problem in activation.problems:
+            problem.last = activation.id
+            if activation.is_progress:
+                problem.since = now
+        if activation.is_progress and len(activation.problems) > 1:
+            self._merge(activation)
+
+    def cut_off(self, activation: ActivationState) -> None:
+        """Register that an activation is no longer in progress."""
+        for problem in activation.problems:
+            del problem.running[activation.id]
+            self.touched[problem] = None
+
+    def asked(self, behind: Provenance) -> RangeSet:
+        """The sources that a final event answers, as far as they are not answered yet."""
+        events = self._history.source_events
+        own = (bisect_left(events, e) for e in sorted(behind.outside))
+        return RangeSet.of(source for source in own if not self._answered[source])
+
+    def settle(self, behind: Provenance) -> None:
+        """Register an accepted final event: its provenance is settled, its sources are answered."""
+        asked = self.asked(behind)
+        for source in asked:
+            self._answered[source] = 1
+        for problem in self.concerned(asked):
+            self._withdraw(problem)
+            problem.is_over = True
+            self.touched[problem] = None
+        for v in behind.activations:
+            self._history.settled[v] = 1
+
+    @property
+    def waiting(self) -> RangeSet:
+        """The events from outside that are not answered, as source numbers."""
+        return RangeSet.of(n for n, done in enumerate(self._answered) if not done)
+
+    @property
+    def latest(self) -> list[str]:
+        """The activations that worked last on a problem of a session, not yet answered."""
+        return [problem.last for _, _, problem in self._ranges if problem.last is not None]
+
+    def give_up(self, is_over: Callable[[int], bool]) -> list[int]:
+        """Stop waiting for answers to problems that are quiet and can never have activity again.
+
+        Args:
+            is_over: Whether the event with this number can have no further consequences.
+
+        Returns:
+            The events from outside that were given up, by number.
+        """
+        events, given_up = self._history.source_events, list[int]()
+        for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
+            if problem.is_quiet and all(is_over(events[source]) for source in problem.sources):
+                self._withdraw(problem)
+                problem.is_over = True
+                for source in problem.sources:
+                    self._answered[source] = 1
+                    given_up.append(events[source])
+        return given_up
+
+    def renumber(self, rank: Sequence[int]) -> None:
+        """Give sources their new numbers: `rank` maps old numbers to new ones."""
+        problems = dict.fromkeys(problem for _, _, problem in self._ranges)
+        stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
+        self._answered = bytearray(compress(self._answered, stays))
+        self._ranges, self.touched = [], {}
+        for problem in problems:
+            problem.sources = problem.sources.renumbered(rank)
+            self._enter(problem)
+
+    def _merge(self, activation: ActivationState) -> None:
+        """Merge the problems of an activation that share all of their state now.
+
+        This happens only when an activation that concerned them has made progress. That starts all
+        idle windows of theirs anew, so the marks of detectors need not be compared.
+        """
+        kept: list[Problem] = []
+        for problem in activation.problems:
+            if problem.is_over:
+                continue
+            twin = next((other for other in kept if other.is_like(problem)), None)
+            if twin is None:
+                kept.append(problem)
+                continue
+            self._withdraw(problem)
+            self._withdraw(twin)
+            twin.sources = twin.sources.union(problem.sources)
+            self._enter(twin)
+            problem.is_over = True
+            for one in problem.concerning():
+                one.problems = tuple(p for p in one.problems if p is not problem)
+        activation.problems = tuple(kept)
+
+    def touching(self, sources: RangeSet) -> dict[Problem, None]:
+        """The problems, not yet answered, that have some of these sources; or the whole run."""
+        found: dict[Problem, None] = dict.fromkeys(self._whole or ())
+        ranges = self._ranges
+        for start, end in sources.pairs():
+            i = max(0, bisect_left(ranges, (start + 1,)) - 1)
+            while i < len(ranges) and ranges[i][0] < end:
+                if ranges[i][1] > start:
+                    found[ranges[i][2]] = None
+                i += 1
+        return found
+
+    def _enter(self, problem: Problem) -> None:
+        self._known = {}
+        for start, end in problem.sources.pairs():
+            insort(self._ranges, (start, end, problem))
+
+    def _withdraw(self, problem: Problem) -> None:
+        self._known = {}
+        for start, _ in problem.sources.pairs():
+            del self._ranges[bisect_left(self._ranges, (start,))]
