@@ -140,11 +140,11 @@ def wrapped() -> Iterator[float]:
     """Microseconds that wrapping adds to a call and its answer, of a plain team."""
     import anyio
 
-    from bench.wrap import _times
+    times = _imported("bench.wrap:times", "bench.wrap:_times")
 
     while True:
-        bare = median(anyio.run(_times, None, False, CALLS))
-        yield median(anyio.run(_times, "heal", False, CALLS)) - bare
+        bare = median(anyio.run(times, None, False, CALLS))
+        yield median(anyio.run(times, "heal", False, CALLS)) - bare
 
 
 def simulated() -> Iterator[float]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,13 @@ from bench import bounded, evidence, pictures, rescan
 from bench.measure import claim
 from bench.workload import Work
 from dig.graph.records import Record
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _freeze_what_others_left() -> None:
+    """Benchmarks collect garbage before each measurement: what earlier tests keep is none."""
+    gc.collect()
+    gc.freeze()
 
 
 def test_same_seed_makes_the_same_work() -> None:

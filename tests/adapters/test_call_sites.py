@@ -22,8 +22,9 @@ from dig import Budget, Finding, Limits
 from dig.adapters import Session
 from dig.adapters.base import calls, guard, holds, session, turn
 from dig.adapters.plain import adapter as plain
+from dig.graph.records import HealRow
 from dig.monitor import recorder
-from dig.monitor.messages import About, Proposed
+from dig.monitor.messages import About, Healed, Proposed
 from tests.helpers import Recorder, backends
 
 from .test_faults import Boom, Flags, Healing, Keeper, note
@@ -165,6 +166,7 @@ async def use(failing: Failing, options: dict[str, Any]) -> None:
 
 
 PROPOSED = Proposed(1, Finding("RSP", 1, 0, {}, {}), (), "it is costly", 5.0, "leave", About("RSP"))
+CREATED = HealRow(1, 0, 1, "create", to=("ann",), note="said by healing")
 
 
 async def by_hand(watching: Session) -> None:
@@ -201,7 +203,7 @@ async def by_hand(watching: Session) -> None:
         patch.setattr(watching.holds, "released", broken)
         await watching.released(third)
     watching.guard.call(lambda: None, default=None)
-    watching._follow_up([], [("ann", "said by healing")], [], [])
+    watching._follow_up([Healed(CREATED)], [])
     now = anyio.current_time()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watching.guard, "_clock", lambda: now)  # there is no loop on that thread

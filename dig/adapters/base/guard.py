@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.records import FAILED
@@ -35,7 +35,8 @@ def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
         @wraps(method)
         def stepping(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
             step = partial(method, **kwargs) if kwargs else method
-            return cast(_T, self.guard.run(step, self, *args, default=default))
+            result: _T = self.guard.run(step, self, *args, default=default)
+            return result
 
         return stepping
 
@@ -58,11 +59,6 @@ class ReentrancyLock:
         self.owner: int | None = None
         self.since = 0.0
 
-    @property
-    def is_mine(self) -> bool:
-        """Whether the calling thread holds it."""
-        return self.owner == get_ident()
-
     def acquire(self, timeout_s: float = -1.0) -> bool:
         """Acquire the lock, after its owner has released it.
 
@@ -73,9 +69,10 @@ class ReentrancyLock:
             Whether the calling thread has it now. Not, if it had it already: a detector that
             calls the team, for instance, would see a graph in the middle of a change.
         """
-        if self.is_mine or not self._lock.acquire(timeout=timeout_s):
+        thread = get_ident()
+        if self.owner == thread or not self._lock.acquire(timeout=timeout_s):
             return False
-        self.owner = get_ident()
+        self.owner = thread
         self.entries += 1
         self.since = time.monotonic()
         return True
@@ -97,6 +94,7 @@ class Guard:
         counts: The number of times that something has happened, by name; `faults` and `missed`
             are counted here.
         stopped: Why monitoring has stopped; ``None``: it has not.
+        due: When to `tick` next, in seconds since the session began, or earlier.
         on_effects: Called inside a step with what the monitor has done.
         on_step_end: Called as a step ends. What it returns is called when the lock is released.
         on_stop: Called once when monitoring stops.
@@ -124,7 +122,7 @@ class Guard:
         self.lock = ReentrancyLock()
         self.counts: Counter[str] = Counter()
         self._strict = strict
-        self._due: float | None = None
+        self.due: float | None = None
         self._is_asking = False  # a detector that calls the team must not make a step in here
         self._clock, self._began = clock, clock()
         self.monitor = make(self.now)
@@ -133,10 +131,6 @@ class Guard:
     def is_on(self) -> bool:
         """Whether the team is monitored."""
         return self.stopped is None
-
-    def next_deadline(self) -> float | None:
-        """When to `tick` next, in seconds since the session began, as of now; maybe too early."""
-        return self._due
 
     def now(self) -> float:
         """Seconds since the session began."""
@@ -182,7 +176,7 @@ class Guard:
         """End a step and release the lock, whatever state the monitor is in."""
         follow_up: Callable[[], object] = _nothing
         try:
-            self._due = self.monitor.next_deadline(exact=False)
+            self.due = self.monitor.next_deadline(exact=False)
             follow_up = self.on_step_end()
         except Exception as error:
             self._report_failure(error)

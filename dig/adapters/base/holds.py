@@ -71,7 +71,7 @@ class BackgroundTask:
             await self._work()
 
 
-Wake = Callable[[], None]
+Waker = Callable[[], None]
 """Wakes a task that waits, from any thread."""
 
 
@@ -83,7 +83,7 @@ class HoldWaiter:
         self._guard = guard
         self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
         self._deciding: dict[str, list[BackgroundTask]] = {}  # event -> its gates, at work
-        self._waiting: dict[Wake, str] = {}  # what wakes a task -> the event it awaits
+        self._waiting: dict[Waker, str] = {}  # what wakes a task -> the event it awaits
 
     def ask(self, asked: Asked) -> None:
         """A gate keeps an event: the first task that waits for the event will run the gate.
@@ -138,8 +138,10 @@ class HoldWaiter:
             if event not in self._waiting.values():
                 self.release(event)
 
-    def to_wake(self) -> list[Wake]:
+    def to_wake(self) -> list[Waker]:
         """The functions that wake the tasks whose event is not held any more; inside a step."""
+        if not self._waiting:
+            return []
         is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
         return [wakes for wakes, event in waiting if not (is_on and self.is_held(event))]
 
@@ -156,7 +158,7 @@ class HoldWaiter:
             woken = anyio.Event()
             wakes = partial(loop.call, woken.set)
             self._waiting[wakes] = event
-            due = guard.next_deadline()
+            due = guard.due
             try:
                 with anyio.move_on_after(None if due is None else max(0.0, due - guard.now())):
                     await woken.wait()

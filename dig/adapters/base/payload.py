@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import islice
 from json import loads
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
@@ -146,7 +146,9 @@ class _Telling:
             return self._beyond(value)
         kind = type(value)
         if kind is str:
-            self._spend(len(value))
+            self._bytes -= len(value)
+            if self._bytes < 0:
+                self._refuse()
             return value
         if value is None or kind is bool:
             return value
@@ -174,12 +176,25 @@ class _Telling:
     def _spend(self, size: int) -> None:
         self._bytes -= size
         if self._bytes < 0:
-            self.is_too_large = True
-            raise OverflowError
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """More bytes than any event carries."""
+        self.is_too_large = True
+        raise OverflowError
 
     def _table(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         self._look_at(value)
-        return {self._key(k): self.tell(v, depth + 1) for k, v in value.items()}
+        tell, told = self.tell, {}
+        for key, part in value.items():
+            if type(key) is str:
+                self._bytes -= len(key)
+                if self._bytes < 0:
+                    self._refuse()
+            else:
+                key = self._key(key)
+            told[key] = tell(part, depth + 1)
+        return told
 
     def _list(self, value: Collection[Any], depth: int) -> list[Any]:
         self._look_at(value)

@@ -17,7 +17,7 @@ from dig.detectors.interventions import Reroute
 
 from .capabilities import RELIEVING
 from .guard import Guard
-from .holds import LoopCaller, Wake
+from .holds import LoopCaller, Waker
 from .instances import AgentInstances
 
 RELIEVED = TimeoutError("another agent was asked in its place")
@@ -66,7 +66,6 @@ class Relief:
         self._guard = guard
         self._instances = instances
         self._at_work: list[AgentAtWork] = []
-        self._wakes: list[Wake] = []
 
     async def run(
         self, agent: str, events: Collection[str], work: Callable[[], Awaitable[Any]]
@@ -114,12 +113,13 @@ class Relief:
             return f"{one.stand_in} is asked already"
         return None
 
-    def ask(self, event: str, to: str) -> None:
-        """Healing has given an event to another agent: the one that has it is cancelled."""
+    def ask(self, event: str, to: str) -> list[Waker]:
+        """Healing has given an event to another agent: returns what cancels the one that has it."""
         one = self.find(event)
-        if one is not None and not one.stand_in:
-            one.stand_in = self._instances.reserve(to)
-            self._wakes.append(partial(one.loop.call, one.scope.cancel))
+        if one is None or one.stand_in:
+            return []
+        one.stand_in = self._instances.reserve(to)
+        return [partial(one.loop.call, one.scope.cancel)]
 
     def counts(self, event: str) -> bool:
         """Whether the words of the agent that has an event count: no other one was asked."""
@@ -136,11 +136,6 @@ class Relief:
         if counts and one is not None:
             self._forget(one)
         return counts
-
-    def to_wake(self) -> list[Wake]:
-        """The calls that cancel the agents that were relieved in this step."""
-        wakes, self._wakes = self._wakes, []
-        return wakes
 
     def _forget(self, one: AgentAtWork) -> None:
         self._at_work = [other for other in self._at_work if other is not one]

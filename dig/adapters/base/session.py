@@ -22,7 +22,17 @@ from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 from dig.graph.records import Outcome
-from dig.monitor.messages import Asked, Effect, Healed, Output, Proposed, Raised
+from dig.monitor.messages import (
+    Asked,
+    Delivered,
+    Effect,
+    Healed,
+    Output,
+    Proposed,
+    Raised,
+    Started,
+    Wake,
+)
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
 from dig.runtime.host import Setup
@@ -31,7 +41,7 @@ from dig.runtime.result import ComponentFailure, RunResult
 
 from .capabilities import CAPABILITIES, RELIEVING, BounceLimit, Fitting, Veto, demand, known
 from .guard import NONE, Guard
-from .holds import HoldWaiter, Wake
+from .holds import HoldWaiter, Waker
 from .instances import AgentInstances
 from .payload import as_small_payload
 from .relief import Relief
@@ -39,6 +49,9 @@ from .turn import Turn, inside, recipients
 from .watchdog import Watchdog
 
 Mode = Literal["observe", "heal"]
+
+_ROUTINE = frozenset({Delivered, Started, Wake})
+"""The effects of every message; turns see for themselves what they come to."""
 
 
 @dataclass(frozen=True)
@@ -318,51 +331,45 @@ class Session:
     # --- what the guard tells it ---
 
     def _note_effects(self, effects: list[Effect]) -> None:
-        """Remember inside a step what follows when it is over."""
-        self._tally.count(effects)
-        for effect in effects:
-            if isinstance(effect, Raised):
-                self._raised.append(effect.finding)
-            elif isinstance(effect, Healed) and effect.row.action == "create":
-                self._created += [(to, effect.row.note or "") for to in effect.row.to or ()]
-            elif isinstance(effect, Healed) and effect.row.action in RELIEVING:
-                self.relief.ask(effect.row.event or "", *effect.row.to or ())
+        """Take what a request has come to into account, inside its step."""
+        noted = [effect for effect in effects if type(effect) not in _ROUTINE]
+        if not noted:
+            return
+        self._tally.count(noted)
+        self._noted += noted
+        for effect in noted:
+            if isinstance(effect, Healed) and effect.row.action in RELIEVING:
+                self._wakes += self.relief.ask(effect.row.event or "", *effect.row.to or ())
             elif isinstance(effect, Asked):
                 self.holds.ask(effect)
-            elif isinstance(effect, Proposed):
-                self._proposed.append(effect)
 
     def _end_step(self) -> Callable[[], None]:
         """Take what a step has come to; gives what is to be done when nothing is locked."""
-        wakes = [*self.holds.to_wake(), *self.relief.to_wake()]
-        found, created, proposed = self._raised, self._created, self._proposed
+        wakes, noted = self.holds.to_wake() + self._wakes, self._noted
         self._forget_step()
-        return partial(self._follow_up, found, created, proposed, wakes)
+        return partial(self._follow_up, noted, wakes) if noted or wakes else self._watchdog.wake
 
     def _forget_step(self) -> None:
-        self._raised: list[Finding] = []
-        self._created: list[tuple[str, str]] = []  # by healing: an instance, a note for it
-        self._proposed: list[Proposed] = []
+        self._noted: list[Effect] = []
+        self._wakes: list[Waker] = []  # they cancel agents that were relieved
 
-    def _follow_up(
-        self,
-        found: list[Finding],
-        created: list[tuple[str, str]],
-        proposed: list[Proposed],
-        wakes: list[Wake],
-    ) -> None:
+    def _follow_up(self, noted: list[Effect], wakes: list[Waker]) -> None:
         for wake in wakes:
             self.guard.call(wake, default=None)  # its loop may be closed by now
         self._watchdog.wake()
         if self._on_note is not None:
-            for instance, note in created:
-                agent = self.instances.agent_of(instance)
-                self.guard.call(self._on_note, agent, note, default=None)
+            rows = [one.row for one in noted if isinstance(one, Healed)]
+            for row in [row for row in rows if row.action == "create"]:
+                for instance in row.to or ():
+                    agent = self.instances.agent_of(instance)
+                    self.guard.call(self._on_note, agent, row.note or "", default=None)
         if self._on_finding is not None:
-            for finding in found:
+            for finding in [one.finding for one in noted if isinstance(one, Raised)]:
                 self.guard.call(self._on_finding, finding, default=None)
-        for one in proposed if self._approve is not None else ():
-            Thread(target=self._ask_person, args=(one,), name="dig approval", daemon=True).start()
+        if self._approve is not None:
+            for asked in [one for one in noted if isinstance(one, Proposed)]:
+                ask = partial(self._ask_person, asked)
+                Thread(target=ask, name="dig approval", daemon=True).start()
 
     def _ask_person(self, proposed: Proposed) -> None:
         """Have a person decide about healing, on a thread of its own; the team waits for none."""

@@ -9,7 +9,7 @@ by then (docs/wrapping.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -59,16 +59,20 @@ def enclosing() -> Iterator[Any]:
         turn = turn.outer
 
 
-@contextmanager
-def inside(turn: Turn) -> Iterator[None]:
-    """While a block lasts, the code in it, and the tasks that it makes, belong to a turn."""
-    turn.outer = current.get()
-    token = current.set(turn)
-    try:
-        yield
-    finally:
+class inside:
+    """A block of a `with` statement; its code, and the tasks that it makes, belong to a turn."""
+
+    def __init__(self, turn: Turn) -> None:
+        """Prepare; nothing is changed yet."""
+        self._turn = turn
+
+    def __enter__(self) -> None:
+        self._turn.outer = current.get()
+        self._token = current.set(self._turn)
+
+    def __exit__(self, *raised: object) -> None:
         with suppress(ValueError):  # in another context by now: nothing to restore there
-            current.reset(token)
+            current.reset(self._token)
 
 
 class EqualMessages:
@@ -119,7 +123,6 @@ class Turn:
         guard: Makes the steps of its session.
         instance: The agent's name, or `NAME#2` of an instance that overlapping turns make.
         events: The events that lay in front of the turn and were taken up by it, in order.
-        outputs: The events that it has generated, in order, continuations left out.
         submitted: The answer that it has submitted last, if it has.
         bounces: Whether that can be sent back.
         is_open: Whether the turn goes on.
@@ -153,8 +156,8 @@ class Turn:
         self._holds = holds
         self._on_end = on_end
         self.instance = instance
-        self.events: tuple[Pending, ...] = ()
-        self.outputs: tuple[str, ...] = ()
+        self.events: list[Pending] = []
+        self._outputs: list[str] = []
         self.submitted = ""
         self.bounces = True
         self.is_open = True
@@ -169,6 +172,11 @@ class Turn:
         self._about: list[About] = []
         self.received: tuple[str, Any] = ("", None)
         self._equal = EqualMessages() if same_work else None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The events that it has generated, in order, continuations left out."""
+        return tuple(self._outputs)
 
     @property
     def activation(self) -> str | None:
@@ -364,7 +372,7 @@ class Turn:
             split: Whether each of the next agents gets an event of its own.
         """
         to = recipients(to)
-        before, events = len(self.outputs) + len(self._queue), self._to_pass_on(given)
+        before, events = len(self._outputs) + len(self._queue), self._to_pass_on(given)
         if callable(silent):
             silent = bool(events) and self.guard.call(silent, default=False)
         if events and silent:
@@ -372,7 +380,7 @@ class Turn:
             return HandedOver(events, is_passed_on=True)
         said = [Output(payload, one, type) for one in (zip(to) if split else (to,))]
         self._end([*said, *(Output(one, (), "handoff") for one in dropped)], None, None)
-        made = self.outputs[before:]
+        made = tuple(self._outputs[before:])
         return HandedOver(made[: len(said)], made[len(said) :])
 
     @in_step("")
@@ -400,7 +408,7 @@ class Turn:
         self.bounces = bounces and error is None
         final = Output(answer, (), "solution", final=True)
         self.submitted = self._close([final], usage, error)[0]
-        self.outputs += (self.submitted,)
+        self._outputs.append(self.submitted)
         return self.submitted
 
     @in_step(False)
@@ -501,7 +509,7 @@ class Turn:
         self._told.extend(event.notes)
         self._about.extend(event.about)
         if event.sender != self.instance or event.final:  # else it is a continuation
-            self.events += (event,)
+            self.events.append(event)
 
     def _listen(self) -> None:
         graph = self.guard.monitor.graph
@@ -514,11 +522,11 @@ class Turn:
 
     def _close(
         self, outputs: list[Output], usage: Any = None, error: str | None = None
-    ) -> tuple[str, ...]:
+    ) -> list[str]:
         """End the activation in progress, in any case; returns the ids of its outputs."""
         ask, monitor, activation = self.guard.ask, self.guard.monitor, self._activation
         if activation is None:
-            return ()
+            return []
         fates = tuple(self._inputs.values())
         self._activation, self._inputs, self._queue = None, {}, []
         try:
@@ -532,7 +540,7 @@ class Turn:
             raise
         history = monitor.graph.history
         made = history.outputs(history.activation(activation) or 0)
-        return tuple(history.event_ids[n] for n in made)
+        return [history.event_ids[n] for n in made]
 
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
         if not self.is_open:
@@ -545,7 +553,7 @@ class Turn:
         """End the activation, with a continuation; returns the ids of `outputs`."""
         queued, onward = len(self._queue), Output(None, (self.instance,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
-        self.outputs += tuple(names)
+        self._outputs += names
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
 
@@ -559,7 +567,7 @@ class Turn:
             names = self._close([*self._queue, *last], usage, error)
         finally:
             self._over()
-        self.outputs += names
+        self._outputs += names
         return names[-1] if last else ""
 
     def _to_pass_on(self, given: Iterable[str] | None) -> tuple[str, ...]:

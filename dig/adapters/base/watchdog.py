@@ -58,7 +58,7 @@ class Watchdog:
 
     def wake(self) -> None:
         """Wake the thread, if something is due before it would wake by itself."""
-        due = None if self._is_stopped else self._guard.next_deadline()
+        due = None if self._is_stopped else self._guard.due
         if due is not None and (self._due is None or due < self._due):
             self._moved.set()
 
@@ -78,7 +78,7 @@ class Watchdog:
 
     def _sleep_s(self) -> float:
         """Seconds until something is due, or until it is time to see whether a step hangs."""
-        due = self._due = self._guard.next_deadline()
+        due = self._due = self._guard.due
         if due is None:
             return self._hangs_s
         return min(max(0.0, due - self._guard.now()), self._hangs_s)

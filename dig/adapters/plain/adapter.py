@@ -196,6 +196,7 @@ class PlainTeam:
         tell = partial(_told, session) if place.agent in self._stateless else as_payload
         is_bound = ismethod(function)
         bare = function.__func__ if is_bound else function
+        is_iterated, is_awaited = isasyncgenfunction(bare), place.is_awaited
 
         def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             if is_bound and args[0] is not function.__self__:  # a copy of the object
@@ -211,9 +212,9 @@ class PlainTeam:
                 work = own if agent == place.agent else self._works[agent]
                 return work(args, kwargs, notes)
 
-            if isasyncgenfunction(bare):
+            if is_iterated:
                 return StreamedCall(session, place.agent, payload, start)
-            if not place.is_awaited:
+            if not is_awaited:
                 return Call(session, place.agent, payload, tell=tell).run_now(start)
             if self._served is None:
                 return Call(session, place.agent, payload, tell=tell).run(start)
