@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -56,7 +57,7 @@ class Chaos:
     policies: bool = False
     stubborn: bool = False
 
-    @property
+    @cached_property
     def habit(self) -> str:
         """What all agents of the run like to do."""
         habits = ("nothing", "nothing", "pass on", "repeat")

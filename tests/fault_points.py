@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dig import InteractionGraph, Pending, Record
@@ -34,6 +35,7 @@ from .chaos import Chaos
 from .laws import Kept
 
 POINTS = ("journal.write", "detector.run", "healer.run", "deliver", "agent.act", "export")
+TAKEN_BACK = "said by a detector that fails"
 NONSENSE: tuple[Any, ...] = (None, 7, "no", [None], [...], {"fates": 3}, b"\xff")
 
 
@@ -51,7 +53,6 @@ class Faults:
     struck: Counter[str] = field(default_factory=Counter)
     shown: set[tuple[str, str]] = field(default_factory=set)  # agent, event
     kept: dict[str, Kept] = field(default_factory=dict)  # by gates
-    taken_back: list[Finding] = field(default_factory=list)  # by detectors that failed
 
     def strikes(self, point: str, chance: float) -> bool:
         """Whether a point fails this time."""
@@ -93,9 +94,10 @@ class Faults:
 
     def setup(self, setup: Setup) -> Setup:
         """A setup whose detectors and healers fail now and then, and whose gates are watched."""
-        healers = setup.healers and self._healers
+        detectors = self._detectors if "detector.run" in self.points else setup.detectors
+        healers = self._healers if setup.healers and "healer.run" in self.points else setup.healers
         gates = [_Gate(gate, self) for gate in setup.gates]
-        return replace(setup, detectors=self._detectors, healers=healers, gates=gates)
+        return replace(setup, detectors=detectors, healers=healers, gates=gates)
 
     def team(self, team: Mapping[str, Chaos]) -> dict[str, Any]:
         """A team whose agents and policies fail now and then."""
@@ -105,7 +107,15 @@ class Faults:
         return [_Detector(inner, self) for inner in standard()]
 
     def _healers(self) -> dict[str, Healer]:
-        return {pattern: _Healer(inner, self) for pattern, inner in standard_healers().items()}
+        """The standard healers themselves, since what a healer can do is told by its class."""
+        healers = standard_healers()
+        for healer in healers.values():
+            for heal in ("heal", "escalate"):
+                setattr(healer, heal, partial(self._heals, getattr(healer, heal)))
+        return healers
+
+    def _heals(self, heal: Callable[..., Any], *args: Any) -> Any:
+        return self.returned("healer.run", 0.2, partial(heal, *args))
 
 
 class _Wrapped:
@@ -130,10 +140,9 @@ class _Detector(_Wrapped, Detector):
         self.inner.settle_due()
 
     def _half(self, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-        """What a detector says before it fails, which must not count."""
+        """What a detector says before it fails, which must not count, marked as such."""
         for finding in look():
-            self.faults.taken_back.append(finding)
-            yield finding
+            yield replace(finding, evidence={**finding.evidence, TAKEN_BACK: True})
         raise Fault("detector.run, afterwards")
 
     def _look(self, chance: float, look: Callable[[], Iterable[Finding]]) -> Any:
@@ -169,21 +178,6 @@ class _Gate(_Wrapped):
             deadline = now + max(1, micros(hold.seconds))
             self.faults.kept[event.id] = Kept(deadline, now + micros(decides_s), is_now)
         return hold
-
-
-class _Healer(_Wrapped, Healer):
-    def __init__(self, inner: Healer, faults: Faults) -> None:
-        super().__init__(inner, faults)
-        self.cooldown_s = inner.cooldown_s
-
-    def about(self, finding: Finding) -> Any:
-        return self.inner.about(finding)
-
-    def forget(self, graph: InteractionGraph) -> None:
-        self.inner.forget(graph)
-
-    def heal(self, graph: InteractionGraph, finding: Finding) -> Any:
-        return self.faults.returned("healer.run", 0.2, lambda: self.inner.heal(graph, finding))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -174,13 +175,13 @@ def forks(rng: random.Random, count: int, folder: Path) -> Counter[str]:
 PARTS = (kills, segments, power, timed, cuts, flips, files, replays, mutations, forks)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="A long look at what a run leaves.")
     names = [part.__name__ for part in PARTS]
     parser.add_argument("names", nargs="*", choices=[*names, []], help="all of them by default")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=0, help="how many of each; 0: all")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     for part in PARTS:
         if options.names and part.__name__ not in options.names:
             continue

@@ -98,6 +98,28 @@ def timeliness(records: Iterable[Any], findings: Iterable[Any]) -> None:
     assert not late, f"told late: {late[:1]}"
 
 
+def lateness(records: Iterable[Any]) -> None:
+    """Assert that only an activation that healing has taken out, with its agent, speaks later."""
+    running: dict[str, str] = {}
+    replaced: set[str] = set()
+    taken_out: set[str] = set()
+    for row in records:
+        if row.kind == "start":
+            running[row.agent] = row.activation
+        elif row.kind == "end":
+            running = {agent: v for agent, v in running.items() if v != row.activation}
+        elif row.kind == "heal" and row.action == "replace":
+            replaced.update(row.to)
+        elif row.kind == "leave":
+            activation = running.pop(row.agent, None)
+            if activation is not None and row.agent in replaced:
+                taken_out.add(activation)
+            replaced.discard(row.agent)
+        elif row.kind == "incident" and row.what == "late output":
+            late = row.detail["activation"]
+            assert late in taken_out, f"{late} has left by itself, and speaks"
+
+
 def patience(records: Iterable[Any], kept: Mapping[str, Kept], account: Account) -> None:
     """Assert that what a gate keeps is not delivered before it has decided, or its time is up,
     that it is told when that is, and that what it kept goes on then."""

@@ -42,6 +42,7 @@ SELECTION = (
     "tests/graph/test_graph.py",
     "tests/graph/test_retention.py",
     "tests/diagnosis/attribution/test_deciding.py",
+    "tests/tasks/test_forks.py",
     "tests/tasks/test_rehearsal.py",
 )
 WITH_TEAMS = tuple(

@@ -89,7 +89,7 @@ MUTANTS = [
     ),
     # -- DL and MC ---
     Mutant(
-        "dl-in-flight", "graph/state.py",
+        "dl-in-flight", "graph/problems.py",
         "0 if problem.flying or problem.is_over else STUCK", "0 if problem.is_over else STUCK",
         "work on its way does not prevent a deadlock",
     ),
@@ -104,35 +104,40 @@ MUTANTS = [
         "agents that hold nothing are listed too",
     ),
     Mutant(
-        "mc-answer-under-way", "graph/state.py",
+        "mc-answer-under-way", "graph/problems.py",
         "problem.open or problem.submitted or", "problem.open or",
         "an answer that is under way is not waited for",
     ),
     Mutant(
-        "mc-no-problem", MC,
-        " and problem.is_posed", "",
+        "mc-last", MC,
+        '{"last": problem.last}', '{"last": None}',
+        "the activation that ended last is not told",
+    ),
+    Mutant(
+        "mc-no-problem", "graph/problems.py",
+        "0 if is_going_on or not problem.is_posed else DONE", "0 if is_going_on else DONE",
         "a run without a problem misses its end",
     ),
     Mutant(
-        "mc-open-work", "graph/state.py",
+        "mc-open-work", "graph/problems.py",
         "problem.open or problem.submitted or", "problem.submitted or",
         "open work does not prevent it",
     ),
     # -- idle windows ---
     Mutant(
-        "idle-progress", IDLE,
-        "if interval.start is None or problem in starts_over:", "if interval.start is None:",
+        "idle-progress", "graph/problems.py",
+        "            if activation.is_progress:\n                problem.since = now\n", "",
         "progress does not start an interval over",
     ),
     Mutant(
         "idle-no-alarm", IDLE,
-        "if interval.alarm is None or due < interval.alarm:",
-        "if interval.alarm is None:",
+        "due is not None and (interval.alarm is None or due < interval.alarm)",
+        "due is not None and interval.alarm is None",
         "an alarm is not set anew where it comes due earlier",
     ),
     Mutant(
         "idle-early", IDLE,
-        "elif interval.due != moment:", "elif interval.due < moment:",
+        "            if due == moment:\n", "            if due is not None and due >= moment:\n",
         "an alarm goes off although its time has moved on",
     ),
     Mutant(
@@ -148,64 +153,68 @@ MUTANTS = [
     ),
     Mutant(
         "idle-again", IDLE,
-        "interval.is_raised = True\n                    due_now", "due_now",
+        "                interval.raised = start\n", "",
         "what an end raises is raised again in the same interval",
     ),
     Mutant(
-        "idle-answered", "graph/state.py",
+        "idle-answered", "graph/problems.py",
         "problem.submitted or problem.is_over", "problem.submitted",
         "a problem that was answered is still looked at",
     ),
     Mutant(
         "idle-parted-raised", IDLE,
-        "= self.start, self.is_raised, self.due", "= self.start, False, self.due",
+        "other.raised, other.restarted = self.raised, self.restarted",
+        "other.restarted = self.restarted",
         "what was raised is raised again about a problem that is parted from others",
     ),
     Mutant(
         "idle-at-the-end", IDLE,
-        "if interval.due <= us:", "if interval.due < us:",
+        "if due <= us:", "if due < us:",
         "what is due exactly at the end that makes it possible waits for the next record",
     ),
     Mutant(
         "idle-alarm-used-up", IDLE,
-        "interval.is_raised, interval.alarm = True, None", "interval.is_raised = True",
+        "interval.raised, interval.alarm = interval.start(problem), None",
+        "interval.raised = interval.start(problem)",
         "an alarm that went off is never set again",
     ),
     Mutant(
         "idle-alarm-dropped", IDLE,
-        "                if interval.alarm == moment:\n                    interval.alarm = None\n",
-        "",
+        "                interval.alarm = None\n                self._set",
+        "                self._set",
         "an alarm that came up in vain is never set again",
     ),
     Mutant(
         "idle-once", IDLE,
-        "                interval.is_raised = False\n", "",
+        "is_raised = interval.raised == interval.start(problem)",
+        "is_raised = interval.raised is not None",
         "a problem is raised once, however many intervals it has",
     ),
     # -- OE ---
     Mutant(
         "oe-once", EVENT_WINDOW,
-        "self._raised.discard(event.id)", "pass",
+        "if self._raised.get(event.id) != since:", "if event.id not in self._raised:",
         "an event that is orphaned again is not raised again",
     ),
     Mutant(
         "oe-again", EVENT_WINDOW,
-        " and event.id not in self._raised:", ":",
+        "if self._raised.get(event.id) != since:", "if since:",
         "an orphan is raised again whenever it is touched",
     ),
     Mutant(
         "oe-unbroken", EVENT_WINDOW,
-        "self._due.pop(event.id, None) is None", "True",
+        "            if self._since(event) == since:\n                self.due",
+        "            if since >= 0:\n                self.due",
         "an interval is not broken by a new recipient",
     ),
     Mutant(
         "oe-old-alarm", EVENT_WINDOW,
-        "if self._due.get(event.id) == due:", "if event.id in self._due:",
-        "the alarm of a broken interval goes off for the next one",
+        "if self._queue[event.id][1] == since:", "if since >= 0:",
+        "an interval that begins anew is taken for the one before",
     ),
     Mutant(
         "oe-rearmed", EVENT_WINDOW,
-        "elif event.id not in self._due and event.id", "elif event.id",
+        "                if self._queue[event.id][1] == since:\n                    continue\n", "",
         "whatever touches an orphan starts its interval over",
     ),
     Mutant(
@@ -332,17 +341,17 @@ MUTANTS = [
     ),
     # -- problems ---
     Mutant(
-        "asked-answered", "graph/state.py",
+        "asked-answered", "graph/problems.py",
         "for source in own if not self._answered[source])", "for source in own)",
         "what was answered is asked again",
     ),
     Mutant(
-        "settled-not", "graph/state.py",
+        "settled-not", "graph/problems.py",
         "self._history.settled[v] = 1", "pass",
         "nothing is ever settled",
     ),
     Mutant(
-        "bounced-pending", "graph/state.py",
+        "bounced-pending", "graph/problems.py",
         "problem.submitted.pop(event.id, None)", "pass",
         "an answer that was bounced or accepted stays under way",
     ),
@@ -353,18 +362,18 @@ MUTANTS = [
         "a problem that is parted from others begins its windows anew",
     ),
     Mutant(
-        "parted-untouched", "graph/state.py",
+        "parted-untouched", "graph/problems.py",
         "                self._enter(other)\n                self.touched[other] = None\n",
         "                self._enter(other)\n",
         "a problem that is parted from others is not looked at",
     ),
     Mutant(
-        "parted-not", "graph/state.py",
+        "parted-not", "graph/problems.py",
         "            if others.ranges:\n", "            if False:\n",
         "what concerns one of several problems concerns all that were like it",
     ),
     Mutant(
-        "merged-unlike", "graph/state.py",
+        "merged-unlike", "graph/problems.py",
         "if other.is_like(problem)), None)", "if True), None)",
         "problems that an activation concerns become one, like or not",
     ),
@@ -384,23 +393,23 @@ MUTANTS = [
         "problems are alike that have different open work",
     ),
     Mutant(
-        "merged-without-progress", "graph/state.py",
+        "merged-without-progress", "graph/problems.py",
         "if activation.is_progress and len(activation.problems) > 1:",
         "if len(activation.problems) > 1:",
         "problems become one although their windows began at different times",
     ),
     Mutant(
-        "merged-twice", "graph/state.py",
+        "merged-twice", "graph/problems.py",
         "            problem.is_over = True\n            for one in", "            for one in",
         "a problem that became part of another is still looked at",
     ),
     Mutant(
-        "notice-poses", "graph/state.py",
+        "notice-poses", "graph/problems.py",
         "problem.is_posed |= is_work", "problem.is_posed = True",
         "a notice from outside is a problem",
     ),
     Mutant(
-        "notice-poses-in-session", "graph/state.py",
+        "notice-poses-in-session", "graph/problems.py",
         "problem = Problem(sources, is_work)", "problem = Problem(sources, True)",
         "in a session a notice from outside is a problem",
     ),
@@ -584,7 +593,7 @@ MUTANTS = [
     ),
     Mutant(
         "retention-submitters", "graph/retention.py",
-        "    stays.keep_activations(h.generator[n] for n in answers)\n", "",
+        "event.final or not event.consumed]", "not event.final and not event.consumed]",
         "what the submitter of a bounced answer consumed is gone",
     ),
     Mutant(
@@ -643,8 +652,8 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-without-end", HEALING,
-        "if ladder.steps < self._budget.per_subject:\n                proposed",
-        "if True:\n                proposed",
+        "if ladder.steps < self._budget.per_subject:\n                t = ",
+        "if True:\n                t = ",
         "a ladder at its end says the same for ever",
     ),
     Mutant(
@@ -730,9 +739,13 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-ends-with-other-answers", LADDERS,
-        "is_answered = sources is not None and not graph.unanswered(sources, 1)",
-        "is_answered = True",
+        "return not sources or bool(graph.unanswered(sources, 1))", "return False",
         "the answer to one problem ends the steps about another",
+    ),
+    Mutant(
+        "ladder-silent-step", HEALING,
+        'self.refuse(ladder.row, "there is nothing that this step could do")', "pass",
+        "a step that has nothing to do leaves no trace, so a replay takes the next one later",
     ),
     Mutant(
         "ladder-not-anew", LADDERS,

@@ -68,7 +68,7 @@ SCHEDULED = [
     # -- sweeping ---
     Mutant(
         "sweeping-pins-nothing", MONITOR,
-        "{*holds.held, *self._gates.deciding, *self._schedule.events}", "()",
+        "self._healing.awaited().union(*moving)", "self._healing.awaited()",
         "what a gate or a policy will send on is gone", SIMULATOR,
     ),
     Mutant(
@@ -241,9 +241,9 @@ SCHEDULED = [
     Mutant(
         "detector-uncontained", WATCH,
         "            except Exception as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                new = ()",
+        "                self._fail(part, f\"raised {error!r}\")\n                new = []",
         "            except ValueError as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                new = ()",
+        "                self._fail(part, f\"raised {error!r}\")\n                new = []",
         "a detector that raises ends the run", SIMULATOR,
     ),
     Mutant(

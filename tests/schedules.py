@@ -15,6 +15,7 @@ the command that has it again. Exit status 0: every law held, 1: not, 130: inter
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import os
 import signal
@@ -23,9 +24,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,13 @@ from dig.traces.journal.reader import TRACE
 from dig.traces.journal.recovery import recover
 from dig.traces.verify import verify
 
-from .campaign import progress
 from .chaos import ChaosRun, chaos_run
-from .conservation import conservation
-from .fault_points import POINTS, Faults
+from .conservation import Account, conservation
+from .fault_points import POINTS, TAKEN_BACK, Faults
 from .helpers import Recorder, bodies, found_again, rows
-from .laws import patience, promptness, stillness, timeliness
+from .laws import lateness, patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
+from .progress import progress
 from .retaining import KEPT, Exported, comparable, letting_go
 
 BATCH = 25
@@ -126,33 +127,48 @@ def carry_out(schedule: Schedule, folder: Path) -> tuple[Recorder, Faults]:
     """
     run = schedule.run()
     if schedule.keep is None:
-        return _carry_out(schedule, run, folder)
-    short, full = Exported(), Exported()
+        done = _carried_out(schedule, run, folder)
+        _judge(run, done, _Judged(run, done.sink, folder / TRACE))
+        return done.sink, done.faults
+    exported = Exported()
     with letting_go(run) as lets_go:
-        done = _carry_out(schedule, lets_go.run, folder, short)
+        done = _carried_out(schedule, lets_go.run, folder, exported)
+    judged = _Judged(run, done.sink, folder / TRACE)
+    _judge(run, done, judged)
     journal = (folder / TRACE).read_bytes()
-    _carry_out(schedule, lets_go.keeping_all, folder, full)
-    assert journal == (folder / TRACE).read_bytes(), "what is let go of makes no difference"
-    exported = [comparable(one.items) for one in (short, full)]
-    assert exported[0] == exported[1], "what is exported is the same, too"
-    return done
+    whole = _carried_out(schedule, lets_go.keeping_all, folder)
+    is_same = journal == (folder / TRACE).read_bytes() and done.sink == whole.sink
+    assert is_same, "what is let go of makes no difference"
+    _judge(lets_go.keeping_all, whole, judged)  # its records, the same, are judged already
+    if exported.has_let_go:
+        same = comparable(exported.items) == comparable(Exported.of(whole.sink).items)
+        assert same, "what is exported is the same, too"
+    return done.sink, done.faults
 
 
-def _carry_out(
-    schedule: Schedule, run: ChaosRun, folder: Path, *follow: Sink
-) -> tuple[Recorder, Faults]:
+@dataclass
+class _CarriedOut:
+    """A run whose journal is closed and recovered; a planted fault may have ended it early."""
+
+    sink: Recorder
+    faults: Faults
+    result: RunResult | None
+
+
+def _carried_out(schedule: Schedule, run: ChaosRun, folder: Path, *follow: Sink) -> _CarriedOut:
     faults, sink = Faults(schedule.number, schedule.points), Recorder()
-    path = folder / TRACE
-    for old in folder.iterdir():
-        old.unlink()
+    for old in os.listdir(folder):
+        os.unlink(folder / old)
     result: RunResult | None = None
-    with closing(Journal(path, write=faults.write)) as journal:
+    with closing(Journal(folder / TRACE, write=faults.write)) as journal:
         try:
             result = _run(schedule, run, faults, FanOut(journal, sink, *follow))
         except JournalError:
             assert faults.struck["journal.write"], "only a planted fault stops the journal"
-    _judge(run, faults, sink, result, path)
-    return sink, faults
+    if sink:  # else not even the first record could be written
+        torn = recover(folder)
+        assert torn is None or faults.struck["journal.write"]
+    return _CarriedOut(sink, faults, result)
 
 
 def _run(schedule: Schedule, run: ChaosRun, faults: Faults, sink: Sink) -> RunResult:
@@ -214,34 +230,52 @@ async def _on_the_bus(bus: Bus, run: ChaosRun, team: Mapping[str, Agent]) -> Run
     return bus.result
 
 
-def _judge(
-    run: ChaosRun, faults: Faults, sink: Recorder, result: RunResult | None, path: Path
-) -> None:
-    """Every law, over the records and over the file."""
+class _Judged:
+    """The records of a run and their file, judged by themselves, and what they say of the run."""
+
+    def __init__(self, run: ChaosRun, sink: Recorder, path: Path) -> None:
+        """Judge the file, unless a planted fault has kept it empty."""
+        self._run, self._sink = run, sink
+        self.told = {(row.to, row.event) for row in rows(sink, "deliver")}
+        untrue = [row.t for row in rows(sink, "finding") if TAKEN_BACK in row.evidence]
+        assert not untrue, f"{untrue}: what a detector said before it failed counts"
+        lateness(sink)
+        if sink:
+            report = verify(path)
+            assert not report.problems, "; ".join(map(str, report.problems))
+            assert report.records == len(sink)
+
+    @cached_property
+    def account(self) -> Account:
+        """The account of a run that no fault of the journal has ended early; judges the records."""
+        setup = self._run.setup
+        account = conservation(self._sink, self._run.allowed)
+        promptness(self._sink, setup.activation_timeout_s, setup.retries)
+        return account
+
+    @cached_property
+    def findings(self) -> list[dict[str, Any]]:
+        """The findings of fresh detectors."""
+        return found_again(self._sink, Watch(standard()))
+
+
+def _judge(run: ChaosRun, done: _CarriedOut, judged: _Judged) -> None:
+    """Every law about what a run has returned, shown and kept, by what its records say."""
+    sink, faults, result = done.sink, done.faults, done.result
     if result is not None:
-        account = conservation(sink, run.allowed)
+        account = judged.account
         assert list(result.left.undelivered) == account.undelivered
         assert list(result.left.unconsumed) == account.unconsumed
         lost = account.orphaned
         assert result.left.orphaned.items() <= lost.items()
         assert run.setup.kept is not None or len(result.left.orphaned) == len(lost)
         assert result.records == len(sink)
-        promptness(sink, run.setup.activation_timeout_s, run.setup.retries)
         stillness(account, result.outcome, result.reason)
         timeliness(sink, result.findings)
         patience(sink, faults.kept, account)
-        assert not any(f is g for f in faults.taken_back for g in result.findings)
         if not faults.struck["detector.run"]:
-            assert found_again(sink, Watch(standard())) == bodies(result.findings)
-    if not sink:  # not even the first record could be written
-        return
-    torn = recover(path.parent)
-    assert torn is None or faults.struck["journal.write"]
-    report = verify(path)
-    assert not report.problems, "; ".join(map(str, report.problems))
-    assert report.records == len(sink)
-    told = {(row.to, row.event) for row in rows(sink, "deliver")}
-    assert faults.shown <= told, "an agent was shown what the journal does not have"
+            assert judged.findings == bodies(result.findings)
+    assert faults.shown <= judged.told, "an agent was shown what the journal does not have"
 
 
 @dataclass
@@ -282,6 +316,16 @@ def shrink(schedule: Schedule, folder: Path) -> tuple[Schedule, str]:
             return schedule, what
 
 
+@contextmanager
+def _collected_afterwards() -> Iterator[None]:
+    """Collect the garbage of a schedule once, at its end: it is small, and full of cycles."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def look(schedules: Sequence[Schedule], most: int = 5) -> Tally:
     """Carries some schedules out, until so many have failed."""
     tally = Tally()
@@ -290,7 +334,8 @@ def look(schedules: Sequence[Schedule], most: int = 5) -> Tally:
         for schedule in schedules:
             tally.schedules += 1
             try:
-                sink, faults = carry_out(schedule, folder)
+                with _collected_afterwards():
+                    sink, faults = carry_out(schedule, folder)
             except Exception:
                 tally.failures.append(shrink(schedule, folder))
                 if len(tally.failures) == most:

@@ -21,7 +21,7 @@ from .mutants import ROOT, Misfit, Trial, main, planted
 from .planted import Mutant
 from .planted_schedules import SCHEDULED
 
-IN_PROCESS = ("cla-different-roots", "dl-order", "er-limit", "et-uncovered", "mc-no-problem",
+IN_PROCESS = ("cla-different-roots", "dl-order", "er-limit", "et-uncovered", "mc-last",
               "oe-window", "rsp-order")  # fmt: skip
 
 

@@ -84,7 +84,11 @@ class Healing:
         self._spent.clear()
         self._healed.clear()
         if self.ladders is not None:
-            self.ladders.forget(self._recorder.graph)
+            self.ladders.end_answered(self._recorder.graph)
+
+    def awaited(self) -> set[str]:
+        """The events and activations that a further step may name; they are not evicted before."""
+        return self.ladders.awaited(self._recorder.graph) if self.ladders is not None else set()
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
@@ -134,7 +138,11 @@ class Healing:
             if self._recorder.is_over or not ladder.is_ripe:
                 continue
             if ladder.steps < self._budget.per_subject:
-                proposed += self._heal(ladder.row, ladder.finding, ladder, set())
+                t = self._recorder.graph.t
+                asked = self._heal(ladder.row, ladder.finding, ladder, set())
+                proposed += asked
+                if self._recorder.graph.t == t and not asked:  # a replay has to take it, too
+                    self.refuse(ladder.row, "there is nothing that this step could do")
             else:
                 ladder.due, ladder.is_ripe = None, False
                 self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")

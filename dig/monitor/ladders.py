@@ -6,11 +6,11 @@ progress for a while. That while is learned from the lengths of the team's own t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from json import dumps
 
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, texts_in
 from dig.detectors.interventions import Create, Intervention, Reroute, action_of
 from dig.detectors.ladder import LadderStep, Progress, Trouble
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
@@ -91,7 +91,7 @@ class Ladders:
     def patience(self) -> int:
         """The time that a step has to help, in microseconds."""
         least = micros(self._limits().dl_window_s)
-        if self._lengths.count < ENOUGH_OF_TEAM:
+        if len(self._lengths) < ENOUGH_OF_TEAM:
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
@@ -164,14 +164,35 @@ class Ladders:
         """When a subject is to be looked at next, in microseconds."""
         return min([one.due for one in self.timed if one.due is not None], default=None)
 
-    def forget(self, graph: InteractionGraph) -> None:
-        """Forget what is about answered problems alone, and what the graph knows no more."""
-        findings = {*graph.findings}
+    def awaited(self, graph: InteractionGraph) -> set[str]:
+        """The events and activations that a further step may name.
+
+        The events only of those that have a moment: a session would wait for the others for ever.
+        """
+        is_activation = graph.history.activation
+        named = {text for one in self._open.values() for text in _named(one.finding)}
+        soon = [text for one in self.timed for text in _named(one.finding)]
+        return {text for text in named if is_activation(text) is not None}.union(soon)
+
+    def end_answered(self, graph: InteractionGraph) -> None:
+        """Forget the ladders that are about answered problems alone."""
 
         def is_open(one: Ladder) -> bool:
             sources = graph.sources_about(one.finding.subject)
-            is_answered = sources is not None and not graph.unanswered(sources, 1)
-            return one.row in findings and not is_answered
+            return not sources or bool(graph.unanswered(sources, 1))
 
-        self._open = {name: one for name, one in self._open.items() if is_open(one)}
-        self.timed = [one for one in self.timed if is_open(one)]
+        self._keep(is_open)
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the ladders whose finding is so old that no intervention may be about it."""
+        findings = {*graph.findings}
+        self._keep(lambda one: one.row in findings)
+
+    def _keep(self, is_kept: Callable[[Ladder], bool]) -> None:
+        self._open = {name: one for name, one in self._open.items() if is_kept(one)}
+        self.timed = [one for one in self.timed if is_kept(one)]
+
+
+def _named(finding: Finding) -> Iterator[str]:
+    yield from texts_in(finding.subject)
+    yield from texts_in(finding.evidence)

@@ -531,7 +531,8 @@ class Monitor:
         graph, holds = self.graph, self._holds
         if not graph.run.session or graph.history.rows < self._next_collection:
             return
-        self._recorder.evict(keep, {*holds.held, *self._gates.deciding, *self._schedule.events})
+        moving = holds.held, self._gates.deciding, self._schedule.events
+        self._recorder.evict(keep, self._healing.awaited().union(*moving))
         holds.forget()
         self._healing.forget()
         self._gates.forget()

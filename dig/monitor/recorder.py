@@ -163,7 +163,7 @@ class Recorder:
 
         Args:
             keep: The number of the latest records that stay as they are.
-            pinned: The events about which everything stays.
+            pinned: The events about which everything stays, and the activations whose agent does.
         """
         self._write_all()
         pinned = frozenset((*pinned, *self.watch.awaited()))

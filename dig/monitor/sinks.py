@@ -29,7 +29,7 @@ class Eviction:
     Attributes:
         t: After which record, by its logical time.
         keep: The number of the latest records that stayed as they are.
-        pinned: The events about which everything stayed.
+        pinned: The events about which everything stayed, and the activations whose agent did.
         given_up: The events from outside for whose answers the session does not wait any more. A
             graph cannot tell by itself: detectors have a say in it.
     """

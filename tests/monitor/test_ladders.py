@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dig import Budget, Create, Finding, Limits, Output
+from dig import Budget, Create, Finding, Healer, InteractionGraph, Limits, Output
 from dig.detectors import standard, standard_healers
-from dig.detectors.ladder import LadderStep, Trouble
+from dig.detectors.interventions import Intervention
+from dig.detectors.ladder import LadderStep, Progress, Trouble
+from dig.detectors.patterns.deadlock import Deadlock
 from dig.detectors.patterns.missing_termination import HealMissingTermination
 from dig.detectors.policy import HEAL_ALL
 from dig.monitor.messages import Effect
@@ -358,6 +360,33 @@ def _late() -> tuple[RunResult, Recorder]:
 
 
 # --- ladders end, and can be refused ------------------------------------------------------------
+
+
+class Gives(Healer):
+    """Heals at once, and has nothing to do in a further step."""
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        yield Create("Go on.", tuple(graph.agents))
+
+    def escalate(
+        self, graph: InteractionGraph, finding: Finding, step: LadderStep
+    ) -> Iterator[Intervention]:
+        return self.heal(graph, finding) if step.number == 1 else iter(())
+
+    def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
+        return "none"
+
+
+def test_a_step_that_has_nothing_to_do_is_told() -> None:
+    """The next step is due some time after it, so a replay has to know when it was."""
+    stage = Stage(
+        "ab", limits=WINDOWS, detectors=[Deadlock()], healers={"DL": Gives()}, ladder=True
+    )
+    stage.give("a")
+    for _ in range(20):
+        stage.wait(WINDOWS.dl_window_s)
+    told = [(row.action, row.reason) for row in rows(stage.sink, "heal")]
+    assert told[:2] == [("create", None), ("refused", "there is nothing that this step could do")]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dig import Budget, Create, Fate, Finding, Inject, Limits, Output, Reroute, Watch
+from dig.detectors.patterns.deadlock import Deadlock
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
@@ -490,6 +491,27 @@ def test_a_failing_clock_is_told_in_the_call_in_which_it_fails() -> None:
     stage.give("a")
     stage.wait(5.0)
     assert set(faults(stage)) == {"detector ODD"}
+
+
+class MissesAnEnd(Deadlock):
+    """DL, which fails when an activation ends."""
+
+    def detect(self, graph: Any, record: Any) -> Any:
+        return fail() if isinstance(record, kinds.End) else super().detect(graph, record)
+
+
+def test_what_a_failed_look_has_missed_is_not_raised_at_a_moment_that_is_over() -> None:
+    """A deadlock was due at the end at which DL failed: it is raised as soon as DL looks again."""
+    limits = Limits(dl_window_s=1.0, activation_limit_s=10.0)
+    stage = Stage("a", detectors=[MissesAnEnd()], limits=limits)
+    stage.give("a")
+    started = stage.start("a")
+    stage.wait(5.0)
+    stage.finish(started, fate="delay")
+    deadline = stage.monitor.next_deadline()
+    assert deadline is not None and deadline >= stage.clock.now
+    [raised] = of(Raised, stage.wait(deadline - stage.clock.now))
+    assert raised.finding.ts == deadline
 
 
 def test_a_late_detector_is_disabled_after_it_returns() -> None:

@@ -154,7 +154,7 @@ def test_detectors_and_healers_forget_what_is_gone() -> None:
     """What OE was raised about, what went back once, and which lists an answer came back with."""
     graph = InteractionGraph()
     detector, orphans, early = OrphanedEvent(), HealOrphanedEvent(), HealEarlyTermination()
-    detector._raised, orphans._returned = {"e1"}, {"e1"}
+    detector._raised, orphans._returned = {"e1": 0}, {"e1"}
     early._wait_s("a", {"unresolved": ["e1"], "uncovered": []})
     for one in (detector, orphans, early):
         one.forget(graph)

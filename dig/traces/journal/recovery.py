@@ -123,13 +123,14 @@ def is_cut_off(path: Path) -> bool:
 
 def _needs_care(first: Path, salvage: bool) -> bool:
     """Whether a file is a journal without a newline at its end (or, for `salvage`, any)."""
+    *_, last = segments(first)
+    if not (salvage or _is_torn(last)):
+        return False
     with open_file(first) as file:
         try:
-            row = parse_row(file.readline(MOST_BYTES + 1))
+            return is_journal(parse_row(file.readline(MOST_BYTES + 1)))
         except RecordError:
             return False
-    *_, last = segments(first)
-    return is_journal(row) and (salvage or _is_torn(last))
 
 
 def _is_torn(path: Path) -> bool:

@@ -80,8 +80,11 @@ def test_what_is_kept_follows_what_is_open() -> None:
     assert short._graph.history.rows < 100 < 800 < full._graph.history.rows
 
 
-def test_findings_that_healing_cannot_refer_to_any_more_are_forgotten() -> None:
+def test_findings_that_healing_cannot_refer_to_any_more_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As the graph of the session forgets them."""
+    monkeypatch.setattr("dig.graph.retention.MOST_FINDINGS", 5)
     stage, exported = Stage(session=True, keep=20, detectors=[Sees(on_emit)]), Exported()
     stage.monitor.follow(exported)
     serve(stage, 50)
