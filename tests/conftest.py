@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from typing import Any
 
 import pytest
@@ -22,6 +24,16 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return backend
 
 
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end anyway, and let it look less often.
+
+    These are the modules and the collected tests: a full collection went through all of them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say aloud that the pages were not tested, if there was no browser."""
     skipped = [
@@ -33,25 +45,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 TOGETHER = {
     "tests/browser/": "browser",
-    "tests/cli/test_bench.py": "few",
     "tests/faults/test_attributors.py": "small set",
-    "tests/faults/test_audit.py": "audit",
     "tests/faults/test_benchmark_page.py": "small set",
     "tests/faults/test_generate.py": "small set",
     "tests/faults/test_scores.py": "small set",
-    "tests/test_soak.py": "soak",
-    "tests/traces/otel/test_wire.py": "wire",
 }
-"""Tests that share what takes seconds to make, by how their names begin: one worker makes it."""
+"""Files of tests that share what takes seconds to make, by how their names begin."""
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: one or another waits for a browser or a server."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give tests that share something expensive, such as a browser, to one worker."""
+    """Give the tests of a file to one worker, so that what they share is made once."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return next((TOGETHER[it] for it in TOGETHER if nodeid.startswith(it)), nodeid)
+            file = nodeid.partition("::")[0]
+            return next((TOGETHER[it] for it in TOGETHER if file.startswith(it)), file)
 
     return Together(config, log) if config.getvalue("dist") == "load" else None

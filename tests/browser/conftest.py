@@ -13,6 +13,15 @@ from tests.browser.pages import report, simulated
 
 WIDTH, HEIGHT = 1280, 800
 
+# What the browser says of a server that ends under a page, by the moment at which it asks.
+GONE = (
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_EMPTY_RESPONSE",
+    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "ERR_SOCKET_NOT_CONNECTED",
+)
+
 
 # For the package, not the session: the driver's event loop counts as running in this thread for
 # as long as it is there, and other tests run their own.

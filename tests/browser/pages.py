@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from playwright.sync_api import Page
 
 from dig.graph.views import GraphView
 from dig.show.page.writing import write_report
+from dig.show.server.server import Server
 from dig.traces.journal.reader import read_graph
 from tests.histories import arrive, row, trace, turn
 from tests.oracle import Row
+from tests.show.server.client import serving
 from tests.traces.runs import store
 
 State = dict[str, Any]
@@ -49,6 +52,17 @@ def repeating(folder: Path, rounds: int = 60) -> Path:
 def report(run: Path, out: Path) -> str:
     """The address of a run's report."""
     return write_report(run, out).path.as_uri()
+
+
+@contextmanager
+def visited(page: Page, path: Path) -> Iterator[Server]:
+    """A server of a run or a directory, which the page leaves before it ends.
+
+    A page that asks just then tells of a connection that was refused, reset or cut off.
+    """
+    with serving(path) as server:
+        yield server
+        page.goto("about:blank")
 
 
 def opened(page: Page, address: str) -> State:

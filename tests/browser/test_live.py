@@ -15,8 +15,8 @@ from dig.graph.records import FindingRow, Record
 from dig.show.server.server import Server
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
-from tests.browser.conftest import Witness
-from tests.browser.pages import opened, settled, state
+from tests.browser.conftest import GONE, Witness
+from tests.browser.pages import opened, settled, state, visited
 from tests.show.server.client import serving
 from tests.traces.runs import hasty, store
 
@@ -57,9 +57,9 @@ def growing(tmp_path: Path, run: Path) -> Iterator[Growing]:
 
 
 @pytest.fixture
-def server(growing: Growing) -> Iterator[Server]:
+def server(page: Page, growing: Growing) -> Iterator[Server]:
     """A server of it."""
-    with serving(growing.path) as server:
+    with visited(page, growing.path) as server:
         yield server
 
 
@@ -151,7 +151,7 @@ def test_it_survives_that_the_server_goes_and_comes_back(
     page: Page, witness: Witness, growing: Growing
 ) -> None:
     """Nothing is missing, and nothing is there twice."""
-    witness.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING"]
+    witness.allowed += GONE
     with serving(growing.path) as server:
         opened(page, server.address)
         settled(page, f"s.t === {growing.write(30)}")
@@ -194,7 +194,7 @@ def test_findings_of_a_plain_trace_are_told_live_too(
     for t, row in enumerate(rows):
         row["t"] = t
     path = store(tmp_path / "theirs.dig.jsonl", rows[:5])
-    with serving(path) as server:
+    with visited(page, path) as server:
         opened(page, server.address)
         store(path, rows)
         settled(page, f"s.t === {rows[-1]['t']}")
@@ -205,7 +205,7 @@ def test_a_server_with_another_secret_is_not_the_one_that_was_lost(
     page: Page, witness: Witness, growing: Growing
 ) -> None:
     """The page says that its server has gone, and keeps what it has."""
-    witness.allowed += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "403"]
+    witness.allowed += [*GONE, "403"]
     with serving(growing.path) as server:
         opened(page, server.address)
     with serving(growing.path, port=server.server_port, token="another"):
@@ -217,12 +217,12 @@ def test_a_run_of_a_directory_has_a_way_back_to_the_list(
     page: Page, witness: Witness, growing: Growing
 ) -> None:
     """From the list to the run, and back; a run that is served alone has no list."""
-    with serving(growing.path.parent) as server:
+    with visited(page, growing.path.parent) as server:
         page.goto(server.address)
         page.get_by_role("link", name=growing.path.name).click()
         settled(page, "s.ready && s.t === 19")
         page.get_by_role("link", name="Runs").click()
         expect(page.locator("h1")).to_have_text("Runs")
-    with serving(growing.path) as server:
+    with visited(page, growing.path) as server:
         opened(page, server.address)
         expect(page.get_by_role("link", name="Runs")).to_be_hidden()

@@ -13,7 +13,8 @@ from dig.show.server import shelf
 from dig.show.server.server import Server
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
-from tests.browser.conftest import Witness
+from tests.browser.conftest import GONE, Witness
+from tests.browser.pages import visited
 from tests.histories import arrive, row
 from tests.show.server.client import serving
 from tests.traces.journals import story
@@ -38,9 +39,9 @@ def no_age(monkeypatch: pytest.MonkeyPatch, page: Page) -> None:
 
 
 @pytest.fixture
-def server(folder: Path) -> Iterator[Server]:
+def server(page: Page, folder: Path) -> Iterator[Server]:
     """A server of them."""
-    with serving(folder) as server:
+    with visited(page, folder) as server:
         yield server
 
 
@@ -109,7 +110,7 @@ def test_a_wrapped_team_is_shown_with_its_name_and_its_requests(
     rows = [begun, *arrive(1, "e1", None, "a"), row(2, "finish", outcome="stopped")]
     rows = [{**one, "t": t} for t, one in enumerate(rows)]
     directory(tmp_path, "w", rows, team="a LangGraph graph")
-    with serving(tmp_path) as server:
+    with visited(page, tmp_path) as server:
         page.goto(server.address)
         line = page.locator("tbody tr")
         expect(line).to_contain_text("a LangGraph graph")
@@ -139,7 +140,7 @@ def test_a_new_run_comes_into_the_list(
 
 def test_when_the_server_ends_the_list_says_so(page: Page, witness: Witness, folder: Path) -> None:
     """And goes on when there is one again."""
-    witness.allowed.append("ERR_CONNECTION_REFUSED")
+    witness.allowed += GONE
     with serving(folder) as server:
         page.goto(server.address)
         expect(page.locator("tbody tr")).to_have_count(3)
@@ -154,7 +155,7 @@ def test_names_of_runs_are_text(page: Page, witness: Witness, tmp_path: Path) ->
     """Whatever a directory is called."""
     hostile = "<img src=x onerror=alert(1)> & \u202e \"'"
     directory(tmp_path, hostile, solved(), method="<script>alert(1)</script>")
-    with serving(tmp_path) as server:
+    with visited(page, tmp_path) as server:
         page.goto(server.address)
         expect(page.locator("tbody tr")).to_have_count(1)
         assert page.locator("tbody th a").text_content() == hostile

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -53,6 +54,20 @@ SMALL = Grid(
     seeds=(1, 2),
 )
 NAMES = [cell.run.name for cell in SMALL.cells()]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of an experiment that was carried out; `done` is a copy to change."""
+    folder = tmp_path_factory.mktemp("finished")
+    carry_out(SMALL, folder)
+    return folder
+
+
+@pytest.fixture
+def done(finished: Path, tmp_path: Path) -> Path:
+    """The directory of SMALL, carried out."""
+    return copytree(finished, tmp_path / "done")
 
 
 def tables_of(grid: Grid, rows: Sequence[Row]) -> dict[str, Table]:
@@ -105,11 +120,11 @@ def test_tables_are_the_same_in_any_process_and_with_any_number_of_them(tmp_path
         assert done.returncode == 0, done.stderr
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in "12")
     assert one == two
-    assert {RESULTS, "tables.md", "table-2.csv", "effects.csv"} <= one.keys()
+    assert {RESULTS, "tables.md", "table-2.csv", "effects.csv", "patterns-3.svg"} <= one.keys()
 
 
-def test_every_table_says_what_was_fixed_and_that_agents_were_simulated(tmp_path: Path) -> None:
-    outcome = carry_out(SMALL, tmp_path)
+def test_every_table_says_what_was_fixed_and_that_agents_were_simulated(done: Path) -> None:
+    outcome = carry_out(SMALL, done)
     for table in tables_of(SMALL, outcome.rows).values():
         text = table.markdown()
         assert SIMULATED_AGENTS in table.title
@@ -132,14 +147,14 @@ def _must_not_be_called(*args: object) -> Any:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 200])
-def test_a_torn_last_line_is_run_again(tmp_path: Path, cut: int) -> None:
+def test_a_torn_last_line_is_run_again(done: Path, cut: int) -> None:
     """However much of it is missing, and the file is then as if nothing had happened."""
-    whole = carry_out(SMALL, tmp_path)
-    results = tmp_path / RESULTS
+    whole = carry_out(SMALL, done)
+    results = done / RESULTS
     before = results.read_bytes()
     lines = before.splitlines(keepends=True)
     results.write_bytes(b"".join(lines[:-1]) + lines[-1][:cut])
-    assert carry_out(SMALL, tmp_path) == whole
+    assert carry_out(SMALL, done) == whole
     assert results.read_bytes() == before
 
 
@@ -176,20 +191,18 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert 0 < len(read_rows(results)) < 3600
 
 
-def test_another_setting_is_another_run(tmp_path: Path) -> None:
-    carry_out(SMALL, tmp_path)
+def test_another_setting_is_another_run(done: Path) -> None:
     other = replace(SMALL, thresholds=WINDOWS.model_copy(update={"dl_window_s": 3.0}))
-    assert len(carry_out(other, tmp_path).rows) == len(NAMES)
-    assert len(read_rows(tmp_path / RESULTS)) == 2 * len(NAMES)
+    assert len(carry_out(other, done).rows) == len(NAMES)
+    assert len(read_rows(done / RESULTS)) == 2 * len(NAMES)
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
-    carry_out(SMALL, tmp_path)
-    results = tmp_path / RESULTS
+def test_a_damaged_line_is_named(done: Path) -> None:
+    results = done / RESULTS
     lines = results.read_text().splitlines(keepends=True)
     results.write_text("".join([*lines[:4], "{}\n", *lines[5:]]))
     with pytest.raises(SettingsError, match=r"results\.jsonl, line 5 is no result"):
-        carry_out(SMALL, tmp_path)
+        carry_out(SMALL, done)
 
 
 @pytest.mark.parametrize(
@@ -209,15 +222,14 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         ("level", 3),
     ],
 )
-def test_a_row_of_wrong_kinds_is_named(tmp_path: Path, key: str, value: object) -> None:
+def test_a_row_of_wrong_kinds_is_named(done: Path, key: str, value: object) -> None:
     """By file, line and key, before a table is made of it."""
-    carry_out(SMALL, tmp_path)
-    results = tmp_path / RESULTS
+    results = done / RESULTS
     first, *others = results.read_text().splitlines(keepends=True)
     changed = json.dumps({**json.loads(first), key: value})
     results.write_text("".join([*others, f"{changed}\n"]))
     with pytest.raises(SettingsError, match=rf"line {len(NAMES)} is no result of a run \({key}"):
-        carry_out(SMALL, tmp_path)
+        carry_out(SMALL, done)
 
 
 def test_a_score_that_is_no_number_is_a_run_that_failed(
@@ -349,13 +361,11 @@ def own_task(tmp_path: Path) -> Path:
 def test_the_example_of_a_task_runs_in_an_experiment(own_task: Path, speed: str) -> None:
     """In virtual and in real time; its team has two members, however large teams are to be."""
     (own_task / "own.toml").write_text(speed + SUMMING)
-    charts = not speed
-    done = digmon("own.toml", "--out", "out", "--jobs", "1", "--json", cwd=own_task, charts=charts)
+    done = digmon("own.toml", "--out", "out", "--jobs", "1", "--json", cwd=own_task)
     assert (done.returncode, json.loads(done.stdout)["runs"]) == (0, 8), done.stderr
     rows = read_rows(own_task / "out" / RESULTS)
     assert {(row.agents, row.valid, row.rmse) for row in rows} == {(2, True, 0.0)}
-    drawn = {path.name for path in (own_task / "out").glob("patterns-*")}
-    assert drawn == ({"patterns-2.svg"} if charts else set())
+    assert not [*(own_task / "out").glob("*.svg")], "there is no matplotlib"
 
 
 def test_async_functions_give_the_same_bytes_again(own_task: Path) -> None:
