@@ -241,9 +241,9 @@ SCHEDULED = [
     Mutant(
         "detector-uncontained", WATCH,
         "            except Exception as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                new = []",
+        "                self._fail(part, f\"raised {error!r}\")\n            if stopwatch:",
         "            except ValueError as error:  # a detector must never be able to stop a team\n"
-        "                self._fail(part, f\"raised {error!r}\")\n                new = []",
+        "                self._fail(part, f\"raised {error!r}\")\n            if stopwatch:",
         "a detector that raises ends the run", SIMULATOR,
     ),
     Mutant(

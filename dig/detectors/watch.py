@@ -166,14 +166,13 @@ class Watch:
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
         began = stopwatch() if stopwatch else 0.0
         for part in parts:
+            new: Sequence[Finding] = ()
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
-                if raised is _NOTHING and stopwatch is None:  # the usual case
-                    continue
-                new = [_checked(finding) for finding in raised]
+                if raised is not _NOTHING:  # which is seldom
+                    new = [_checked(finding) for finding in raised]
             except Exception as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
-                new = []
             if stopwatch:
                 began, start = stopwatch(), began
                 took_s = began - start
