@@ -26,8 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from http import HTTPStatus
+    from pathlib import Path
 
 
 class DigError(Exception):
@@ -52,6 +55,8 @@ class TraceError(DigError):
     """
 
     def __init__(self, path: str | Path, line: int | None, reason: str) -> None:
+        from pathlib import Path  # slow to import
+
         self.path = Path(path)
         self.line = line
         self.reason = reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -100,7 +99,9 @@ def _cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(safe_text(text))
+    from html import escape  # slow to import
+
+    return escape(safe_text(text))
 
 
 def _drawn(strip: Strip) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from dig._util.text import counted
@@ -232,6 +231,8 @@ class _Limit:
 
 
 def _digest(looks: object) -> bytes:
+    from hashlib import blake2b  # slow to import
+
     return blake2b(repr(looks).encode(), digest_size=16).digest()
 
 

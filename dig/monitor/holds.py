@@ -16,7 +16,6 @@ from dig.detectors.policy import Policy
 from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
 from .messages import About, Answered, Delivered, Output, Over, Pending, Wake
-from .policies import policy_name
 from .recorder import Recorder
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
@@ -73,8 +72,9 @@ class Holds:
         ):
             output = replace(output, type=NOTICE)
         self.payloads.put(name, sender, output, about)
-        decides = output.policy is not None and not output.final
-        policy = policy_name(output.policy) if decides else None
+        policy: str | None = None
+        if output.policy is not None and not output.final:
+            policy = getattr(output.policy, "recorded_as", type(output.policy).__name__)
         self._recorder.write(
             Emit, name, by, to, output.type, output.final, output.payload, policy,
             output.traceparent,

@@ -2,14 +2,15 @@
 
 A policy is a small frozen object with one method; what is left over of it after a step is
 another policy. Delays are in seconds (`after_s`), or in records (`after_t`); one in records is
-also due when nothing else can happen.
+also due when nothing else can happen. A trace names a policy by its class, or by its attribute
+`recorded_as`, if it has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from dig.errors import SettingsError
 from dig.graph.records import DISTURBANCE
@@ -123,6 +124,7 @@ class Expiring(_WithDelay):
 class Disturbed:
     """As another policy says; but a disturbance is behind it, so the event waits for no purpose."""
 
+    recorded_as: ClassVar[str] = DISTURBANCE
     policy: DeliveryPolicy
 
     def step(self, now: Situation) -> Step:
@@ -163,12 +165,12 @@ class AsRecorded:
     """As a policy did in a recorded run, whatever its code was; the recipients are the event's.
 
     Attributes:
-        name: The name of the policy in the trace; ``None``: the trace does not name it.
+        recorded_as: The name of the policy in the trace; ``None``: the trace does not name it.
         arrives: Whether the event arrived at once.
         steps: The later acts, in order.
     """
 
-    name: str | None
+    recorded_as: str | None
     arrives: bool = True
     steps: tuple[RecordedStep, ...] = ()
 
@@ -176,13 +178,6 @@ class AsRecorded:
         """Plan all acts."""
         also = tuple(Later(step, at=(step.t, step.us)) for step in self.steps)
         return Step(arrives=self.arrives, also=also)
-
-
-def policy_name(policy: object) -> str | None:
-    """The name of a kind of policy in a trace."""
-    if isinstance(policy, AsRecorded):
-        return policy.name
-    return DISTURBANCE if isinstance(policy, Disturbed) else type(policy).__name__
 
 
 @dataclass(frozen=True)
