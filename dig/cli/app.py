@@ -1,14 +1,11 @@
 """The application `digmon`, to which each file adds its command, and its words on stderr."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from pkgutil import resolve_name
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -72,6 +69,8 @@ def naming(**tables: str) -> type[TyperCommand]:
 
     class Naming(TyperCommand):
         def get_help(self, ctx: Any) -> str:
+            from pkgutil import resolve_name  # slow to import
+
             names = {table: ", ".join(resolve_name(where)) for table, where in tables.items()}
             for parameter in self.params:
                 if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:

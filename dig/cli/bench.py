@@ -1,12 +1,9 @@
 """`digmon bench`: sets of runs whose failure has a known cause."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -76,6 +73,8 @@ def make(
 
     It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
     """
+    from secrets import token_hex
+
     from dig.faults.benchmark.brought import bring_set
     from dig.faults.benchmark.candidates import Recipe
     from dig.faults.benchmark.storing import make_set
@@ -230,7 +229,7 @@ def _jobs(given: int | None) -> int:
     return given or os.cpu_count() or 1
 
 
-def _show(tables: list[Table], found: dict[str, Any], as_json: bool) -> None:
+def _show(tables: "list[Table]", found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(found, indent=1))
     else:

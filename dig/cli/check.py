@@ -1,7 +1,5 @@
 """`digmon check` and `thresholds`: the failures in stored traces, and what counts as one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -71,7 +69,7 @@ class GateOptions:
     ] = None
     as_json: AsJson = False
 
-    def gate(self, patterns: list[str]) -> QualityGate:
+    def gate(self, patterns: list[str]) -> "QualityGate":
         """The gate that decides which findings fail the check.
 
         Args:
@@ -124,7 +122,7 @@ def check(
 
     named = further(detector)
 
-    def detectors() -> list[Detector]:
+    def detectors() -> "list[Detector]":
         return [*standard(), *plugins.detectors(named)]
 
     gate = options.gate([str(one.pattern) for one in detectors()])
@@ -147,7 +145,7 @@ def check(
     raise typer.Exit(report.status)
 
 
-def _write_baseline(path: Path, report: CheckReport) -> None:
+def _write_baseline(path: Path, report: "CheckReport") -> None:
     from dig._util.text import counted, safe_text
     from dig.show.gate.baseline import write_baseline
 
@@ -160,7 +158,7 @@ def _write_baseline(path: Path, report: CheckReport) -> None:
     print(f"{safe_text(path)}: {count} of {counted(kinds, 'kind')}")
 
 
-def _print(options: GateOptions, report: CheckReport) -> None:
+def _print(options: GateOptions, report: "CheckReport") -> None:
     from dig.show.gate import junit, reports, sarif
     from dig.traces.journal.files import cannot, write_output
 

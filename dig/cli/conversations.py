@@ -1,7 +1,5 @@
 """Options about the logs of conversations, and `digmon bench whowhen`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -75,7 +73,7 @@ class ConversationModelOptions(ModelOptions):
         bool, typer.Option("--strict", help="A stage that fails is an error (exit status 2).")
     ] = False
 
-    def chosen(self, *, has_other_use: bool = False) -> ModelMethod | None:
+    def chosen(self, *, has_other_use: bool = False) -> "ModelMethod | None":
         """The way in which the model is asked; ``None``: none is.
 
         Args:
@@ -211,9 +209,9 @@ class AnsweringOptions:
     ] = None
 
     def answers(
-        self, method: ModelMethod | None, cases: Sequence[Conversation],
-        labels: Mapping[str, BlamedStep],
-    ) -> tuple[str, list[Predictions], list[str]]:  # fmt: skip
+        self, method: "ModelMethod | None", cases: "Sequence[Conversation]",
+        labels: "Mapping[str, BlamedStep]",
+    ) -> "tuple[str, list[Predictions], list[str]]":  # fmt: skip
         """The name of the source, the answers of each repetition, and notes about them.
 
         Args:

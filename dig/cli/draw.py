@@ -1,7 +1,5 @@
 """`digmon draw`: a run as a picture."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`digmon experiment`: a grid of many runs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import partial
@@ -85,7 +83,7 @@ def experiment(
     _report(outcome, written, in_short, as_json)
 
 
-def _paper(what: str, chosen: dict[str, Any]) -> Grid:
+def _paper(what: str, chosen: dict[str, Any]) -> "Grid":
     """The paper's grid, or the part of it that is wanted."""
     model, data = chosen["model"], chosen["data"]
     if model and what != "paper":
@@ -122,7 +120,7 @@ def _sizes(given: list[str] | None) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def _own(what: str, chosen: dict[str, Any]) -> Grid:
+def _own(what: str, chosen: dict[str, Any]) -> "Grid":
     """The grid of a file, in which everything else stands."""
     from dig.tasks.experiment.file import read_grid
 
@@ -137,7 +135,7 @@ def _own(what: str, chosen: dict[str, Any]) -> Grid:
     return read_grid(path)
 
 
-def _report(outcome: Outcome, written: list[Path], headline: list[str], as_json: bool) -> None:
+def _report(outcome: "Outcome", written: list[Path], headline: list[str], as_json: bool) -> None:
     """Say what came of an experiment, and exit accordingly.
 
     Args:

@@ -1,7 +1,5 @@
 """`digmon export` and `import`: a run for other programs, and a trace of what they recorded."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`digmon fork`: a recorded run goes on from one of its records."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -94,7 +92,7 @@ def _print_records(parent: Path, as_json: bool) -> None:
 
 def disturbance(
     parent: Path, kinds: Sequence[str] | None
-) -> Callable[[Arrangement], Disturbance] | None:
+) -> "Callable[[Arrangement], Disturbance] | None":
     """A function that injects the faults of a run again; ``None``, if the run had no faults.
 
     Args:

@@ -1,7 +1,5 @@
 """`digmon investigate`: where an incident began, in a snapshot of a system."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -54,7 +52,7 @@ class CourseOptions:
         typer.Option(metavar="FILE", help="Written after each step; if it is there, go on."),
     ] = None
 
-    def courses(self, has_model: bool) -> list[Course]:
+    def courses(self, has_model: bool) -> "list[Course]":
         """The course of each run.
 
         Args:
@@ -144,7 +142,7 @@ class _Work:
     """
 
     def __init__(
-        self, snapshot: Snapshot, courses: list[Course], options: ModelOptions,
+        self, snapshot: "Snapshot", courses: "list[Course]", options: ModelOptions,
         checkpoint: Path | None,
     ) -> None:  # fmt: skip
         self.snapshot = snapshot
@@ -152,13 +150,13 @@ class _Work:
         self.options = options
         self.checkpoint = checkpoint
 
-    def run(self) -> Investigation:
+    def run(self) -> "Investigation":
         """Carry them out, one after the other."""
         import anyio
 
         return anyio.run(self._run)
 
-    async def _run(self) -> Investigation:
+    async def _run(self) -> "Investigation":
         from dig.diagnosis.investigate.investigation import majority
 
         answers = self._known()
@@ -171,9 +169,9 @@ class _Work:
         return found[0] if len(found) == 1 else majority(found, "samples" if by_model else "orders")
 
     async def _one(
-        self, course: Course, number: int, model: Model | None,
-        answers: MutableMapping[str, LocalJudgement],
-    ) -> Investigation:  # fmt: skip
+        self, course: "Course", number: int, model: "Model | None",
+        answers: "MutableMapping[str, LocalJudgement]",
+    ) -> "Investigation":  # fmt: skip
         from dig.diagnosis.investigate.controller import Controller
         from dig.diagnosis.investigate.investigation import document, proceed, resumed
         from dig.diagnosis.investigate.rules import ServiceRules
@@ -195,8 +193,8 @@ class _Work:
         return found if cost is None else replace(found, cost=replace(cost, steps=found.steps))
 
     def _on_step(
-        self, policy: str, answers: MutableMapping[str, LocalJudgement], controller: Controller,
-        line: LedgerLine,
+        self, policy: str, answers: "MutableMapping[str, LocalJudgement]", controller: "Controller",
+        line: "LedgerLine",
     ) -> None:  # fmt: skip
         from dig.diagnosis.investigate.investigation import stored, stored_answers
         from dig.diagnosis.investigate.telling import step_line
@@ -209,7 +207,7 @@ class _Work:
                     write_output(_beside(self.checkpoint), stored_answers(answers))
                 write_output(self.checkpoint, stored(controller, policy))
 
-    def _known(self) -> dict[str, LocalJudgement]:
+    def _known(self) -> "dict[str, LocalJudgement]":
         """The answers of the model that lie beside the checkpoint."""
         from dig.diagnosis.investigate.investigation import read_answers
 
@@ -236,7 +234,7 @@ def _beside(checkpoint: Path) -> Path:
 
 
 @asynccontextmanager
-async def _asked(options: ModelOptions) -> AsyncIterator[Model | None]:
+async def _asked(options: ModelOptions) -> "AsyncIterator[Model | None]":
     """The model that the options name, if there is one; at temperature 0 unless they say so."""
     given = options.given()
     if not given:
@@ -250,7 +248,7 @@ async def _asked(options: ModelOptions) -> AsyncIterator[Model | None]:
         yield model
 
 
-def _read(directory: Path, form: str | None) -> Snapshot:
+def _read(directory: Path, form: str | None) -> "Snapshot":
     from dig.diagnosis.investigate.snapshot import Snapshot
 
     if form is None:
@@ -270,7 +268,7 @@ def _window(given: str | None) -> tuple[float, float] | None:
         raise SettingsError(f"--window is two numbers of seconds, A..B; got {given!r}") from None
 
 
-def _score(snapshot: Snapshot, directory: Path, answers: Path, as_json: bool) -> None:
+def _score(snapshot: "Snapshot", directory: Path, answers: Path, as_json: bool) -> None:
     from dig.diagnosis.investigate.scoring import score
     from dig.diagnosis.investigate.snapshot import read_truth
 
@@ -278,7 +276,7 @@ def _score(snapshot: Snapshot, directory: Path, answers: Path, as_json: bool) ->
     print_result(as_json, lambda: asdict(found), found.lines)
 
 
-def _answers(path: Path) -> Iterator[Investigation]:
+def _answers(path: Path) -> "Iterator[Investigation]":
     """The documents of a file, one a line."""
     from dig.diagnosis.investigate.investigation import Investigation
 
@@ -290,7 +288,7 @@ def _answers(path: Path) -> Iterator[Investigation]:
                 yield Investigation.from_json(line)
 
 
-def _print(found: Investigation, as_json: bool) -> None:
+def _print(found: "Investigation", as_json: bool) -> None:
     from dig.diagnosis.investigate.telling import tell
 
     if as_json:

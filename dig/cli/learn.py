@@ -1,7 +1,5 @@
 """`digmon learn`: what is usual for a team, from its good runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,16 +1,14 @@
 """Options and arguments that several commands take, alone and in groups."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -107,7 +105,7 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
 
 
-def policy(config: Path | None, named: Sequence[str] = ()) -> Policy:
+def policy(config: Path | None, named: Sequence[str] = ()) -> "Policy":
     """The policy of a file with settings and of the environment.
 
     Args:
@@ -123,7 +121,7 @@ def policy(config: Path | None, named: Sequence[str] = ()) -> Policy:
     return load_policy(config, patterns=[str(d.pattern) for d in plugins.detectors(named)])
 
 
-def recovered(file: Path, salvage: bool) -> SetAside | None:
+def recovered(file: Path, salvage: bool) -> "SetAside | None":
     """Set a torn end of a journal aside, and say so."""
     from dig.traces.journal.recovery import recover
 
@@ -146,19 +144,18 @@ def grouped(command: Callable[..., T]) -> Callable[..., T]:
     """Turn each parameter of a command that is a dataclass into the options that are its fields.
 
     A field is annotated as a parameter of a command is, with its default beside it. A field that
-    two groups have is one option.
+    two groups have is one option. The annotations of fields are no texts.
     """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: dict[str, inspect.Parameter] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        group = groups.get(parameter.name)
-        if group is None:
-            parameters[parameter.name] = _parameter(parameter.name, hints, parameter.default)
-        else:
-            inner = get_type_hints(group, include_extras=True)
-            for one in fields(group):
-                parameters.setdefault(one.name, _parameter(one.name, inner, one.default))
+    taken = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {}
+    options: dict[str, inspect.Parameter] = {}
+    for name, parameter in taken.items():
+        if not is_dataclass(parameter.annotation):
+            options[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            continue
+        groups[name] = parameter.annotation
+        for one in fields(parameter.annotation):
+            options.setdefault(one.name, _option(one))
 
     @wraps(command)
     def run(**given: Any) -> T:
@@ -166,16 +163,16 @@ def grouped(command: Callable[..., T]) -> Callable[..., T]:
             name: group(**{one.name: given[one.name] for one in fields(group)})
             for name, group in groups.items()
         }
-        return command(**made, **{name: given[name] for name in hints if name in given})
+        return command(**made, **{name: given[name] for name in taken if name in given})
 
-    run.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+    run.__signature__ = inspect.Signature([*options.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in options.items()}
     return run
 
 
-def _parameter(name: str, hints: dict[str, Any], default: Any) -> inspect.Parameter:
+def _option(field: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name]
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
     )
 
 
@@ -219,7 +216,7 @@ class RunOptions:
     detector: Further = None
     usual: UsualFile = None
 
-    def of_task(self, task: str, asked: dict[str, Any]) -> TeamRun:
+    def of_task(self, task: str, asked: dict[str, Any]) -> "TeamRun":
         """The run of a task.
 
         Args:
@@ -312,7 +309,7 @@ class StorageOptions:
         ),
     ] = "256MiB"
 
-    def keeping(self) -> Keeping:
+    def keeping(self) -> "Keeping":
         """The settings of the run's journal.
 
         Raises:

@@ -1,7 +1,5 @@
 """`digmon replay`: a run rebuilt from its trace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +46,7 @@ def replay(
     raise typer.Exit(0 if is_same else 1)
 
 
-def _setup_beside(path: Path, detectors: tuple[str, ...]) -> Setup | None:
+def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
     """The setup of a run of simulated agents that had detectors of a user's own."""
     from dig.tasks.run.fork import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side

@@ -1,8 +1,5 @@
 """`digmon report`: a run as one HTML file."""
 
-from __future__ import annotations
-
-from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,11 +79,13 @@ def report(
 
 
 def _checksum(trace: Path) -> str:
+    from hashlib import file_digest
+
     with trace.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-def diagnosed(run: Path, file: Path | None) -> tuple[KnownCause | None, Path | None]:
+def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | None]":
     """The cause that a diagnosis names, and the fork with the change that helps, if it has them.
 
     Args:

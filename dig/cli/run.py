@@ -1,7 +1,5 @@
 """`digmon run`: a team works on a task under the monitor; `digmon faults`: what to inject."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -128,7 +126,7 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _tell_choice(record: Record) -> None:
+def _tell_choice(record: "Record") -> None:
     """Say which agent a rehearsed step turns to: the run stands still while it is tried."""
     from dig.detectors.describe import incident_text
     from dig.graph.records import IncidentRow
@@ -139,8 +137,8 @@ def _tell_choice(record: Record) -> None:
 
 
 def _unwatched(
-    spec: TeamRun, runs: Path, disturb: Callable[[Arrangement], Disturbance]
-) -> Execution:
+    spec: "TeamRun", runs: Path, disturb: "Callable[[Arrangement], Disturbance]"
+) -> "Execution":
     """Play a run in virtual time without healing, with the same faults.
 
     Raises:
@@ -155,10 +153,10 @@ def _unwatched(
 
 
 def report(
-    execution: Execution,
+    execution: "Execution",
     as_json: bool,
-    alerts: Sequence[AlertCounts] = (),
-    twin: Execution | None = None,
+    alerts: "Sequence[AlertCounts]" = (),
+    twin: "Execution | None" = None,
 ) -> NoReturn:
     """Say how a run ended, and exit accordingly.
 
@@ -204,7 +202,7 @@ def report(
 NEXT = ("your own team", "team = dig.wrap(team) monitors it: docs/wrapping.md")
 
 
-def twin_rows(execution: Execution, twin: Execution) -> list[Row]:
+def twin_rows(execution: "Execution", twin: "Execution") -> "list[Row]":
     """The difference that the monitor made: both ends, and what it did."""
     without, watched = dict(twin.verdict.lines()), dict(execution.verdict.lines())
     return [
@@ -215,7 +213,9 @@ def twin_rows(execution: Execution, twin: Execution) -> list[Row]:
 
 
 @contextmanager
-def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterator[LiveView | None]:
+def _watching(
+    run: "TeamRun", task: "Task", speed: float, is_shown: bool
+) -> "Iterator[LiveView | None]":
     """The live view of a run, unless nothing is to be shown."""
     if not is_shown:
         yield None
@@ -232,7 +232,7 @@ def _watching(run: TeamRun, task: Task, speed: float, is_shown: bool) -> Iterato
         yield view
 
 
-def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturbance]:
+def disturbing(faults: Sequence[str] | None) -> "Callable[[Arrangement], Disturbance]":
     """A function that injects the faults into the team of a run.
 
     Raises:
@@ -248,7 +248,7 @@ def disturbing(faults: Sequence[str] | None) -> Callable[[Arrangement], Disturba
     return partial(Injected.into, faults=[Fault.parse(text) for text in faults])
 
 
-def fault_rows(execution: Execution) -> list[Row]:
+def fault_rows(execution: "Execution") -> "list[Row]":
     """The row of the summary about injected faults, if there were any."""
     injections: list[Mapping[str, Any]] | None = execution.disturbed.get("injections")
     if injections is None:
@@ -262,7 +262,7 @@ def fault_rows(execution: Execution) -> list[Row]:
     return [("faults", f"acted {counted(len(injections), 'time')}, {where}")]
 
 
-def cost_rows(execution: Execution) -> list[Row]:
+def cost_rows(execution: "Execution") -> "list[Row]":
     """The rows of the summary about tokens, money, and models without strict schemas."""
     from dig._util.text import safe_text
     from dig.traces.usage import cost_text
@@ -276,7 +276,7 @@ def cost_rows(execution: Execution) -> list[Row]:
 @contextmanager
 def exporting(
     endpoint: str | None, service_per_agent: bool, may_wait: bool
-) -> Iterator[Exporting | None]:
+) -> "Iterator[Exporting | None]":
     """An export to the OpenTelemetry receiver that the call or the environment names, if any.
 
     Args:
@@ -307,7 +307,7 @@ def faults(as_json: AsJson = False) -> None:
     print_result(as_json, lambda: [kind.to_json() for kind in kinds], lambda: map(_about, kinds))
 
 
-def _about(kind: Kind) -> str:
+def _about(kind: "Kind") -> str:
     raises = ", ".join(kind.raises) or "no pattern for sure"
     may = f"; it may raise {', '.join(kind.may_raise)}" if kind.may_raise else ""
     lines = [kind.meaning, f"Raises {raises}{may}."]

@@ -1,7 +1,5 @@
 """`digmon runs`: the runs of a directory."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`digmon show`, `diff` and `graph`: a run explained, beside another run, or as its graph."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`digmon verify`: a journal checked by itself."""
 
-from __future__ import annotations
-
 import typer
 
 from dig.errors import TraceError

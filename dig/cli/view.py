@@ -1,7 +1,5 @@
 """`digmon view`, and `--view` of `digmon run`: runs in a browser."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """`digmon why` and `try`: why a run failed, and whether a change would have helped."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +40,76 @@ Repeat = Annotated[int, typer.Option(min=1, help="How many replays of each chang
 
 
 @dataclass(frozen=True)
+class HelpOptions(ModelOptions):
+    """The language model that helps: it proposes changes, and judges what words mean."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A language model: it says which agent and step, and with --try proposes changes "
+            "and judges what came of notes. Its server is sent what is explained."
+        ),
+    ] = None
+    same_model: Annotated[
+        bool,
+        typer.Option(
+            "--same-model", help="The run's own team goes on, if --model and --base-url name its "
+            "model again."
+        ),
+    ] = False  # fmt: skip
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE",
+            help="The right answer: with --model, progress is judged by it. No agent is told.",
+        ),
+    ] = None
+
+    def settings(self) -> "ModelSettings | None":
+        """The settings of the model that is asked; ``None``: none is.
+
+        Raises:
+            SettingsError: An option is wrong, or needs a model and none is named.
+        """
+        given = replace(self, max_usd=self.max_usd if self.model else None).given()
+        if not given:
+            alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
+            if alone:
+                raise SettingsError(f"{alone} is about a language model; name it with --model")
+            return None
+        from dig.runtime.llm import ModelSettings  # slow to import
+
+        settings = ModelSettings(**given)
+        settings.key()
+        return settings
+
+    def of_diagnosis(
+        self, method: "ModelMethod | None" = None, *, is_tried: bool = True
+    ) -> dict[str, Any]:
+        """The arguments of `diagnose` about the model.
+
+        Args:
+            method: The way in which it names candidates; ``None``: it does not.
+            is_tried: Whether there are experiments with which it helps.
+
+        Raises:
+            SettingsError: An option is wrong, or needs a model and none is named.
+        """
+        settings = self.settings()
+        if settings is None:
+            return {}
+        from dig.runtime.llm import Model  # slow to import
+
+        if self.expected == "from-file":
+            raise SettingsError("a run has no right answer in its file; give it as --expected TEXT")
+        model = Model(settings)
+        found: dict[str, Any] = {"expected": text_of(self.expected)}
+        if method is not None:
+            found["method"] = replace(method, spending=model.spending)
+        return {**found, "model": model} if is_tried else found
+
+
+@dataclass(frozen=True)
 class TryingOptions:
     """Options of experiments."""
 
@@ -79,7 +147,7 @@ class TryingOptions:
     detector: Further = None
     kind: FaultKinds = None
 
-    def trying(self, run: Path, helping: HelpOptions, **more: Any) -> Trying:
+    def trying(self, run: Path, helping: HelpOptions, **more: Any) -> "Trying":
         """The settings of experiments on a run, with its faults.
 
         Args:
@@ -104,7 +172,7 @@ class TryingOptions:
             self._allow(run, found, helping)
         return found
 
-    def _allow(self, run: Path, trying: Trying, helping: HelpOptions) -> None:
+    def _allow(self, run: Path, trying: "Trying", helping: HelpOptions) -> None:
         """Ask before money is spent; where nobody can be asked, a budget must be given."""
         from dig.diagnosis.goal import Goal
         from dig.diagnosis.trials.replays import read_source
@@ -158,82 +226,12 @@ class AskingOptions:
         others = {*(self.by or ())} - {"attribution"}
         return bool(others) or self.peers is not None or self.accounting is not None
 
-    def asking(self) -> Asking:
+    def asking(self) -> "Asking":
         """The same for `diagnose`."""
         from dig.diagnosis.suspects import Asking
 
         usual = Asking()
         return Asking(tuple(self.by or usual.by), self.top, self.peers, self.accounting)
-
-
-@dataclass(frozen=True)
-class HelpOptions(ModelOptions):
-    """The language model that helps: it proposes changes, and judges what words mean."""
-
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A language model: it says which agent and step, and with --try proposes changes "
-            "and judges what came of notes. Its server is sent what is explained."
-        ),
-    ] = None
-    same_model: Annotated[
-        bool,
-        typer.Option(
-            "--same-model", help="The run's own team goes on, if --model and --base-url name its "
-            "model again."
-        ),
-    ] = False  # fmt: skip
-    expected: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT|@FILE",
-            help="The right answer: with --model, progress is judged by it. No agent is told.",
-        ),
-    ] = None
-
-    def settings(self) -> ModelSettings | None:
-        """The settings of the model that is asked; ``None``: none is.
-
-        Raises:
-            SettingsError: An option is wrong, or needs a model and none is named.
-        """
-        given = replace(self, max_usd=self.max_usd if self.model else None).given()
-        if not given:
-            alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
-            if alone:
-                raise SettingsError(f"{alone} is about a language model; name it with --model")
-            return None
-        from dig.runtime.llm import ModelSettings  # slow to import
-
-        settings = ModelSettings(**given)
-        settings.key()
-        return settings
-
-    def of_diagnosis(
-        self, method: ModelMethod | None = None, *, is_tried: bool = True
-    ) -> dict[str, Any]:
-        """The arguments of `diagnose` about the model.
-
-        Args:
-            method: The way in which it names candidates; ``None``: it does not.
-            is_tried: Whether there are experiments with which it helps.
-
-        Raises:
-            SettingsError: An option is wrong, or needs a model and none is named.
-        """
-        settings = self.settings()
-        if settings is None:
-            return {}
-        from dig.runtime.llm import Model  # slow to import
-
-        if self.expected == "from-file":
-            raise SettingsError("a run has no right answer in its file; give it as --expected TEXT")
-        model = Model(settings)
-        found: dict[str, Any] = {"expected": text_of(self.expected)}
-        if method is not None:
-            found["method"] = replace(method, spending=model.spending)
-        return {**found, "model": model} if is_tried else found
 
 
 @app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
@@ -408,9 +406,9 @@ def _check_sources(sources: Sequence[Path], report: Path | None) -> None:
 
 
 def _explained(
-    explain: Callable[..., Diagnosis], source: Path, as_json: bool, options: TryingOptions,
+    explain: "Callable[..., Diagnosis]", source: Path, as_json: bool, options: TryingOptions,
     report: Path | None = None,
-) -> Diagnosis:  # fmt: skip
+) -> "Diagnosis":  # fmt: skip
     """Explain a run and print that, even what was found before an interruption; write its page."""
     from dig.diagnosis.diagnosing import InterruptedDiagnosis
 
@@ -438,7 +436,7 @@ def _explained(
     return found
 
 
-def _print(found: Diagnosis, source: Path, as_json: bool, options: TryingOptions) -> None:
+def _print(found: "Diagnosis", source: Path, as_json: bool, options: TryingOptions) -> None:
     from dig.diagnosis.telling import tell
     from dig.diagnosis.trials.replays import read_source
 
