@@ -15,71 +15,83 @@ The map of the package, from the inside out; each package imports from those abo
 - `dig.faults`: known faults to inject, the truth about them, and the benchmark made of them.
 - `dig.cli`: the command `digmon`.
 
-Only the core is exported here, so that importing it is quick and pulls in no framework.
+Only the core is exported here, so that importing it pulls in no framework; and it is imported when
+something of it is asked for, since `digmon --help` needs none of it.
 """
 
 from __future__ import annotations
 
 import typing
 
-from dig.detectors.describe import explain
-from dig.detectors.finding import Finding
-from dig.detectors.interventions import Budget, Create, Inject, Reroute
-from dig.detectors.protocols import Detector, Healer
-from dig.detectors.watch import Watch
-from dig.graph.behaviour import same_behaviour, signature
-from dig.graph.graph import InteractionGraph
-from dig.graph.records import Fate, Limits, Record
-from dig.monitor.messages import About, Gate, Hold, Output, Pending, Step
-from dig.monitor.monitor import Monitor
-
 from ._version import __version__ as __version__
-from .errors import DigError
 
 if typing.TYPE_CHECKING:
-    from dig.adapters import notes, notes_about
-    from dig.adapters.wrapping import session_of, unwrap, wrap
+    from dig.adapters import notes as notes
+    from dig.adapters import notes_about as notes_about
+    from dig.adapters.wrapping import session_of as session_of
+    from dig.adapters.wrapping import unwrap as unwrap
+    from dig.adapters.wrapping import wrap as wrap
+    from dig.detectors.describe import explain as explain
+    from dig.detectors.finding import Finding as Finding
+    from dig.detectors.interventions import Budget as Budget
+    from dig.detectors.interventions import Create as Create
+    from dig.detectors.interventions import Inject as Inject
+    from dig.detectors.interventions import Reroute as Reroute
+    from dig.detectors.protocols import Detector as Detector
+    from dig.detectors.protocols import Healer as Healer
+    from dig.detectors.watch import Watch as Watch
+    from dig.graph.behaviour import same_behaviour as same_behaviour
+    from dig.graph.behaviour import signature as signature
+    from dig.graph.graph import InteractionGraph as InteractionGraph
+    from dig.graph.records import Fate as Fate
+    from dig.graph.records import Limits as Limits
+    from dig.graph.records import Record as Record
+    from dig.monitor.messages import About as About
+    from dig.monitor.messages import Gate as Gate
+    from dig.monitor.messages import Hold as Hold
+    from dig.monitor.messages import Output as Output
+    from dig.monitor.messages import Pending as Pending
+    from dig.monitor.messages import Step as Step
+    from dig.monitor.monitor import Monitor as Monitor
 
-__all__ = [
-    "About",
-    "Budget",
-    "Create",
-    "Detector",
-    "DigError",
-    "Fate",
-    "Finding",
-    "Gate",
-    "Healer",
-    "Hold",
-    "Inject",
-    "InteractionGraph",
-    "Limits",
-    "Monitor",
-    "Output",
-    "Pending",
-    "Record",
-    "Reroute",
-    "Step",
-    "Watch",
-    "explain",
-    "notes",
-    "notes_about",
-    "same_behaviour",
-    "session_of",
-    "signature",
-    "unwrap",
-    "wrap",
-]
+    from .errors import DigError as DigError
+
+_HOMES = {
+    "dig.adapters": "notes notes_about",
+    "dig.adapters.wrapping": "session_of unwrap wrap",
+    "dig.detectors.describe": "explain",
+    "dig.detectors.finding": "Finding",
+    "dig.detectors.interventions": "Budget Create Inject Reroute",
+    "dig.detectors.protocols": "Detector Healer",
+    "dig.detectors.watch": "Watch",
+    "dig.errors": "DigError",
+    "dig.graph.behaviour": "same_behaviour signature",
+    "dig.graph.graph": "InteractionGraph",
+    "dig.graph.records": "Fate Limits Record",
+    "dig.monitor.messages": "About Gate Hold Output Pending Step",
+    "dig.monitor.monitor": "Monitor",
+}
+"""The public names by the module that has them."""
+
+_PACKAGES = ("detectors", "errors", "graph", "monitor")
+"""What `import dig` makes attributes of: all that `dig.monitor` imports."""
+
+__all__ = sorted(" ".join(_HOMES.values()).split())
 
 
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import the wrapping of teams, which stands above the core, when it is asked for."""
+        """Import a public name, or the packages of the core, when it is asked for."""
         from importlib import import_module
 
-        if name in ("notes", "notes_about"):
-            return getattr(import_module("dig.adapters"), name)
-        if name in ("session_of", "unwrap", "wrap"):
-            return getattr(import_module("dig.adapters.wrapping"), name)
+        for home, names in _HOMES.items():
+            if name in names.split():
+                return getattr(import_module(home), name)
+        if name in _PACKAGES:
+            import_module("dig.monitor")
+            return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_PACKAGES, *__all__})

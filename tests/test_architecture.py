@@ -270,10 +270,11 @@ def test_files_and_functions_stay_short() -> None:
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [
-        (("-c", "import dig"), "networkx openai opentelemetry pydantic rich typer"),
-        (("-m", "dig", "--help"), "networkx openai opentelemetry"),
+        (("-c", "from dig import Monitor"), "networkx openai opentelemetry pydantic rich typer"),
+        (("-c", "import dig"), "dataclasses dig.detectors dig.graph dig.monitor"),
+        (("-m", "dig", "--help"), "networkx openai opentelemetry dig.detectors dig.graph"),
     ],
-    ids=["import", "help"],
+    ids=["core", "import", "help"],
 )
 def test_a_heavy_library_is_imported_when_it_is_needed(
     arguments: tuple[str, ...], heavy: str

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +19,7 @@ from dig import errors
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("package", ["dig", "dig.detectors", "dig.runtime", "dig.adapters"])
+@pytest.mark.parametrize("package", ["dig.detectors", "dig.runtime", "dig.adapters"])
 def test_all_is_sorted_and_names_the_real_exports(package: str) -> None:
     """Every public name of a package is in `__all__`, and nothing else."""
     module = importlib.import_module(package)
@@ -25,9 +28,39 @@ def test_all_is_sorted_and_names_the_real_exports(package: str) -> None:
         for name, value in vars(module).items()
         if not (name.startswith("_") or isinstance(value, ModuleType) or name == "annotations")
     }
-    if package == "dig":
-        public |= {"notes", "notes_about", "session_of", "unwrap", "wrap"}  # resolved on demand
     assert module.__all__ == sorted(public, key=lambda name: (not name.isupper(), name))
+
+
+def test_type_checkers_see_where_each_export_of_dig_is_from() -> None:
+    """The imports that only type checkers read are those that are made on demand."""
+    tree = ast.parse((ROOT / "dig" / "__init__.py").read_text(encoding="utf-8"))
+    [block] = [node for node in tree.body if ast.unparse(node).startswith("if typing.TYPE")]
+    seen: dict[str, list[str]] = {}
+    for node in ast.walk(block):
+        if isinstance(node, ast.ImportFrom):
+            home = f"dig.{node.module}" if node.level else str(node.module)
+            seen.setdefault(home, []).extend(alias.asname or "" for alias in node.names)
+    assert seen == {home: names.split() for home, names in dig._HOMES.items()}
+    assert dig.__all__ == sorted(name for names in seen.values() for name in names)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "import dig; assert set(dig.__all__) | {'graph', '__version__'} <= set(dir(dig))",
+        "import dig; assert all(getattr(dig, name) for name in dig.__all__)",
+        "import dig; dig.graph.records.Emit, dig.monitor.Monitor, dig.detectors.PATTERNS",
+        "import dig.graph; dig.errors.DigError, dig.detectors.finding.Finding, dig.Monitor",
+        "from dig import *; Monitor, wrap, notes",
+        "from dig import adapters, graph; graph.InteractionGraph, adapters.notes",
+        f"import pickle; assert pickle.loads({pickle.dumps(dig.Budget())!r}).per_run",
+        "from inspect import getmembers; import dig; assert dict(getmembers(dig))['Monitor']",
+    ],
+)
+def test_a_program_gets_what_it_asks_of_dig(asked: str) -> None:
+    """Names and packages of the core are there as if `import dig` had imported them."""
+    done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_export_says_what_it_is_for() -> None:

@@ -212,7 +212,10 @@ def test_a_program_that_does_not_unwrap_has_a_result_all_the_same(tmp_path: Path
 
 def test_importing_dig_imports_no_wrapper() -> None:
     """`import dig` is the core alone; what it does not have, it says like any module."""
-    code = "import dig, sys; print([m for m in sys.modules if 'wrap' in m and 'dig' in m])"
+    code = (
+        "import dig, sys; dig.Monitor; "
+        "print([m for m in sys.modules if 'wrap' in m and 'dig' in m])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match="no attribute 'warp'"):
