@@ -22,6 +22,7 @@ def starting() -> Table:
         {
             "python -c pass": _python("-c", "pass"),
             "import dig": _python("-c", "import dig"),
+            "from dig import Monitor": _python("-c", "from dig import Monitor"),
             "digmon --help": _python("-m", "dig", "--help"),
             "import networkx": _python("-c", "import networkx"),
             "import openai": _python("-c", "import openai"),
