@@ -47,7 +47,8 @@ def _double(rng: random.Random, rows: Rows, t: int) -> int:
 
 def _swap(rng: random.Random, rows: Rows, t: int) -> int:
     other = next((u for u in range(t + 1, len(rows)) if rows[u]["kind"] in MADE), t)
-    if other == t or {**rows[t], "t": 0} == {**rows[other], "t": 0}:
+    apart = {"t": 0, "ts": 0}  # number and moment stay where they are
+    if other == t or {**rows[t], **apart} == {**rows[other], **apart}:
         return _edit(rng, rows, t)
     rows[t], rows[other] = (
         {**rows[other], "ts": rows[t]["ts"]},

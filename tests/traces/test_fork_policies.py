@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from dig.errors import DivergenceError
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import Injected
 from dig.faults.inject.run_pair import lines as bytes_of
 from dig.faults.inject.run_pair import play, without_policy
-from dig.graph.records import Deliver, Emit, Record
+from dig.graph.records import Deliver, Emit, Finish, Record
+from dig.runtime.host import Setup
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
+from dig.tasks.run.fork import Crew, fork
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
@@ -21,7 +24,7 @@ from tests.chaos import ChaosRun, chaos_run
 from tests.faults.plays import STEADY
 
 from .forks import forked, lines, turns_before
-from .journals import journalled
+from .journals import journalled, story, write
 
 
 def policy_run(seed: int) -> ChaosRun:
@@ -62,6 +65,39 @@ def test_a_trace_that_does_not_name_its_policies_is_driven_too(tmp_path: Path, k
         moment = rewind(path, at, setup=arranged.setup, sink=records.append)
         Simulation.resume(moment, Injected.into(arranged, [fault]).team).run()
         assert tuple(map(without_policy, records)) == played.records
+
+
+@pytest.mark.parametrize("kind", ["drop", "delay"])
+def test_a_fork_of_a_trace_that_does_not_name_its_policies_is_driven_too(
+    tmp_path: Path, kind: str
+) -> None:
+    """Its journal names no policies before the fork either, and says so."""
+    run = replace(STEADY, seed=2)
+    fault = Fault(kind=kind, target="agent-2", start_s=2.0)
+    played = play(run, [fault])
+    path = tmp_path / "plain.dig.jsonl"
+    path.write_bytes(bytes_of(played.records))
+    arranged = arrange(run, make_task(run))
+    crew = Crew(Injected.into(arranged, [fault]).team, arranged.setup)
+    parent, at = path, len(played.records) - 1
+    for _ in range(2):
+        made = fork(parent, at, tmp_path / "forks", crew=crew).directory
+        assert tuple(read_records(made)) == played.records
+        assert rerun(made).records == rerun(made, arranged.setup).records == len(played.records)
+        parent = made
+
+
+def test_a_delivery_that_is_taken_out_of_a_journal_is_missed_where_it_was(tmp_path: Path) -> None:
+    """A journal names its policies, so a message without one was kept by none."""
+    run, asked, reached, *_ = story()
+    ends, header = Finish(3, 1_000_000, "timeout"), Setup().described()
+    path = write(tmp_path, [run, asked, reached, ends], header=header)
+    assert rerun(path).is_finished
+    path.unlink()
+    forged = write(tmp_path, [run, asked, replace(ends, t=2)], header=header)
+    with pytest.raises(DivergenceError) as told:
+        rerun(forged)
+    assert told.value.record == 2
 
 
 def test_a_message_that_was_called_back_is_lost_again_whatever_else_is_changed(

@@ -25,7 +25,7 @@ from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.changes import EditRecord, RunChange
 from dig.traces.replay.fork import earliest_of, phases_with, rewind
-from dig.traces.replay.requests import RecordedRequests
+from dig.traces.replay.requests import UNNAMED, RecordedRequests
 from dig.traces.replay.rerun import setup_of
 
 from .arrange import Disturbance, arrange, make_task
@@ -201,7 +201,7 @@ def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
                 f"{parent} is a plain trace; only a journal can be forked without a team and its "
                 "`Setup`, which can be handed in from Python"
             )
-        return crew.setup.described()
+        return {**crew.setup.described(), UNNAMED: True}
     return {key: value for key, value in header.items() if key != "version"}
 
 

@@ -1,8 +1,9 @@
 """The deeds of delivery policies in a recorded run: which events they kept, and until when.
 
 A policy is code, which is not recorded. But each of its acts is a record (`deliver`, `redirect`,
-`expire`), so a replay does these at their places. A trace may not name its policies: then an event
-with a recipient is known to be kept if it is not delivered in the request that generated it.
+`expire`), so a replay does these at their places. A journal names its policies, so an event without
+one was kept by none. A plain trace may not name them: then an event with a recipient is known to be
+kept if it is not delivered in the request that generated it.
 """
 
 from __future__ import annotations
@@ -35,10 +36,14 @@ _A_WHILE_US = 1_000_000
 
 @dataclass
 class _Followed:
-    """One event: `kept` is ``None`` until its first request is over."""
+    """One event: `kept` is ``None`` until its first request is over.
+
+    `is_free`: no policy can have kept it.
+    """
 
     emit: Emit
     flight: set[str]
+    is_free: bool
     kept: bool | None = None
     arrives: bool = True
     steps: list[RecordedStep] = field(default_factory=list)
@@ -51,8 +56,14 @@ class RecordedPolicies:
         acts: The numbers of the records that are acts of policies.
     """
 
-    def __init__(self, records: Iterable[Record]) -> None:
-        """Read a run."""
+    def __init__(self, records: Iterable[Record], *, are_named: bool) -> None:
+        """Read a run.
+
+        Args:
+            records: Its records.
+            are_named: Whether each event that had a policy names it.
+        """
+        self._are_named = are_named
         self.acts: set[int] = set()
         self._events: dict[str, _Followed] = {}
         self._request: dict[str, _Followed] = {}  # generated in the current one, in order
@@ -121,13 +132,14 @@ class RecordedPolicies:
 
     def _emit(self, record: Emit) -> None:
         if not record.final and record.by != SYSTEM:
-            one = _Followed(record, {*record.to} & self._present)
+            is_free = self._are_named and record.policy is None
+            one = _Followed(record, {*record.to} & self._present, is_free)
             self._events[record.event] = self._request[record.event] = one
 
     def _deliver(self, record: Deliver, one: _Followed, to: str) -> None:
         if one.kept is None:
             later = [*self._request][[*self._request].index(record.event) + 1 :]
-            one.arrives = not (
+            one.arrives = one.is_free or not (
                 self._has_acted or any(self._request[name].kept is False for name in later)
             )
             one.kept = not one.arrives
@@ -163,7 +175,8 @@ class RecordedPolicies:
         is_sure = not (self._waits or ends_it)
         for name, one in self._request.items():
             if one.kept is None:
-                one.kept = bool(one.flight) and (is_sure or one.emit.policy is not None)
+                is_kept = is_sure or one.emit.policy is not None
+                one.kept = is_kept and bool(one.flight) and not one.is_free
                 one.arrives = not one.kept
             if one.arrives and one.emit.policy is None:
                 del self._events[name]

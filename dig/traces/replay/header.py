@@ -90,6 +90,7 @@ class Header(_Strict):
     policy: dict[str, Any] = {"heal": "all"}  # of runs from before there were policies
     can_hold: bool = True
     ladder: bool = False
+    unnamed_policies: bool = False
 
     @property
     def foreign(self) -> list[str]:

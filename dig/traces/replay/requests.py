@@ -15,6 +15,9 @@ from dig.traces.journal.reader import Line, read_lines, read_records, record_of,
 
 from .deliveries import RecordedPolicies
 
+UNNAMED = "unnamed_policies"
+"""The key in the header of a fork of a plain trace, which may not name its delivery policies."""
+
 
 class Recorded(NamedTuple):
     """One recorded line, and its record."""
@@ -111,7 +114,9 @@ class RecordedRequests:
     def policies(self) -> RecordedPolicies:
         """The acts of delivery policies in the run."""
         if self._policies is None:
-            self._policies = RecordedPolicies(read_records(self.path, payloads=False))
+            rows = read_records(self.path, payloads=False)
+            are_named = self.header is not None and self.header.get(UNNAMED) is not True
+            self._policies = RecordedPolicies(rows, are_named=are_named)
         return self._policies
 
     def output(self, emit: Emit) -> Output:

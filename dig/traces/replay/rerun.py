@@ -24,7 +24,7 @@ from dig.traces.journal.segments import fault
 
 from .drive import ReplayDriver
 from .header import header_of
-from .requests import RecordedRequests
+from .requests import UNNAMED, RecordedRequests
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
     run = first.record if first else None
     if not isinstance(run, Run):
         raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
-    said = {k: v for k, v in (tape.header or {}).items() if k != "version"}
+    said = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
     if given is None:
         given = _ours(tape)
     elif said and given.described() != said:
