@@ -87,7 +87,8 @@ if not typing.TYPE_CHECKING:
 
         for home, names in _HOMES.items():
             if name in names.split():
-                return getattr(import_module(home), name)
+                found = globals()[name] = getattr(import_module(home), name)
+                return found
         if name in _PACKAGES:
             import_module("dig.monitor")
             return globals()[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 MASK = "***"
@@ -17,7 +18,6 @@ _NAMES = (
     r"(?:authorization|api[-_ ]?key|access[-_ ]?key(?:[-_ ]?id)?|account[-_ ]?key|secret[-_ ]?key"
     r"|private[-_ ]?key|client[-_ ]?secret|secret|token|passw(?:or)?d|passphrase|credentials?)"
 )
-# Patterns are compiled, which takes milliseconds, when a text first has a sign of a secret.
 # A quotation mark in JSON text in JSON text has a backslash before it, then 3, 7, 15 and 31.
 _SECRET = (
     r"(?i)(?P<head>"
@@ -60,7 +60,13 @@ def mask_secrets(text: str) -> str:
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
     """
-    return re.sub(_SECRET, _mask, text) if _has_sign(text) else text
+    return _compiled(_SECRET).sub(_mask, text) if _has_sign(text) else text
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern, compiled when a text first has a sign of a secret: that takes milliseconds."""
+    return re.compile(pattern)
 
 
 def may_hold_secrets(texts: Iterable[str]) -> bool:
@@ -114,7 +120,7 @@ def _object(value: dict[Any, Any], known: list[str]) -> dict[str, Any]:
     masked: dict[str, Any] = {}
     for key, item in value.items():
         name = _key_for(_redacted(str(key), known), masked)
-        is_secret = isinstance(item, str) and re.fullmatch(_NAME, str(key)) is not None
+        is_secret = isinstance(item, str) and _compiled(_NAME).fullmatch(str(key)) is not None
         masked[name] = MASK if is_secret else _redacted(item, known)
     return masked
 
