@@ -62,7 +62,7 @@ class PastActivation:
 
     Attributes:
         view: The view that the agent was given.
-        end: Its end; ``None``: the run ended before it did.
+        end: Its end; ``None``: before it did, the run ended or the agent left.
         outputs: The outputs of the activation.
         by: The member whose behaviour decided; empty: the agent itself.
         repeats: The repeats whose random numbers were drawn.

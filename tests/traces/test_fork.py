@@ -53,6 +53,35 @@ def test_at_every_record_a_fork_that_changes_nothing_is_the_same_run(
     assert path.read_bytes() == parent
 
 
+def test_nobody_is_asked_again_what_ended_when_its_agent_left(tmp_path: Path) -> None:
+    """The agent has come back and works at something else when the fork begins."""
+    asked: list[int] = []
+
+    class Slow:
+        stateless = True
+
+        def plan(self, view: View) -> Plan:
+            asked.append(view.turn)
+            return Plan(1.0, Decision.submit(view, view.turn))
+
+    setup, path = Setup(), tmp_path / "parent.dig.jsonl"
+    journal = Journal(path, header=setup.described())
+    simulation = Simulation({"a": Slow(), "b": Slow()}, setup, journal)
+    problem = Output("?", ("a",), "problem")
+    simulation.plan(0.0, lambda monitor: monitor.inject(problem))
+    simulation.plan(0.5, lambda monitor: monitor.leave("a"))
+    simulation.plan(0.8, lambda monitor: monitor.join("a"))
+    simulation.plan(0.9, lambda monitor: monitor.inject(problem))
+    simulation.run()
+    journal.close()
+    assert asked == [1, 2]
+    asked.clear()
+    moment = rewind(path, first(path, "start", 1) + 1)
+    Simulation.resume(moment, {"a": Slow(), "b": Slow()}).run()
+    assert asked == []
+    assert [one.end is None for one in moment.past["a"]] == [True, False]
+
+
 def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     run = simple_run(12)
     whole = journalled(run, tmp_path)

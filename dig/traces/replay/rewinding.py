@@ -72,6 +72,8 @@ class RewindState:
             self._agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
             self._end(record, done)
+        for name in self.running - host.monitor.graph.activations.keys():
+            del self._agenda["end", name]  # its agent has left, so nothing comes of it
         for effect in done.effects:
             if isinstance(effect, Wake) and not self._is_overdue(effect.agent):
                 self._plan(PendingStart(effect.agent, self.driver.us, t=first))
