@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,16 @@ from dig.graph.records import (
     Record,
     Start,
 )
-from dig.runtime.checkpoint import is_deterministic
+from dig.monitor.messages import Output
+from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
+from dig.runtime.checkpoint import PastActivation, is_deterministic
+from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import Crew, fork, simulated_crew
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
-from dig.traces.journal.journal import read_side
+from dig.traces.journal.journal import Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import (
     AskAgain,
@@ -274,6 +279,35 @@ def test_an_agent_is_asked_again_with_a_note_beside_what_it_sees(
         changed(failed, tmp_path, AskAgain(end.t + 1, start.activation))
     with pytest.raises(ReplayError, match="there is no activation 'a999'"):
         changed(failed, tmp_path, AskAgain(end.t, "a999"))
+
+
+def test_an_agent_that_is_asked_again_does_not_remember_that_it_was_asked(tmp_path: Path) -> None:
+    """It knows its activations before that one, and no other."""
+
+    class Diarist:
+        def __init__(self) -> None:
+            self.turns: list[int] = []
+
+        def plan(self, view: View) -> Plan:
+            self.turns.append(view.turn)
+            told = NewEvent(payload=[*self.turns], to=[view.agent])
+            return Plan(1.0, Decision.respond(view, told))
+
+        def restore(self, past: Sequence[PastActivation]) -> None:
+            self.turns = [one.view.turn for one in past]
+
+    setup, path = Setup(limit_s=5.0), tmp_path / TRACE
+    with closing(Journal(path, header=setup.described())) as journal:
+        simulate({"diarist": Diarist()}, Output("?", ("diarist",)), setup=setup, sink=journal)
+    before = list(read_records(path))
+    starts = [one for one in before if isinstance(one, Start)]
+    assert len(starts) > 3
+    for start in starts[:3]:
+        again: list[Record] = []
+        change = AskAgain(start.t, start.activation)
+        moment = rewind(path, start.t, changes=[change], sink=again.append)
+        Simulation.resume(moment, {"diarist": Diarist()}).run()
+        assert again == before
 
 
 def test_another_member_in_the_seat_mends_what_the_agent_does_wrong(
