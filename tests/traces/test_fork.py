@@ -53,7 +53,7 @@ def test_at_every_record_a_fork_that_changes_nothing_is_the_same_run(
     assert path.read_bytes() == parent
 
 
-def test_nobody_is_asked_again_what_ended_when_its_agent_left(tmp_path: Path) -> None:
+def test_no_agent_is_asked_again_what_ended_when_it_left(tmp_path: Path) -> None:
     """The agent has come back and works at something else when the fork begins."""
     asked: list[int] = []
 
