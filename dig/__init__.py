@@ -56,27 +56,31 @@ if typing.TYPE_CHECKING:
 
     from .errors import DigError as DigError
 
-_HOMES = {
-    "dig.adapters": "notes notes_about",
-    "dig.adapters.wrapping": "session_of unwrap wrap",
-    "dig.detectors.describe": "explain",
-    "dig.detectors.finding": "Finding",
-    "dig.detectors.interventions": "Budget Create Inject Reroute",
-    "dig.detectors.protocols": "Detector Healer",
-    "dig.detectors.watch": "Watch",
-    "dig.errors": "DigError",
-    "dig.graph.behaviour": "same_behaviour signature",
-    "dig.graph.graph": "InteractionGraph",
-    "dig.graph.records": "Fate Limits Record",
-    "dig.monitor.messages": "About Gate Hold Output Pending Step",
-    "dig.monitor.monitor": "Monitor",
+_HOME = {
+    name: home
+    for home, names in {
+        "dig.adapters": "notes notes_about",
+        "dig.adapters.wrapping": "session_of unwrap wrap",
+        "dig.detectors.describe": "explain",
+        "dig.detectors.finding": "Finding",
+        "dig.detectors.interventions": "Budget Create Inject Reroute",
+        "dig.detectors.protocols": "Detector Healer",
+        "dig.detectors.watch": "Watch",
+        "dig.errors": "DigError",
+        "dig.graph.behaviour": "same_behaviour signature",
+        "dig.graph.graph": "InteractionGraph",
+        "dig.graph.records": "Fate Limits Record",
+        "dig.monitor.messages": "About Gate Hold Output Pending Step",
+        "dig.monitor.monitor": "Monitor",
+    }.items()
+    for name in names.split()
 }
-"""The public names by the module that has them."""
+"""The module that has each public name."""
 
 _PACKAGES = ("detectors", "errors", "graph", "monitor")
-"""What `import dig` makes attributes of: all that `dig.monitor` imports."""
+"""The attributes of `dig` that `dig.monitor` imports."""
 
-__all__ = sorted(" ".join(_HOMES.values()).split())
+__all__ = sorted(_HOME)
 
 
 if not typing.TYPE_CHECKING:
@@ -85,10 +89,9 @@ if not typing.TYPE_CHECKING:
         """Import a public name, or the packages of the core, when it is asked for."""
         from importlib import import_module
 
-        for home, names in _HOMES.items():
-            if name in names.split():
-                found = globals()[name] = getattr(import_module(home), name)
-                return found
+        if name in _HOME:
+            found = globals()[name] = getattr(import_module(_HOME[name]), name)
+            return found
         if name in _PACKAGES:
             import_module("dig.monitor")
             return globals()[name]

@@ -63,7 +63,7 @@ class Exported:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Exported:
-        """What an export makes of the records of a run that keeps all."""
+        """The export of the records of a run that keeps all."""
         exported = cls()
         for record in records:
             exported(record)

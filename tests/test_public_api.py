@@ -35,13 +35,13 @@ def test_type_checkers_see_where_each_export_of_dig_is_from() -> None:
     """The imports that only type checkers read are those that are made on demand."""
     tree = ast.parse((ROOT / "dig" / "__init__.py").read_text(encoding="utf-8"))
     [block] = [node for node in tree.body if ast.unparse(node).startswith("if typing.TYPE")]
-    seen: dict[str, list[str]] = {}
+    seen: dict[str, str] = {}
     for node in ast.walk(block):
         if isinstance(node, ast.ImportFrom):
             home = f"dig.{node.module}" if node.level else str(node.module)
-            seen.setdefault(home, []).extend(alias.asname or "" for alias in node.names)
-    assert seen == {home: names.split() for home, names in dig._HOMES.items()}
-    assert dig.__all__ == sorted(name for names in seen.values() for name in names)
+            seen |= {alias.asname or "": home for alias in node.names}
+    assert seen == dig._HOME
+    assert dig.__all__ == sorted(seen)
 
 
 @pytest.mark.parametrize(

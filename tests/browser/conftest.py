@@ -13,7 +13,7 @@ from tests.browser.pages import report, simulated
 
 WIDTH, HEIGHT = 1280, 800
 
-# What the browser says of a server that ends under a page, by the moment at which it asks.
+# The errors of a page whose server ends, by the moment at which the page asks.
 GONE = (
     "ERR_CONNECTION_REFUSED",
     "ERR_CONNECTION_RESET",
