@@ -5,22 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from dig._util.json_values import plain
+from dig.detectors.thresholds import Thresholds
 from dig.errors import PayloadError, RecordError, TraceError
-from dig.graph.records import SYSTEM, Record, micros
+from dig.graph.records import SYSTEM, Limits, Record, micros
 from dig.traces.journal.json_text import parse
 
-from .chat import ChatMessage, as_run
+from .chat import as_run
 from .scribe import Guesses
+from .turns import ChatMessage
 
 OUTSIDE = ("", "environment", "user", "human", "outside")
 EVERYBODY = ("*", "all", "everybody", "broadcast")
+_COARSE_S = 60
 _KEYS = {
     "id": ("id", "message_id"),
     "sender": ("from", "sender", "who"),
@@ -39,20 +43,37 @@ def read_log(path: Path, text: str) -> tuple[list[Record], Guesses]:
         TraceError: The text is no message log; the line (or the number of the message) is named.
     """
     guesses = Guesses()
-    messages = _messages(path, text, guesses)
+    rows = list(_rows(path, text))
+    times = [_time(path, line, row, guesses) for line, row in rows]
+    messages = _messages(path, rows, times, guesses)
     if not messages:
         raise TraceError(path, None, "holds no message")
-    return as_run(path, messages, guesses), guesses
+    return as_run(path, messages, guesses, _limits(times, guesses)), guesses
 
 
 # --- reading ---
 
 
-def _messages(path: Path, text: str, guesses: Guesses) -> list[ChatMessage]:
-    rows = list(_rows(path, text))
-    times = [_time(path, line, row, guesses) for line, row in rows]
-    known = [time for time in times if time is not None]
-    base = min(known, default=0.0)
+def _limits(times: Sequence[float | None], guesses: Guesses) -> Limits:
+    """The default limits; without STALL if the times are too poor to tell how long a turn lasted.
+
+    If no message has a time no time passes at all, and nothing can be overdue.
+    """
+    limits = Thresholds().limits
+    stated = [time for time in times if time is not None]
+    if not stated or (len(stated) == len(times) and any(time % _COARSE_S for time in stated)):
+        return limits
+    guesses.note("STALL is off, as some times are missing or all are whole minutes")
+    return replace(limits, stall_factor=None)
+
+
+def _messages(
+    path: Path,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    times: Sequence[float | None],
+    guesses: Guesses,
+) -> list[ChatMessage]:
+    base = min((time for time in times if time is not None), default=0.0)
     people = _people(path, rows)
     messages: list[ChatMessage] = []
     last = base

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
-from dig.graph.records import SYSTEM, Fate, Record, Run, micros
+from dig.detectors.thresholds import Thresholds
+from dig.graph.records import SYSTEM, Fate, Limits, Record, Run, micros
 
 from .reference_nodes import Diversion, SourceActivation, SourceEvent, SourceGraph
 from .schedule import Schedule, natural
@@ -75,7 +77,18 @@ class _Reconstruction:
         session = bool(self._answers) and last != self._end_key(next(iter(self._answers)))
         if session:
             self._guesses.note("something came after an accepted answer, so the run is a session")
-        return Run(0, 0, name, agents, session=session)
+        return Run(0, 0, name, agents, limits=self._limits(), session=session)
+
+    def _limits(self) -> Limits:
+        """The default limits; without STALL and LATE if the times are missing that they look at."""
+        limits, order = Thresholds().limits, self._plan.order
+        if any(v.began is None or v.ended is None for v in order):
+            self._guesses.note("STALL is off, as activations without a time have no duration")
+            limits = replace(limits, stall_factor=None)
+        if any(v.agent not in self._source.events[e].delivered for v in order for e in v.fates):
+            self._guesses.note("LATE is off, as events without a time of delivery came late")
+            limits = replace(limits, late_window_s=None)
+        return limits
 
     def _add(self, at: float, place: int, phase: int, happen: Callable[[], None]) -> None:
         self._happenings.append(((at, place, phase), len(self._happenings), happen))
