@@ -48,6 +48,8 @@ class ChatTurn:
             that brought something it uses, and earlier ones before a pause that somebody from
             outside ended; none: it begins with its messages.
         goes_on: Whether the sender's next turn is a part of the same work.
+        roots: The numbers of the turns that its lineage goes back to.
+        is_asked: Whether it goes back to what came from outside.
     """
 
     messages: list[ChatMessage]
@@ -55,6 +57,8 @@ class ChatTurn:
     again: list[str] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
     goes_on: bool = False
+    roots: frozenset[int] = frozenset()
+    is_asked: bool = False
 
     @property
     def sender(self) -> str | None:
@@ -78,11 +82,14 @@ def plan_turns(messages: Sequence[ChatMessage], guesses: Guesses) -> list[ChatTu
         if turn.sender is not None:
             desks[turn.sender].plan(turn, _replies(turn.messages[0], sent, guesses), guesses)
             desks[turn.sender].number = len(turns)
+            if turn.uses and not turn.roots:
+                turn.roots = frozenset({len(turns)})
+        turn.is_asked |= turn.sender is None
         unprompted += not turn.begins
         for message in turn.messages:
             sent[message.id] = message
             for name in receivers(message):
-                arrival = _Arrival(len(turns), unprompted, message.us, message.sender)
+                arrival = _Arrival(len(turns), unprompted, message.us, turn)
                 desks[name].lying[message.id] = arrival
         turns.append(turn)
     return turns
@@ -119,12 +126,12 @@ def _replies(
 
 
 class _Arrival(NamedTuple):
-    """How a message came: after which turn, after how many that nobody had prompted, and when."""
+    """How a message came: with which turn, after how many that nobody had prompted, and when."""
 
     number: int
     unprompted: int
     us: int
-    sender: str | None
+    turn: ChatTurn
 
 
 class _Desk:
@@ -133,7 +140,7 @@ class _Desk:
     def __init__(self) -> None:
         self.lying: dict[str, _Arrival] = {}
         self.number = 0  # of its latest turn
-        self._latest: ChatTurn | None = None  # unless that gave an answer
+        self._latest: ChatTurn | None = None  # unless it was unprompted, or gave an answer
         self._asked: set[str] = set()  # the messages that its work has used
         self._called: set[str] = set()  # the agents that it told something that is no answer
         self._awaited: set[str] = set()  # those of them that have said nothing since
@@ -147,7 +154,7 @@ class _Desk:
         is_more = bool(before and turn.again and self._asked.issuperset(replies)
                        and told.isdisjoint(self._called))  # fmt: skip
         if is_more:  # of what it has begun to answer: with what those say whom it called
-            turn.again, replies = [], [e for e in lying if lying[e].sender in self._called]
+            turn.again, replies = [], [e for e in lying if lying[e].turn.sender in self._called]
         elif not replies:
             replies = list(lying)
             if replies:
@@ -157,30 +164,36 @@ class _Desk:
                 )  # fmt: skip
         turn.uses = list(replies)
         arrivals = [lying.pop(event) for event in turn.uses if event in lying]
-        senders = {arrival.sender for arrival in arrivals}
+        senders = {arrival.turn.sender for arrival in arrivals}
         awaits_more = not (senders.isdisjoint(self._awaited) or senders.issuperset(self._told))
+        if before and any(arrival.turn.roots.isdisjoint(before.roots) for arrival in arrivals):
+            awaits_more = False  # it does not answer that call, and is of another origin
         goes_on = before is not None and (is_more or not turn.uses or awaits_more)
         if before is not None and goes_on:
             before.goes_on = True
         elif senders.isdisjoint(self._called):
             self._asked, self._called, self._awaited = set(), set(), set()
+        sources = [arrival.turn for arrival in arrivals] + ([before] if before and goes_on else [])
+        turn.roots = frozenset().union(*(source.roots for source in sources))
+        turn.is_asked = any(source.is_asked for source in sources)
         if not turn.again:
             turn.begins = self._begins(arrivals, goes_on=goes_on)
         self._asked.update(turn.uses)
         self._told = told - senders
         self._called |= self._told
         self._awaited = (self._awaited - senders) | self._told
-        self._latest = turn
-        if is_answer(turn.messages[0]):
-            self._latest = None
+        is_open = bool(turn.uses or goes_on) and not is_answer(turn.messages[0])
+        self._latest = turn if is_open else None
 
     def _begins(self, arrivals: Collection[_Arrival], *, goes_on: bool) -> list[int]:
         """The numbers of the turns after which a turn begins that uses these arrivals."""
-        arrivals = sorted(arrivals)
+        arrivals = sorted(arrivals, key=lambda arrival: arrival.number)
         begins = [
             earlier.number
             for earlier, later in pairwise(arrivals)
-            if earlier.unprompted < later.unprompted and earlier.us < later.us
+            if earlier.unprompted < later.unprompted
+            and earlier.us < later.us
+            and earlier.turn.is_asked  # only what somebody outside waits for can be a deadlock
         ]
         begins += [arrivals[-1].number] if arrivals else [self.number] if goes_on else []
         return sorted({max(number, self.number) for number in begins})

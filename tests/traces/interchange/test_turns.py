@@ -213,6 +213,27 @@ def test_a_turn_that_sends_before_it_ends_is_a_chain(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_turn_does_not_go_on_with_what_has_another_origin(tmp_path: Path) -> None:
+    """A continuation and what comes from elsewhere are not put together."""
+    rows = [say("user", "lead", "go", 0), say("user", "a", "go on", 1), say("a", "x", "hello", 2),
+            say("lead", "a", "one", 3), say("lead", "b", "two", 4), say("a", "lead", "hi", 5),
+            say("lead", "c", "three", 6)]  # fmt: skip
+    rows[5] |= {"reply_to": "user-go on"}
+    run = imported(tmp_path, rows)
+    onward = [event.agent for event in run.events.values() if event.type == "notice"]
+    assert sorted(onward, key=str) == ["a", "lead"]  # after `hello` and after `one`, not `two`
+    assert "consumption" not in {finding.stage for finding in run.found}
+
+
+def test_messages_that_nobody_prompted_are_turns_of_their_own(tmp_path: Path) -> None:
+    """There is nothing to go on from, so they get no lineage."""
+    rows = [say("a", "lead", "one", 0), say("a", "lead", "two", 1), say("b", "lead", "three", 2),
+            say("b", "lead", "four", 3), say("lead", "a", "thanks", 4)]  # fmt: skip
+    run = imported(tmp_path, rows)
+    assert set(run.events) == {row["id"] for row in rows}
+    assert worth(run) == []
+
+
 def test_an_activation_begins_with_the_message_that_completes_what_it_uses(tmp_path: Path) -> None:
     rows = [say("user", "ann", "go", 0), say("ann", "user", "done", 50.5)]
     (activation,) = imported(tmp_path, rows).activations.values()
