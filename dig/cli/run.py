@@ -98,7 +98,8 @@ def run(
     from dig.tasks.run.arrange import make_task
     from dig.tasks.run.execute import execute
 
-    alerts = Alerts.load(alert or (), find_settings(chosen.config))
+    config = find_settings(chosen.config)
+    alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
     asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
     spec = replace(chosen.of_task(task, asked), rehearse=rehearse)

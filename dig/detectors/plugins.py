@@ -11,8 +11,10 @@ Each is a class, or a function, that makes a fresh one without arguments.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Any
 
 from dig.errors import SettingsError
@@ -25,7 +27,7 @@ HEALERS = "dig.healers"
 
 def installed() -> tuple[str, ...]:
     """The detectors that installed packages bring, as `module:object`, by name."""
-    return tuple(one.value for one in sorted(entry_points(group=DETECTORS)))
+    return tuple(one.value for one in _entries(DETECTORS))
 
 
 def detectors(named: Iterable[str]) -> list[Detector]:
@@ -43,7 +45,18 @@ def healers() -> dict[str, Healer]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return {one.name: _made(one, Healer) for one in sorted(entry_points(group=HEALERS))}
+    return {one.name: _made(one, Healer) for one in _entries(HEALERS)}
+
+
+def _entries(group: str) -> list[EntryPoint]:
+    """The entry points of installed packages.
+
+    A module of the current directory can be named, so that may be on the path. Metadata of packages
+    that lie there are none of the user's: the directory may be somebody else's.
+    """
+    path = [one for one in sys.path if one not in ("", os.getcwd())]
+    packages = {one.name: one for one in reversed([*distributions(path=path)])}.values()
+    return sorted(e for one in packages for e in one.entry_points.select(group=group))
 
 
 def _made(entry: EntryPoint, base: type[Component]) -> Any:

@@ -30,7 +30,7 @@ from dig.errors import SettingsError
 from dig.graph.records import FindingRow, Record, Run
 from dig.monitor.sinks import Sink
 
-from .destinations import Alarm, CallAlerts, Destination, destination
+from .destinations import Alarm, CallAlerts, Destination, LogAlerts, destination
 
 logger = logging.getLogger("dig")
 
@@ -43,6 +43,11 @@ FLUSH_S = 3.0
 """Seconds for which the end of the process waits for alarms that are not sent yet."""
 
 MINUTE_S = 60.0
+
+IGNORED = (
+    "dig: %s: alerts to %s are ignored, since no option names this file; to send them, give "
+    "--config %s, or name them with --alert or DIG_ALERT"
+)
 
 OnAlarm: TypeAlias = (
     "Alerts | Destination | Callable[[Alarm], object]"
@@ -251,6 +256,8 @@ class Alerts:
         given: Iterable[str] = (),
         config: Path | None = None,
         environment: Mapping[str, str] = os.environ,
+        *,
+        is_named: bool = True,
     ) -> Alerts | None:
         """Alerts from wherever they are set; the source that is named first wins.
 
@@ -259,6 +266,9 @@ class Alerts:
             config: A TOML file; in its table `[alerts]`, `to` is a list of destinations, and
                 `per_minute` may limit them.
             environment: Variables; `DIG_ALERT` may be a destination.
+            is_named: Whether the user has named the file. Of one that only lies in the working
+                directory, which may be somebody else's, `log` alone is taken: no command is run
+                and nothing is sent. A warning says what is ignored.
 
         Returns:
             The alerts; ``None``, if none are set.
@@ -266,6 +276,7 @@ class Alerts:
         Raises:
             SettingsError: One is wrong; the message says where.
         """
+        given = list(given)
         where, table = ("", {}) if config is None else read_table(config, TABLE)
         unknown = table.keys() - {"to", "per_minute"}
         if unknown:
@@ -275,9 +286,13 @@ class Alerts:
         named = table.get("to", [])
         if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
             raise SettingsError(f'{where}: `to` must be a list, such as ["log", "command:notify"]')
+        if not is_named and VARIABLE not in environment and not given:
+            ignored = {text.partition(":")[0].strip() for text in named} - {LogAlerts.name}
+            if ignored:
+                logger.warning(IGNORED, where, one_line(", ".join(sorted(ignored))), config)
+            named = [text for text in named if text.strip() == LogAlerts.name]
         if VARIABLE in environment:
             where, named = f"environment variable {VARIABLE}", [environment[VARIABLE]]
-        given = list(given)
         if given:
             where, named = "--alert", given
         try:
