@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,14 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     """The event loop under a test marked `anyio`: each such test runs on both."""
     backend: str = request.param
     return backend
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of its own: what tests make is not kept among what the user has made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -77,8 +77,17 @@ class Trying:
     same_model: ModelSettings | None = None
 
     def lab(self, path: Path, goal: Goal) -> Lab:
-        """The lab that makes the replays of a run."""
+        """The lab that makes the replays of a run.
+
+        Raises:
+            SettingsError: A link lies where the forks of the run belong.
+        """
         source = read_source(path, self.detectors)
+        if self.runs is None and source.forks.is_symlink():
+            raise SettingsError(
+                f"{source.forks} is a link, and no fork is written through it: remove the link, or "
+                "name another folder for the forks with --runs"
+            )
         forks = source.forks if self.runs is None else self.runs
         return Lab(
             path, goal, forks, self.team, self.task, self.crew, self.detectors, self.disturb,

@@ -166,9 +166,13 @@ class StageRow(_Part):
 
 
 class CostRow(_Part):
-    """What this call alone has cost; the replays until a hypothesis was validated, too."""
+    """What this call alone has cost; the replays until a hypothesis was validated, too.
+
+    `replays` were made; `found` were there already, as this user had made them before.
+    """
 
     replays: int = 0
+    found: int = 0
     until_validated: int | None = None
     seconds: float = 0.0
     model_calls: int = 0

@@ -225,7 +225,7 @@ class DiagnosisReport:
                 used[key] = used.get(key, 0) + value
         usd = [one for one in (used.get("cost_usd"), asked.usd) if one is not None]
         return CostRow(
-            replays=costs.replays, seconds=round(costs.cpu_s, 3),
+            replays=costs.replays, found=costs.found, seconds=round(costs.cpu_s, 3),
             until_validated=self.findings.until_validated if self.findings else None,
             model_calls=int(used.get("model_calls", 0)) + asked.model_calls,
             input_tokens=int(used.get("input_tokens", 0)) + asked.input_tokens,

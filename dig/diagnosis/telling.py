@@ -427,6 +427,8 @@ def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
         f"{replays} made (the run goes on from one of its records), {found.cost.seconds:.1f} s of "
         f"processor time{usd}"
     )
-    yield made if found.cost.replays else "No replay was made: all of them were there already"
+    if not found.cost.replays:
+        made = "No replay was made"
+    yield f"{made}; {found.cost.found} found, not made" if found.cost.found else made
     told = {one.id for one in found.hypotheses} - {best.id if best else None}
     yield from (f"  {note}" for note in found.notes if note.partition(":")[0] not in told)

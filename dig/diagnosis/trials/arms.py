@@ -31,6 +31,11 @@ from .verdict import Row, fisher, verdict
 if TYPE_CHECKING:
     from dig.diagnosis.interventions.asking import ModelHelp  # slow to import
 
+_ORIGINS = {
+    "made": "",
+    "found": " (found, not made)",
+    "made again": " (made again: the fork that was there is not as you made it)",
+}
 MORE = 3
 """A verdict that is mixed or flaky is asked for again with so many times the repeats."""
 
@@ -56,11 +61,13 @@ class TrialCosts:
 
     Attributes:
         replays: The number of replays that were made.
+        found: The number of replays that were there already.
         cpu_s: The processor time that they took.
         models: The cost of models in them, added up: calls, tokens, US dollars.
     """
 
     replays: int = 0
+    found: int = 0
     cpu_s: float = 0.0
     models: Counter[str] = field(default_factory=Counter)
 
@@ -389,11 +396,12 @@ class Trials:
             self.costs.replays += 1
             self.costs.cpu_s += made.cpu_s
             self.costs.models.update(made.costs)
+        self.costs.found += made.origin == "found"
         what = " and ".join(map(in_words, request.changes))
         if request.is_control:
             what = f"unchanged from {request.at} on"
         how = "cannot be replayed" if made.fork is None else "good" if made.good else "not good"
-        self._tell(f"{what}, repeat {request.repeat}: {how}")
+        self._tell(f"{what}, repeat {request.repeat}: {how}{_ORIGINS[made.origin]}")
 
     # --- results ---
 

@@ -3,6 +3,9 @@
 A fork lies in a directory whose name is a checksum of all that it follows from: the parent's bytes
 before the fork, the changes, the team, the repeat, and the version of dig. It is made in a hidden
 directory and renamed when it is whole.
+
+Whoever sends a run can send forks with it. So the checksum of each fork that is made is kept in the
+user's own cache, as the name of a small file, and a fork without one is made again.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from contextlib import redirect_stdout, suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -48,8 +51,9 @@ from dig.tasks.run.fork import (
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
-from dig.traces.journal.files import write_file
+from dig.traces.journal.files import open_file, read_file, write_file
 from dig.traces.journal.journal import RESULT
+from dig.traces.journal.segments import segments, trace_path
 from dig.traces.replay.requests import RecordedRequests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
 
 Disturb = Callable[[Arrangement], Disturbance]
 Row = Mapping[str, Any]
+Origin = Literal["made", "made again", "found"]
 
 
 @dataclass(frozen=True)
@@ -175,8 +180,8 @@ class Lab:
         return self.forks / key.hexdigest()
 
     def is_made(self, request: ReplayRequest) -> bool:
-        """Whether the fork of a request is there, and counts."""
-        return not self.is_fresh and self.crew is None and self.place(request).exists()
+        """Whether the fork of a request is there, and counts: it is as this user has made it."""
+        return not self.is_fresh and self.crew is None and _is_as_made(self.place(request))
 
     @cached_property
     def manner(self) -> Manner:
@@ -237,6 +242,8 @@ class MadeReplay:
         why: The lack of the replay, or the reason why it could not be made.
         cpu_s: The processor time that it took; 0, if it was there already.
         costs: The cost of models in it: calls, tokens, US dollars.
+        origin: How it came about: a fork that was there is `found`, or `made again` if it was not
+            as it had been made.
     """
 
     fork: Path | None
@@ -245,6 +252,7 @@ class MadeReplay:
     why: str = ""
     cpu_s: float = 0.0
     costs: Mapping[str, float] = field(default_factory=dict)
+    origin: Origin = "made"
 
 
 @lru_cache(maxsize=4)
@@ -267,36 +275,54 @@ def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
     """
     began = time.process_time()
     place = lab.place(request)
-    is_found = lab.is_made(request)
+    is_found, is_there = lab.is_made(request), os.path.lexists(place)
+    result: dict[str, Any] = {}
     if not is_found:
         try:
-            _make(lab, request, place)
+            result = _make(lab, request, place)
         except DigError as error:
             return MadeReplay(None, why=one_line(error), cpu_s=time.process_time() - began)
         except Exception as error:  # a user's own code
             why = one_line(f"{type(error).__name__}: {error}")
             return MadeReplay(None, why=why, cpu_s=time.process_time() - began)
-    result, run = json.loads((place / RESULT).read_bytes()), read_fork(place)
+    run = read_fork(place)
+    if is_found:
+        result = json.loads(read_file(place / RESULT))
+        if result.get("score"):
+            result["score"] = _score(lab, run)
     source, costs = read_source(lab.source, lab.detectors), Costs()
     judged = lab.goal(source.finished(request.at, run, result))
     took = 0.0 if is_found else time.process_time() - began
     for record in () if is_found else run.records[request.at :]:
         costs(record)
-    return MadeReplay(place, judged.good, judged.progress, judged.why, took, costs.sums)
+    origin: Origin = "found" if is_found else "made"
+    if is_there and not (is_found or lab.is_fresh or lab.crew):
+        origin = "made again"
+    return MadeReplay(place, judged.good, judged.progress, judged.why, took, costs.sums, origin)
 
 
-def _make(lab: Lab, request: ReplayRequest, place: Path) -> None:
-    """Fork into a hidden directory, and give it its name when it is whole."""
+def _score(lab: Lab, run: RecordedRun) -> Row | None:
+    """The score of the answer in the trace of a fork, computed anew."""
+    score = lab.made_crew().score(run.answer.payload if run.answer else None)
+    return asdict(score) if score else None
+
+
+def _make(lab: Lab, request: ReplayRequest, place: Path) -> dict[str, Any]:
+    """Fork into a hidden directory, and give it its name when it is whole; gives the result."""
     hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
     try:
         make = _forked if lab.entry is None else _served
         made, result = make(lab, request, hidden)
         result = {**result, "directory": str(place)}
         write_file(made / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
-        if place.exists():
+        if place.is_dir() and not place.is_symlink():
             rmtree(place)
+        else:
+            place.unlink(missing_ok=True)  # of a link, what it leads to stays
         read_fork.cache_clear()
         made.rename(place)
+        _keep_checksum(place)
+        return result
     finally:
         rmtree(hidden, ignore_errors=True)
 
@@ -326,7 +352,7 @@ def _served(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
     with redirect_stdout(sys.stderr):  # it may print
         anyio.run(served.run, load(lab.entry or "", "entry"), unwrap)
     assert served.directory is not None
-    return served.directory, json.loads((served.directory / RESULT).read_bytes())
+    return served.directory, json.loads(read_file(served.directory / RESULT))
 
 
 def read_changes(request: ReplayRequest) -> Any:
@@ -348,3 +374,51 @@ def _digests(path: Path, detectors: tuple[str, ...]) -> list[bytes]:
         found.update(encode(record).encode())
         sums.append(found.digest())
     return sums
+
+
+# --- which of the forks that are there are believed ---
+
+
+def cache_folder() -> Path:
+    """The folder of this program in the user's cache, by the convention of the platform.
+
+    Raises:
+        RuntimeError: The user has no home directory.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():  # a relative one could lie beside a run; the convention ignores it
+        return named / "dig-monitor"
+    where = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+    return Path.home() / where / "dig-monitor"
+
+
+def _keep_checksum(fork: Path) -> None:
+    """Keep the checksum of a fork that was just made; without a cache it is made again next time.
+
+    Args:
+        fork: Its directory.
+    """
+    with suppress(OSError, RuntimeError):
+        kept = _kept(fork)
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_file(kept, f"{fork}\n".encode("utf-8", "surrogateescape"))
+
+
+def _is_as_made(fork: Path) -> bool:
+    """Whether a directory is a fork that this user has made, with the same trace and result."""
+    try:
+        return not fork.is_symlink() and _kept(fork).is_file()
+    except (OSError, RuntimeError):
+        return False
+
+
+def _kept(fork: Path) -> Path:
+    """The file in the cache that the checksum of a fork names.
+
+    The fork's name is part of it: one fork in the place of another is not believed either.
+    """
+    found = blake2b(fork.name.encode("utf-8", "surrogateescape"), digest_size=32)
+    for path in (fork / RESULT, *segments(trace_path(fork))):
+        with open_file(path) as file:
+            found.update(file_digest(file, "sha256").digest())
+    return cache_folder() / "forks" / found.hexdigest()
