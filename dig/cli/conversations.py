@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dig._util.files import read_file
 from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 
@@ -189,7 +190,7 @@ def text_of(given: str | None) -> str | None:
         return given
     path = Path(given[1:])
     with file_errors(path, "read"):
-        return path.read_text(encoding="utf-8").strip()
+        return read_file(path).decode("utf-8").strip()
 
 
 @dataclass(frozen=True)

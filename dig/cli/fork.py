@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dig._util.files import read_file
 from dig._util.text import safe_text
 from dig.errors import SettingsError
 
@@ -115,7 +116,7 @@ def edit_of(given: str | None) -> dict[str, Any] | None:
     if not given.lstrip().startswith("{"):
         where = given
         try:
-            text = Path(given).read_text(encoding="utf-8")
+            text = read_file(Path(given)).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{given} is neither JSON nor a file of it: {error}") from None
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dig._util.files import read_file
 from dig._util.text import safe_text
 from dig.errors import SettingsError, file_errors
 
@@ -184,7 +185,7 @@ class _Work:
         controller = Controller(self.snapshot, course)
         if self.checkpoint is not None and self.checkpoint.exists():
             with file_errors(self.checkpoint, "read"):
-                data = self.checkpoint.read_bytes()
+                data = read_file(self.checkpoint)
             with _named(self.checkpoint):
                 controller = resumed(self.snapshot, policy.name, course, data)
         await proceed(controller, policy, partial(self._on_step, policy.name, answers))
@@ -215,7 +216,7 @@ class _Work:
             return {}
         known = _beside(self.checkpoint)
         with file_errors(known, "read"):
-            data = known.read_bytes()
+            data = read_file(known)
         with _named(known):
             return read_answers(data)
 
@@ -281,7 +282,7 @@ def _answers(path: Path) -> "Iterator[Investigation]":
     from dig.diagnosis.investigate.investigation import Investigation
 
     with file_errors(path, "read"):
-        lines = path.read_bytes().splitlines()
+        lines = read_file(path).splitlines()
     for number, line in enumerate(lines, 1):
         if line.strip():
             with _named(f"{path}:{number}"):

@@ -98,10 +98,11 @@ def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | 
     """
     if file is None:
         return None, None
+    from dig._util.files import read_file
     from dig.diagnosis.case import forks_beside
     from dig.diagnosis.document import Diagnosis
     from dig.diagnosis.telling import best_fork, cause
-    from dig.traces.journal.files import cannot, read_file
+    from dig.traces.journal.files import cannot
     from dig.traces.journal.segments import trace_path
 
     try:

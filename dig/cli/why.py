@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dig._util.files import read_file
 from dig._util.text import one_line
 from dig.errors import DigError, SettingsError
 
@@ -476,7 +477,7 @@ def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
 
 def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
     is_list = isinstance(found, list) and found and all(isinstance(one, list) for one in found)

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import read_file
 from dig.errors import SettingsError
 
 PROJECT = "pyproject.toml"
@@ -64,7 +65,7 @@ def read_table(path: Path, name: str) -> tuple[str, dict[str, Any]]:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(read_file(path).decode("utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

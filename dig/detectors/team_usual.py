@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import read_file
 from dig._util.text import counted, names, safe_text
 from dig.errors import RecordError, SettingsError
 from dig.graph.codec import decode
@@ -45,7 +46,7 @@ class TeamUsual:
             SettingsError: The file cannot be read, or is not such a file.
         """
         try:
-            body = json.loads(path.read_bytes())
+            body = json.loads(read_file(path))
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
         except (ValueError, RecursionError) as error:

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from dig._util.files import read_file
 from dig.adapters.plain.adapter import PLAIN_TEAM
 from dig.detectors import plugins, standard
 from dig.detectors.protocols import Detector
@@ -25,7 +26,6 @@ from dig.tasks.run.arrange import make_task
 from dig.tasks.run.execute import INTERRUPTED
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Task
-from dig.traces.journal.files import read_file
 from dig.traces.journal.journal import RESULT, SIDE, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.run import RecordedRun

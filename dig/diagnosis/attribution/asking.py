@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dig._util.files import read_file
 from dig._util.text import one_line
 from dig.diagnosis.document import CostRow, StageRow
 from dig.errors import ModelError, SettingsError, StopRunError
 from dig.runtime.llm.model import Model
 from dig.traces.journal.exchanges import EXCHANGES
-from dig.traces.journal.files import MODE, read_file, write_file
+from dig.traces.journal.files import MODE, write_file
 
 from .ranking import Attribution
 from .requests import Requests

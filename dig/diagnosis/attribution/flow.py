@@ -18,6 +18,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Literal
 
+from dig._util.files import read_file
 from dig.errors import SettingsError
 
 from .reading import Conversation, ConversationStep, DataEdge, DataType
@@ -82,7 +83,7 @@ def vocabulary(path: Path | None = None) -> Vocabulary:
     if path is None:
         return Vocabulary.of({})
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        rows = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(rows, dict):

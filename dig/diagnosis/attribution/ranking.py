@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from dig._util.files import read_file
 from dig._util.text import counted, first_wrong, name
 from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.document import Confidence, CostRow, StageRow
@@ -89,7 +90,7 @@ class Weights(BaseModel):
         if path is None:
             return _shipped()
         try:
-            return cls._known(path.read_text(encoding="utf-8"), str(path))
+            return cls._known(read_file(path).decode("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path} cannot be read: {error}") from None
 

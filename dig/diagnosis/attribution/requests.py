@@ -14,6 +14,7 @@ from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import read_file
 from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 from dig.runtime.llm.encoding import encoded
@@ -61,7 +62,7 @@ def read_exemplars(path: Path) -> list[Exemplar]:
     """
     found = []
     with file_errors(path, "read"):
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_file(path).decode("utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -18,10 +18,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
+from dig._util.files import open_file, read_file
 from dig.errors import SettingsError, TraceError
 
 from .beliefs import Alert
@@ -207,7 +209,7 @@ def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
     csv.field_size_limit(sys.maxsize)
     found: list[R] = []
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
+        with TextIOWrapper(open_file(file), "utf-8", newline="") as opened:
             for row in csv.DictReader(opened, delimiter="\t"):
                 found.append(read(row))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -234,7 +236,7 @@ def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
 
 def _alerts(file: Path) -> Iterator[Alert]:
     try:
-        found = json.loads(file.read_bytes())
+        found = json.loads(read_file(file))
         found = found.get("data", found) if isinstance(found, dict) else found
         for one in found["alerts"] if isinstance(found, dict) else found:
             labels = one["labels"]
@@ -459,7 +461,7 @@ def _means(values: Iterable[tuple[K, float | None]]) -> dict[K, float]:
 
 def _text_lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
-        with file.open(encoding="utf-8") as opened:
+        with TextIOWrapper(open_file(file), "utf-8") as opened:
             for number, line in enumerate(opened, 1):
                 if line.strip():
                     yield number, line

@@ -18,6 +18,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import read_file
 from dig._util.text import first_wrong, name
 from dig.errors import SettingsError, TraceError
 
@@ -277,7 +278,7 @@ def _read(path: Path, shape: Any) -> Any:
     if not path.is_file():
         raise TraceError(path, None, "is no file")
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     return _parsed(path, None, data, _adapter(shape))

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
+from dig._util.files import open_file, read_file
 from dig._util.text import counted, one_line
 from dig._version import __version__
 from dig.adapters.plain.served import Served, check_change
@@ -51,7 +52,7 @@ from dig.tasks.run.fork import (
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
-from dig.traces.journal.files import open_file, read_file, write_file
+from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import segments, trace_path
 from dig.traces.replay.requests import RecordedRequests

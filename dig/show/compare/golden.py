@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import open_file, read_file
 from dig.errors import RecordError, TraceError
 from dig.graph.behaviour import (
     MARKS,
@@ -29,7 +30,7 @@ from dig.graph.behaviour import (
     Generation,
 )
 from dig.graph.records import FATES
-from dig.traces.journal.files import open_file, write_output
+from dig.traces.journal.files import write_output
 
 VERSION = 1
 _KINDS = {"e": "event", "v": "activation", "a": "agent"}
@@ -79,7 +80,7 @@ def read(path: Path) -> Behaviour:
         TraceError: The file cannot be read, or holds no behaviour; the line is named.
     """
     try:
-        text = path.read_text(encoding="utf-8").splitlines()
+        text = read_file(path).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(path, None, f"cannot be read: {error}") from None
     reader = _Reader()

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from dig._util.files import read_file
 from dig._util.text import first_wrong
 from dig.detectors.finding import Finding, concerned
 from dig.errors import SettingsError
@@ -101,7 +102,7 @@ class KnownFindings:
         """
         cure = "`digmon check RUNS --write-baseline FILE` makes such a file"
         try:
-            body = _File.model_validate(json.loads(path.read_text("utf-8")))
+            body = _File.model_validate(json.loads(read_file(path)))
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
         except ValidationError as error:

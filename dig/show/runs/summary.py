@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dig._util.files import open_file, read_file
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
@@ -16,7 +17,6 @@ from dig.detectors.verdict import RunSoFar
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
 from dig.graph.records import OUTCOMES, FindingRow, HealRow
-from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.journal.recovery import is_cut_off

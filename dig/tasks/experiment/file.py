@@ -23,6 +23,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from dig._util.files import read_file
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError, file_errors
 from dig.tasks.judge.judge import Judging
@@ -46,7 +47,7 @@ def read_grid(path: Path) -> Grid:
     """
     try:
         with file_errors(path, "read"):
-            given = tomllib.loads(path.read_text("utf-8"))
+            given = tomllib.loads(read_file(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     try:

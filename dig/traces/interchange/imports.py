@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from dig._util.files import open_file
 from dig.errors import JournalError, RecordError, SettingsError, TraceError
 from dig.graph.records import Record
 from dig.traces.journal.journal import Journal
@@ -72,7 +73,7 @@ def read_text(path: Path) -> str:
         TraceError: The file cannot be read, is too long, or is not UTF-8.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable
-from io import BufferedReader
 from pathlib import Path
 from typing import Literal
 
@@ -19,41 +17,6 @@ DiskFull = Literal["stop", "continue"]
 """The reaction to a full disk: `stop` the run, or `continue` it without the file."""
 
 MODE = 0o600
-
-MOST_BYTES = 64 * 1024 * 1024
-"""The longest file beside a trace that is read; every file written by dig is far shorter."""
-
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-
-
-def open_file(path: Path) -> BufferedReader:
-    """Open a regular file to read it; a pipe or device in its place is refused.
-
-    Raises:
-        OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
-    """
-    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "it is no file", str(path))
-    return file
-
-
-def read_file(path: Path) -> bytes:
-    """The content of a file that lies beside a trace, or of another small file.
-
-    Raises:
-        OSError: The file cannot be read, is no file, or is longer than `MOST_BYTES`.
-    """
-    with open_file(path) as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES} bytes", str(path))
-    return data
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_WAITING)
 
 
 def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MODE) -> None:

@@ -28,6 +28,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from dig._util.files import read_file
 from dig._version import __version__
 from dig.errors import SettingsError
 from dig.graph.records import Record
@@ -36,7 +37,7 @@ from dig.runtime.group_commit import Durability
 from .appending import Appending, Write, check_size
 from .chain import BLOBS, SealedLines
 from .files import DiskFull as DiskFull
-from .files import cannot, is_full, make_directory, mark, read_file, sync_file, write_file
+from .files import cannot, is_full, make_directory, mark, sync_file, write_file
 from .reader import TRACE
 
 SIDE = "side.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .files import open_file
+from dig._util.files import open_file
 
 try:
     import fcntl

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from dig._util.files import open_file
 from dig.detectors.finding import Finding
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
@@ -20,7 +21,6 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Finish, Limits, Record, Run, Usual
 
 from .chain import BLOBS, CHAIN, Chain, is_journal
-from .files import open_file
 from .json_text import MOST_BYTES as MOST_BYTES
 from .json_text import parse
 from .segments import TRACE as TRACE

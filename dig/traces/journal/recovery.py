@@ -15,11 +15,12 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from dig._util.files import open_file
 from dig._util.text import counted
 from dig.errors import JournalError, RecordError, TraceError
 
 from .chain import Chain, is_journal
-from .files import MODE, cannot, open_file, sync_file
+from .files import MODE, cannot, sync_file
 from .locking import is_abandoned, is_being_written
 from .reader import MOST_BYTES, parse_row, trace_path
 from .segments import later_segments, segments

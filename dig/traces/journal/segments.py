@@ -20,10 +20,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from dig._util.files import open_file
 from dig._util.text import counted
 from dig.errors import TraceError
-
-from .files import open_file
 
 TRACE = "trace.dig.jsonl"
 """The file of a run directory in which its trace begins."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote
 
+from dig._util.files import open_file, read_file
 from dig.errors import TraceError
-from dig.traces.journal.files import open_file, read_file
 from dig.traces.journal.journal import SIDE
 from dig.traces.journal.reader import TRACE, feed_records, trace_path
 from dig.traces.journal.segments import missing, segments

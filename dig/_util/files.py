@@ -1,0 +1,47 @@
+"""Files that are read at once: regular ones, up to a limit.
+
+A pipe or a device in the place of a file would be waited for, or read without an end.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The longest file that is read at once; every such file written by dig is far shorter."""
+
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+
+def open_file(path: Path) -> BufferedReader:
+    """Open a regular file to read it; a pipe or device in its place is refused.
+
+    Raises:
+        OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
+    """
+    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no file", str(path))
+    return file
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a small file, such as one beside a trace or one that an option names.
+
+    Raises:
+        OSError: The file cannot be read, is no file, or is longer than `MOST_BYTES`.
+    """
+    with open_file(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES} bytes", str(path))
+    return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | _NO_WAITING)
