@@ -94,6 +94,14 @@ ATTACKS = (
     "%3Cscript%3E%00",
     "",
     " ",
+    # commands to the runner of a CI, which reads what is printed
+    "::error file=a,line=1::pwned",
+    "a\n::stop-commands::pwned",
+    "a\r\u2003::add-mask::e",
+    "word " * 12 + "::set-output name=x::y " * 3,
+    "w" * 70 + "::notice::" * 9,
+    "##[error]pwned",
+    "a ##[add-mask]e",
 )
 
 

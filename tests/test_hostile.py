@@ -13,6 +13,7 @@ import networkx as nx
 import pytest
 from rich.console import Console
 
+from dig.cli.app import GuardedOutput
 from dig.show.terminal.live import LiveView
 from dig.traces.journal.reader import read_records
 from tests.cli.test_cli import digmon
@@ -73,6 +74,65 @@ def test_an_id_with_lines_in_it_stays_on_one(
     """Else it could tell of activations that never were."""
     _, out, _ = digmon(capsys, monkeypatch, "graph", hostile)
     assert len(out.splitlines()) == 2 * 150 + 1
+
+
+@pytest.mark.parametrize("width", [20, 100])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check", "check --format junit", "check --format sarif", "show",
+        "show nothing", "graph", "graph --json", "runs", "verify", "replay", "diff", "why",
+        "fork --list", "fork --list --json", "report", "learn -o usual.json", "verify --json",
+        "export --format graphml", "export --format dot", "export --format node-link",
+        "export --format jaeger", "draw -o drawn.svg", "try --at 3 --tell a=b",
+    ],
+)  # fmt: skip
+def test_no_line_is_a_command_to_a_ci(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path,
+    tmp_path: Path, command: str, width: int,
+) -> None:  # fmt: skip
+    """GitHub's runner obeys `::` at the beginning of a line, also after blanks, and `##[`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", str(width))
+    name, *rest = command.split()
+    given = [hostile, hostile] if name == "diff" else [hostile]
+    ids = ["e" + texts(150)[149]] if rest == ["nothing"] else rest
+    _, out, err = digmon(capsys, monkeypatch, name, *given, *ids)
+    assert out + err
+    assert [line for line in (out + err).splitlines() if line.lstrip().startswith("::")] == []
+    assert name == "export" or "##[" not in out + err
+    if "--json" in rest:
+        rows = json.loads(out)
+        assert "##[add-mask]" in json.dumps(rows) or name == "verify", "JSON says the same"
+
+
+def test_commands_to_a_ci_are_those_that_are_meant(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`check --format github` prints annotations, each of which says what was found."""
+    damaged = tmp_path / "a\n::stop-commands::x\n##[error]x.dig.jsonl"
+    damaged.write_text("{}\n")
+    _, out, err = digmon(capsys, monkeypatch, "check", damaged, "--format", "github")
+    said = [x for x in (out + err).splitlines() if x.lstrip().startswith(("::", "##["))]
+    assert len(said) == 1 and said[0].startswith("::error file=")
+
+
+def test_a_list_of_records_has_a_line_for_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path
+) -> None:
+    """No name can make a record that is not there."""
+    _, out, _ = digmon(capsys, monkeypatch, "fork", hostile, "--list")
+    assert len(out.split("\n")) == len([*read_records(hostile)]) + 1
+
+
+def test_a_line_is_guarded_however_it_is_written() -> None:
+    """In pieces, in colour, after another line; what is in the midst of a line stays."""
+    out = io.StringIO()
+    guarded = GuardedOutput(out)
+    pieces = ("a::b ", "::c\n", "  ", "::d\n", "\x1b[1m \x1b[0m::e\r::f", "\n", "x", "##[g")
+    assert [guarded.write(piece) for piece in pieces] == [*map(len, pieces)]
+    assert out.getvalue() == ("a::b ::c\n  : :d\n\x1b[1m \x1b[0m: :e\r: :f\nx##\\u005bg")
+    assert guarded.unguarded is out and guarded.getvalue() == out.getvalue()
 
 
 def test_the_live_view_prints_nothing_that_steers_a_terminal(hostile: Path) -> None:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -32,15 +33,62 @@ def main() -> NoReturn:
     """Run the command; every error that has a name ends in one sentence."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it ends a command as Ctrl-C does
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+    out: Any = GuardedOutput(sys.stdout)
+    err: Any = GuardedOutput(sys.stderr)
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            _run()
+    except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(2)
+
+
+def _run() -> None:
     try:
         app(prog_name="digmon")
     except DigError as error:
-        print(f"digmon: {safe_text(error)}", file=sys.stderr)
-    except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        warn(error)
+    except BrokenPipeError:
+        raise
     except OSError as error:  # standard output on a full disk, a name that is too long, ...
-        print(f"digmon: {safe_text(error, 200)}", file=sys.stderr)
-    sys.exit(2)
+        warn(safe_text(error, 200))
+
+
+_BLANKS = r"(?:[^\S\r\n]|\x1b\[[\d;]*m)*"
+_COMMAND = re.compile(rf"(?:^|(?<=[\r\n]))({_BLANKS})::|##\[")
+
+
+class GuardedOutput:
+    """A stream on which no text from a trace can be a command to the CI that reads it.
+
+    GitHub's runner obeys a line that begins with `::` after blanks, and `##[` anywhere. Where lines
+    begin is only known here, since long ones are wrapped. `##\\u005b` is the same text in JSON.
+
+    Attributes:
+        unguarded: The stream itself, for data and for the commands that are meant.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        """Guard a stream."""
+        self.unguarded = stream
+        self._is_blank = True  # the current line, as far as it is written
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the stream."""
+        return getattr(self.unguarded, name)
+
+    def write(self, text: str) -> int:
+        """Write a text in which the beginnings of commands are broken."""
+        written = text if self._is_blank else f".{text}"
+        line = written[max(written.rfind("\n"), written.rfind("\r")) + 1 :]
+        guarded = _COMMAND.sub(_broken, written)
+        self.unguarded.write(guarded if self._is_blank else guarded[1:])
+        self._is_blank = re.fullmatch(_BLANKS, line) is not None
+        return len(text)
+
+
+def _broken(command: re.Match[str]) -> str:
+    return r"##\u005b" if command[1] is None else f"{command[1]}: :"
 
 
 def _version(wanted: bool) -> None:

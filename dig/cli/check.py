@@ -1,6 +1,7 @@
 """`digmon check` and `thresholds`: the failures in stored traces, and what counts as one."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -180,8 +181,9 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
         except OSError as error:
             raise cannot("write", options.out, error) from None
         made = reports.text_lines
+    is_meant = made is reports.github_lines  # its lines are commands
     for line in made(report):
-        print(line)
+        print(line, file=getattr(sys.stdout, "unguarded", None) if is_meant else None)
 
 
 @app.command()

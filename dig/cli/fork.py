@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig._util.files import read_file
-from dig._util.text import safe_text
+from dig._util.text import one_line
 from dig.errors import SettingsError
 
 from .app import app, print_result
@@ -84,7 +84,7 @@ def _print_records(parent: Path, as_json: bool) -> None:
     def line(one: ChangeableRecord) -> str:
         record = one.record
         edits = [f"edit {', '.join(one.keys)}"] if one.keys else []
-        row = f"{record.t:>6}  {record.ts:>10.3f}  {record.kind:<9} {safe_text(one.about):<40}"
+        row = f"{record.t:>6}  {record.ts:>10.3f}  {record.kind:<9} {one_line(one.about):<40}"
         return f"{row} {'; '.join([*edits, *one.changes])}".rstrip()
 
     found = list(changeable_records(parent))

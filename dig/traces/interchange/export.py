@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dig.traces.otel.stored import SpanFormat
 
 # What XML 1.0 cannot say at all, and the backslash that stands for it.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\")
+_NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def node_link(export: Export) -> Iterator[str]:
 def graphml(export: Export) -> Iterator[str]:
     """GraphML, with the attributes of the node-link data.
 
-    XML has no way to write control characters; they, and backslashes, become escapes.
+    XML has no way to write most control characters; all of them, and backslashes, become escapes.
     """
     import networkx as nx
 
