@@ -30,6 +30,9 @@ from .routes import PageResponse, Routes
 from .shelf import Shelf
 
 MOST_CONNECTIONS = 64
+KEPT = 4
+"""One place in so many is kept for requests whose address is right."""
+
 MOST_HEAD = 16 * 1024
 ASKING_S, ANSWERING_S = 5.0, 10.0
 ENDING_S = 0.5
@@ -57,7 +60,8 @@ class Server(ThreadingHTTPServer):
         routes: The pages.
         asking_s, answering_s: Seconds that a request may take to arrive, and that a reader may
             take to accept a piece of an answer.
-        most_connections: The most connections that may be open at a time.
+        most_connections: The most connections that may be open at a time. Those whose request has
+            not arrived have some of these places alone, and the newest of them have them.
     """
 
     daemon_threads = True  # a thread that hangs in a read of a dead disk keeps no process alive
@@ -78,6 +82,7 @@ class Server(ThreadingHTTPServer):
         self._closing = Event()
         self._changed = Condition()
         self._open: set[socket.socket] = set()
+        self._waiting: dict[socket.socket, None] = {}  # as they came: no right request arrived yet
         self.asking_s, self.answering_s = ASKING_S, ANSWERING_S
         self.most_connections = MOST_CONNECTIONS
         try:
@@ -118,21 +123,44 @@ class Server(ThreadingHTTPServer):
         self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Refuse a connection for which there is no room, with a response that says so."""
+        """Make room for a connection, or refuse it with a response that says so.
+
+        The oldest one that only waits goes. So a program that opens connections without end, and
+        does not know the address, shuts out nobody who does.
+        """
         with self._changed:
-            has_room = len(self._open) < self.most_connections
+            is_full = len(self._open) >= self.most_connections
+            most_waiting = self.most_connections - self.most_connections // KEPT
+            oldest = None
+            if is_full or len(self._waiting) >= most_waiting:
+                oldest = next(iter(self._waiting), None)
+            has_room = oldest is not None or not is_full
+            if oldest is not None:
+                self._forget(oldest)
             if has_room:
                 self._open.add(request)
-        if not has_room:
-            with suppress(OSError):
+                self._waiting[request] = None
+        with suppress(OSError):
+            if oldest is not None:
+                oldest.shutdown(socket.SHUT_RDWR)
+            elif not has_room:
                 request.settimeout(0)
                 request.send(_BUSY)
         return has_room
 
+    def admit(self, request: socket.socket) -> None:
+        """Keep a connection whose request was let through: it is not one that only waits."""
+        with self._changed:
+            self._waiting.pop(request, None)
+
+    def _forget(self, request: socket.socket) -> None:
+        self._open.discard(request)
+        self._waiting.pop(request, None)
+
     def shutdown_request(self, request: Any) -> None:
         """End a connection."""
         with self._changed:
-            self._open.discard(request)
+            self._forget(request)
             self._changed.notify_all()
         super().shutdown_request(request)
 
@@ -160,6 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.parse_request():
             try:
                 asked = self.server.guard.check(self.command, self.path, self.headers)
+                self.server.admit(self.connection)
                 answer = self.server.routes.answer(asked, self.headers.get("Last-Event-ID"))
             except RefusedError as refusal:
                 self._refuse(refusal.status, str(refusal))

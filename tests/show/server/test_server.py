@@ -6,8 +6,9 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import quote
 
 import pytest
@@ -336,19 +337,58 @@ def test_what_is_no_request_is_refused(server: Server, said: str) -> None:
     assert get(server).status == 200
 
 
-def test_there_are_only_so_many_connections(folder: Path) -> None:
-    """Who comes when all are taken is told so, and may come again."""
-    with serving(folder, most_connections=3) as server:
+def test_there_are_only_so_many_connections(tmp_path: Path) -> None:
+    """Who comes when all are taken by readers is told so, and may come again."""
+    journal = Journal(tmp_path / TRACE)
+    journal(story()[0])
+    with serving(tmp_path, most_connections=3) as server:
+        events = request(server, f"/{TOKEN}/{server.routes.start()}events")
         taken = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(3)]
-        until = time.monotonic() + 10
-        while (status := get(server).status) != 503 and time.monotonic() < until:
-            pass
-        assert status == 503
+        for connection in taken:
+            connection.sendall(events)
+            assert connection.recv(10)
+        assert get(server).status == 503
         for connection in taken:
             connection.close()
-        while (status := get(server).status) != 200 and time.monotonic() < until:
-            time.sleep(0.01)
-        assert status == 200
+        journal(story()[1])  # a reader that has gone is noticed when it is told something
+        until = time.monotonic() + 10
+        while (status := get(server).status) == 503 and time.monotonic() < until:
+            pass
+        assert status == 302
+    journal.close()
+
+
+def test_the_oldest_that_only_waits_is_dropped(folder: Path) -> None:
+    """A newer one has its place; one that was answered in part keeps its own."""
+    with serving(folder, most_connections=3) as server:
+        waiting = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(3)]
+        assert get(server).status == 200
+        assert waiting[0].recv(1) == b""
+        waiting[2].sendall(request(server, f"/{TOKEN}/"))
+        assert parse(waiting[2].recv(65536)).status == 200
+        for connection in waiting:
+            connection.close()
+
+
+def test_who_does_not_know_the_address_shuts_nobody_out(folder: Path) -> None:
+    """120 programs that come again whenever they are dropped, and one visitor, 40 times."""
+    is_over = Event()
+
+    def come_again(server: Server) -> None:
+        while not is_over.is_set():
+            with suppress(OSError), connected(server) as connection:
+                connection.sendall(b"GET /")
+                connection.recv(1)
+
+    with serving(folder) as server:
+        threads = [Thread(target=come_again, args=(server,), daemon=True) for _ in range(120)]
+        for thread in threads:
+            thread.start()
+        statuses = [get(server).status for _ in range(40)]
+        is_over.set()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * 40
 
 
 def test_many_readers_are_told_the_same(tmp_path: Path) -> None:
