@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dig.errors import ReplayError, TraceError
+from dig.errors import ReplayError, SettingsError, TraceError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import disturbance_of
@@ -34,12 +35,13 @@ from dig.monitor.messages import Output
 from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.checkpoint import PastActivation, is_deterministic
 from dig.runtime.simulator import Simulation
+from dig.tasks.judge.judge import Judging
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import Crew, fork, simulated_crew
+from dig.tasks.run.fork import Crew, fork, simulated_crew, task_crew
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
-from dig.traces.journal.journal import Journal, read_side
+from dig.traces.journal.journal import SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import (
     AskAgain,
@@ -557,3 +559,36 @@ def test_a_plain_trace_is_forked_with_a_setup(tmp_path: Path) -> None:
     for without in (None, Crew(arranged.team)):
         with pytest.raises(ReplayError, match="is a plain trace; only a journal"):
             fork(plain, 3, tmp_path / "forks", crew=without)
+
+
+# --- judges ---
+
+
+def test_no_model_judges_because_a_side_file_names_it(tmp_path: Path) -> None:
+    """The error says where a model can be named. With a simulated judge the run goes on."""
+    spec = TeamRun(agents=3, size=400, method="judge")
+    parent = execute(spec, tmp_path / "runs").directory
+    assert fork(parent, 20, tmp_path / "forks").directory.is_dir()
+    hostile = replace(spec, judging=Judging(by="gpt-9\n")).about()
+    (parent / SIDE).write_text(json.dumps({**read_side(parent), **hostile}))
+    with pytest.raises(SettingsError, match="no model is asked because a file names it") as refused:
+        fork(parent, 20, tmp_path / "forks")
+    assert "the model 'gpt-9', and" in str(refused.value)
+    assert "--judge by=MODEL" in str(refused.value)
+
+
+def test_no_model_judges_a_team_of_the_user_because_a_side_file_names_it() -> None:
+    """A task and a team that are named bring no permission to ask another model."""
+    spec = TeamRun(task="mine:task", agents_are="own", method="judge", judging=Judging(by="gpt-9"))
+    with pytest.raises(SettingsError, match="no model is asked because a file names it"):
+        task_crew(spec.about(), "mine:task", "mine:team")
+
+
+def test_a_judge_is_a_model_that_the_caller_names() -> None:
+    """The model of the team, named again, may judge, too."""
+    spec = TeamRun(method="judge", judging=Judging(by="m"))
+    assert spec.with_named((), "m") is spec
+    with pytest.raises(SettingsError, match="no model is asked because a file names it"):
+        spec.with_named((), "n")
+    watched = replace(spec, method="dig")
+    assert watched.with_named(()) is watched, "nobody judges"

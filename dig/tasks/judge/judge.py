@@ -118,6 +118,11 @@ class Judging:
                 f"got {self.latency_s!r} and {self.spread!r}"
             )
 
+    @property
+    def model(self) -> str | None:
+        """The name of the model that judges; ``None``: no name is given."""
+        return None if self.by in (SIMULATED, LIKE_TEAM) else self.by
+
 
 def reading_of(view: View) -> ReviewMaterial:
     """The material that a judge is shown.

@@ -283,7 +283,9 @@ def model_crew(
         raise SettingsError(f"name the run's task with --task: {one_line(side.get('task'), 80)}")
     brief = {key: options[key] for key in ("roles", "instructions") if key in options}
     asked = {key: value for key, value in asdict(settings).items() if key != "model"}
-    spec = replace(TeamRun.read(side).with_named(detectors), options={**asked, **brief})
+    spec = replace(
+        TeamRun.read(side).with_named(detectors, settings.model), options={**asked, **brief}
+    )
     made = make_task(spec)
     arranged = arrange(spec, made)
     return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)

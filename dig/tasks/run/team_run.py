@@ -239,15 +239,27 @@ class TeamRun:
             raise SettingsError("the run is not one of simulated agents")
         return cls.read(about).with_named(named)
 
-    def with_named(self, named: Collection[str]) -> TeamRun:
-        """The same run, if all its detectors are among those that the caller allows.
+    def with_named(self, named: Collection[str], model: str | None = None) -> TeamRun:
+        """The same run, if its detectors and its judge are among those that the caller allows.
+
+        Args:
+            named: The detectors, as `module:object`.
+            model: The language model that may be asked, besides the model of a team that the
+                caller names; ``None``: none may.
 
         Raises:
-            SettingsError: The run had other detectors; the message names them.
+            SettingsError: The run had other detectors, or a model as its judge; the message names
+                them.
         """
         if unnamed := [name for name in self.detectors if name not in named]:
             raise SettingsError(
                 f"the run had detectors to be named here too: {safe_text(', '.join(unnamed), 200)}"
+            )
+        if self.method == "judge" and self.judging.model not in (None, model):
+            raise SettingsError(
+                f"the run's judge was the model {one_line(self.judging.by, 80)!r}, and no model is "
+                "asked because a file names it: make a new run that names it on the command line "
+                "(digmon run ... --method judge --judge by=MODEL)"
             )
         return self
 
