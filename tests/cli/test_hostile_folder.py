@@ -59,7 +59,7 @@ COMMANDS = (
 def names(app: typer.Typer) -> Iterator[str]:
     """The names of all commands, with those of the groups that they are in."""
     for command in app.registered_commands:
-        yield command.name or getattr(command.callback, "__name__", "")
+        yield command.name or str(getattr(command.callback, "__name__", ""))
     for group in app.registered_groups:
         assert group.typer_instance is not None
         yield from (f"{group.name} {name}" for name in names(group.typer_instance))

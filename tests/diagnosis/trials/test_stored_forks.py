@@ -80,6 +80,11 @@ def append(path: Path, text: str) -> None:
     path.write_text(path.read_text() + text)
 
 
+def replace_by_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("no fork")
+
+
 EDITS: dict[str, Callable[[Path], object]] = {
     "score": lambda made: (made / RESULT).write_text(
         json.dumps({**json.loads((made / RESULT).read_text()), "outcome": "submitted"})
@@ -92,7 +97,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "trace": lambda made: append(made / TRACE, "\n"),
     "no trace": lambda made: (made / TRACE).unlink(),
     "segment": lambda made: (made / f"{TRACE}.000002").write_text("{}\n"),
-    "file": lambda made: (shutil.rmtree(made), made.write_text("no fork")),
+    "file": replace_by_file,
 }
 
 
