@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+PART_ERRORS = (Exception, SystemExit)
+"""What a part that was handed in may raise without ending the team; `sys.exit` ends no program."""
+
+
 class DigError(Exception):
     """The base of all errors of this package."""
 

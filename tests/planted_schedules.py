@@ -194,7 +194,7 @@ SCHEDULED = [
     ),
     Mutant(
         "gates-uncontained", GATES,
-        "            return hold\n        except Exception as error:",
+        "            return hold\n        except PART_ERRORS as error:",
         "            return hold\n        except ValueError as error:",
         "a gate that raises ends the run", SIMULATOR,
     ),
@@ -234,13 +234,13 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-uncontained", HEALING,
-        " for event in missing)\n        except Exception as error:",
+        " for event in missing)\n        except PART_ERRORS as error:",
         " for event in missing)\n        except ValueError as error:",
         "a healer that raises ends the run", SIMULATOR,
     ),
     Mutant(
         "detector-uncontained", WATCH,
-        "            except Exception as error:  # a detector must never be able to stop a team\n"
+        "            except PART_ERRORS as error:  # a detector must never be able to stop a team\n"
         "                self._fail(part, f\"raised {error!r}\")\n            if stopwatch:",
         "            except ValueError as error:  # a detector must never be able to stop a team\n"
         "                self._fail(part, f\"raised {error!r}\")\n            if stopwatch:",
@@ -255,7 +255,7 @@ SCHEDULED = [
     # -- delivery policies, payloads ---
     Mutant(
         "policy-uncontained", SCHEDULE,
-        "            return step\n        except Exception as error:",
+        "            return step\n        except PART_ERRORS as error:",
         "            return step\n        except ValueError as error:",
         "a policy that raises ends the run", SIMULATOR,
     ),
@@ -330,7 +330,7 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-around-uncontained", "runtime/observers.py",
-        "                scope.__enter__()\n            except Exception as error:",
+        "                scope.__enter__()\n            except PART_ERRORS as error:",
         "                scope.__enter__()\n            except ValueError as error:",
         "an export that fails on entering fails the activation", SHELL,
     ),

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Literal
 
 from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
+from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
@@ -57,7 +58,7 @@ def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
     """The meaning of a finding, as `explain` tells it; if that fails, its description alone."""
     try:
         return explain(graph, finding)
-    except Exception as error:  # a user's own code, or a row of a shape of its own
+    except PART_ERRORS as error:  # a user's own code, or a row of a shape of its own
         failed = f"its explanation raised {one_line(repr(error))}"
         return Explanation(f"{finding_text(finding)} ({failed})", title=titled(finding))
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dig._util.json_values import plain
+from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import CHANGING, KINDS, IncidentRow, Record
 
@@ -151,7 +152,7 @@ class Watch:
             try:
                 if part is not but:
                     tell(part.detector)
-            except Exception as error:  # a detector must never be able to stop a team
+            except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
     def _ask(
@@ -171,7 +172,7 @@ class Watch:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
                 if raised is not _NOTHING:  # which is seldom
                     new = [_checked(finding) for finding in raised]
-            except Exception as error:  # a detector must never be able to stop a team
+            except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
                 began, start = stopwatch(), began
@@ -202,7 +203,7 @@ class Watch:
                     continue
                 if due is not None and type(due) is not int:
                     raise TypeError(f"{due!r} is no whole number of microseconds")
-            except Exception as error:  # `due` may be a property
+            except PART_ERRORS as error:  # `due` may be a property
                 self._fail(part, f"its deadline raised {error!r}", at_once=True)
                 continue
             part.due = due

@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from dig.detectors.interventions import Intervention
+from dig.errors import PART_ERRORS
 from dig.graph.records import SYSTEM, WAITS, micros
 
 from .healing import Healing
@@ -95,7 +96,7 @@ class Gates:
             wishes = list(decided or ())
             for intervention in wishes:
                 self._healing.check(intervention)
-        except Exception as nonsense:  # a gate must never be able to stop a team
+        except PART_ERRORS as nonsense:  # a gate must never be able to stop a team
             error = error or f"decided nonsense: {nonsense!r}"
         if error is not None:
             self._recorder.report_component_failure(f"gate {_name(gate)}", error)
@@ -134,7 +135,7 @@ class Gates:
                 for intervention in hold.otherwise:
                     self._healing.check(intervention)
             return hold
-        except Exception as error:  # a gate must never be able to stop a team
+        except PART_ERRORS as error:  # a gate must never be able to stop a team
             self._recorder.report_component_failure(f"gate {_name(gate)}", f"raised {error!r}")
             return None
 

@@ -31,6 +31,7 @@ from dig.detectors.ladder import Progress
 from dig.detectors.notes import MOST_QUOTED, words
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
+from dig.errors import PART_ERRORS
 from dig.graph.records import HealRow, micros
 
 from .holds import Holds
@@ -97,7 +98,7 @@ class Healing:
         for pattern, healer in self._healers.items():
             try:
                 healer.forget(self._recorder.graph)
-            except Exception as error:  # a healer must never be able to stop a team
+            except PART_ERRORS as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
     def apply_healers(self) -> list[Proposed]:
@@ -194,11 +195,11 @@ class Healing:
         finding, step = ladder.finding, self.ladders.step(ladder, us)
         try:
             return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
-        except Exception as error:  # a healer must never be able to stop a team
+        except PART_ERRORS as error:  # a healer must never be able to stop a team
             self._report(finding, error)
             return "made"
 
-    def _report(self, finding: Finding, error: Exception) -> None:
+    def _report(self, finding: Finding, error: BaseException) -> None:
         what = f"raised {error!r}"
         self._recorder.report_component_failure(f"healer of {finding.pattern}", what)
 
@@ -241,7 +242,7 @@ class Healing:
                     self.check(note)
                     if not isinstance(note, Inject):
                         raise TypeError(f"{note!r} is more than a note")
-            except Exception as error:  # a healer must never be able to stop a team
+            except PART_ERRORS as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
                 continue
             for note in (wish for wish in notes if isinstance(self._fitted(wish), Inject)):
@@ -273,7 +274,7 @@ class Healing:
         about = None
         try:
             about = healer.about(finding)
-        except Exception as error:  # a healer must never be able to stop a team
+        except PART_ERRORS as error:  # a healer must never be able to stop a team
             self._report(finding, error)
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
@@ -285,7 +286,7 @@ class Healing:
                 self.check(intervention)
             missing = list(healer.missing_work(finding))[:MOST_QUOTED]
             quotation = words((event, self._holds.payloads.payload(event)) for event in missing)
-        except Exception as error:  # a healer must never be able to stop a team
+        except PART_ERRORS as error:  # a healer must never be able to stop a team
             self._report(finding, error)
             return []
         if ladder and self.ladders:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
+from dig.errors import PART_ERRORS
 from dig.graph.records import Leave, micros
 
 from .holds import Holds
@@ -191,7 +192,7 @@ class DeliverySchedule:
             step = policy.step(now)
             _check_step(step)
             return step
-        except Exception as error:  # a policy must never be able to stop a team
+        except PART_ERRORS as error:  # a policy must never be able to stop a team
             self._recorder.report_component_failure(_name(policy), f"raised {error!r}")
             return Step()
 

@@ -308,7 +308,7 @@ class Bus:
         if self._contexts:
             acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            value, error = await attempt(partial(self._decision, task, view))
+            value, error = await attempt(partial(self._decision, task, view), Exception)
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(task, started, ask or partial(self._host.decided, started, value))
 

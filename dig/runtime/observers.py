@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from dig.errors import DigError
+from dig.errors import PART_ERRORS, DigError
 from dig.monitor.messages import Answered, Proposed, Started
 
 from .agents import Agent
@@ -73,14 +73,14 @@ def activation_context(
         report: Is told which one failed, and how: an observer must not stop a team.
     """
 
-    def failed(observer: object, error: Exception) -> None:
+    def failed(observer: object, error: BaseException) -> None:
         name = getattr(observer, "__qualname__", type(observer).__name__)
         report(f"around {name}", f"raised {error!r}")
 
     def leave(scope: AbstractContextManager[object], *what: Any) -> None:
         try:
             scope.__exit__(*what)
-        except Exception as error:
+        except PART_ERRORS as error:
             failed(scope, error)
 
     with ExitStack() as entered:
@@ -88,7 +88,7 @@ def activation_context(
             try:
                 scope = context(started)
                 scope.__enter__()
-            except Exception as error:
+            except PART_ERRORS as error:
                 failed(context, error)
             else:
                 entered.push(partial(leave, scope))
@@ -120,8 +120,15 @@ async def _in_thread(work: Callable[[], _T]) -> _T:
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
-async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | None]:
+async def attempt(
+    work: Callable[[], Awaitable[_T]],
+    errors: type[Exception] | tuple[type[BaseException], ...] = PART_ERRORS,
+) -> tuple[_T | None, str | None]:
     """Call what must not end the team, whatever it raises.
+
+    Args:
+        work: Is called and awaited.
+        errors: What does not end the team; `sys.exit` in an agent does.
 
     Returns:
         What came of it, and ``None``; or ``None``, and what it raised.
@@ -130,7 +137,7 @@ async def attempt(work: Callable[[], Awaitable[_T]]) -> tuple[_T | None, str | N
         return await work(), None
     except DigError as error:  # a sentence of ours; its type says nothing more
         return None, str(error)
-    except Exception as error:
+    except errors as error:
         return None, repr(error)
     except anyio.get_cancelled_exc_class() as error:
         # If this task is not cancelled, `work` awaited something else that was cancelled.

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from dig.errors import DigError, RealTimeError, SettingsError, StopRunError
+from dig.errors import PART_ERRORS, DigError, RealTimeError, SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, TakenOut, Wake
 from dig.monitor.monitor import Monitor
@@ -331,7 +331,7 @@ class Simulation:
         try:
             seconds, decided = plan(asked.event)
             micros(seconds)  # raises, if it is no time
-        except Exception as raised:  # a gate must not end the team
+        except PART_ERRORS as raised:  # a gate must not end the team
             seconds, error = 0.0, f"raised {raised!r}"
         self.plan(
             self._now / 1_000_000 + seconds,
@@ -349,7 +349,7 @@ class Simulation:
         try:
             seconds, heal = plan(proposed)
             micros(seconds)  # raises, if it is no time
-        except Exception as raised:  # a person must not end the team
+        except PART_ERRORS as raised:  # a person must not end the team
             seconds, error = 0.0, f"raised {raised!r}"
         self.plan(
             self._now / 1_000_000 + seconds,

@@ -35,6 +35,10 @@ def boom(*args: Any, **kwargs: Any) -> Any:
     raise Boom
 
 
+def leave(*args: Any, **kwargs: Any) -> Any:
+    raise SystemExit(3)
+
+
 def make_team() -> dict[str, Any]:
     team: dict[str, Any] = {}
 
@@ -124,7 +128,7 @@ class Keeper:
         return Hold(1.0) if self._hold is None else self._hold()
 
     async def decide(self, event: Pending) -> Any:
-        return await self._decide() if self._decide is not boom else boom()
+        return self._decide() if self._decide in (boom, leave) else await self._decide()
 
 
 async def for_ever() -> None:
@@ -159,6 +163,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "a gate decides nonsense": {"gates": [Keeper(nonsense)]},
     "a gate never decides": {"gates": [Keeper(for_ever)]},
     "two gates never decide": {"gates": [Keeper(for_ever), Keeper(for_ever)]},
+    "a detector exits": {"detectors": lambda: [Fails(leave)]},
+    "a detector's clock exits": {"detectors": lambda: [FailingClock(leave)]},
+    "a healer exits": {**flagged(), "healers": lambda: {"RSP": Healing(leave)}},
+    "a gate's wish exits": {"gates": [Keeper(leave, leave)]},
+    "a gate exits": {"gates": [Keeper(leave)]},
 }  # fmt: skip
 
 
@@ -226,18 +235,29 @@ async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(
     assert session.result().outcome == "error"
 
 
-async def test_a_function_that_is_told_of_findings_may_raise() -> None:
-    """`on_finding` raises: counted, and written down."""
-    session = await with_faults(flagged(), on_finding=boom)
+@pytest.mark.parametrize("fail", [boom, leave])
+async def test_a_function_that_is_told_of_findings_may_raise(fail: Callable[..., Any]) -> None:
+    """`on_finding` raises, or exits: counted, and written down."""
+    session = await with_faults(flagged(), on_finding=fail)
     assert session.statistics().faults == len(session.findings) > 0
 
 
-@pytest.mark.parametrize("annotate", [boom, lambda *given: None, lambda *given: (1, 2)])
+@pytest.mark.parametrize("annotate", [boom, leave, lambda *given: None, lambda *given: (1, 2)])
 async def test_a_function_that_annotates_may_fail(annotate: Any) -> None:
     """The agent is called with what it was to be called with."""
     healing = {**flagged(), "healers": lambda: {"RSP": Healing(note)}}
     session = await with_faults(healing, {"annotate": annotate})
     assert session.statistics().faults > 0
+
+
+async def test_ctrl_c_in_a_part_reaches_the_program() -> None:
+    """A person who ends the program ends it, whatever part was at work."""
+
+    def interrupt() -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Session(["ann"], setup_of(detectors=lambda: [Fails(interrupt)]), keeps_time=False)
 
 
 async def test_a_clock_that_fails_later_stops_monitoring_only() -> None:

@@ -117,6 +117,26 @@ async def test_an_answer_that_is_none_leaves_it_to_the_deadline(person: Any) -> 
     assert "is neither True nor False" in failed[0]["what"]
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("on_bus", [True, False])
+async def test_a_function_that_exits_instead_of_an_answer_ends_no_team(on_bus: bool) -> None:
+    """`sys.exit` in `approve` is a failure of that part; the deadline decides."""
+
+    class Exits:
+        async def __call__(self, proposed: Proposed) -> bool:
+            raise SystemExit(3)
+
+        def plan(self, proposed: Proposed) -> Any:
+            raise SystemExit(3)
+
+    sink, setup = Recorder(), setup_of(Exits())
+    bus = Bus(team_of(), setup, sink=sink)
+    result = await bus.run("?") if on_bus else simulate(team_of(), "?", setup=setup, sink=sink)
+    assert result.outcome == "submitted"
+    assert [one.component for one in result.component_failures] == ["approve"]
+    assert [row.detail["by"] for row in decisions(sink)] == ["deadline"]
+
+
 def decisions(records: Any) -> list[IncidentRow]:
     return [row for row in records if isinstance(row, IncidentRow) and row.what == DECIDED]
 

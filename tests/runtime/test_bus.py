@@ -679,6 +679,18 @@ async def test_a_policy_that_is_asked_again_and_again_does_not_stop_the_clock() 
     assert 28 <= policy.asked <= 31
 
 
+async def test_a_policy_that_exits_leaves_things_as_they_are() -> None:
+    """`sys.exit` in a delivery policy is a failure of that part, and ends no team."""
+
+    class Exits:
+        def step(self, now: Any) -> Step:
+            raise SystemExit(3)
+
+    team = {"a": Scripted(tell("b", policy=Exits())), "b": Scripted(submit())}
+    result = await Bus(team, Setup(limit_s=30.0)).run("?")
+    assert "raised SystemExit(3)" in [one.what for one in result.component_failures]
+
+
 async def test_a_faster_clock_changes_no_time_in_the_trace() -> None:
     """With `speed` all times are those of the run's own clock."""
     sink = Recorder()

@@ -14,7 +14,7 @@ from functools import partial, wraps
 from threading import Lock, get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from dig.errors import DecisionError, PayloadError, RequestError
+from dig.errors import PART_ERRORS, DecisionError, PayloadError, RequestError
 from dig.graph.records import FAILED
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
@@ -188,7 +188,7 @@ class Guard:
         """Call a function that a user has handed in; what it raises is counted and written down."""
         try:
             return fn(*args)
-        except Exception as error:  # an observer must not stop a team
+        except PART_ERRORS as error:  # an observer must not stop a team
             name = getattr(fn, "__qualname__", type(fn).__name__)
             self.counts["faults"] += 1
             logger.warning("dig: %s raised; the team goes on", name, exc_info=error)
