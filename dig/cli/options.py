@@ -299,7 +299,10 @@ class StorageOptions:
         Level, typer.Option(help="What survives more than a crash of this process.")
     ] = Level.process
     disk_full: Annotated[
-        DiskFull, typer.Option(help="Whether to go on without a journal if the disk is full.")
+        DiskFull,
+        typer.Option(
+            help="Whether to go on without a journal if the disk is full or its file is gone."
+        ),
     ] = DiskFull.stop
     segment_size: Annotated[
         str,

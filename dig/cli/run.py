@@ -176,7 +176,8 @@ def report(
     from dig.traces.journal.exchanges import EXCHANGES, are_incomplete
 
     if execution.unreplayable_from is not None:
-        warn(f"the disk was full: nothing was kept from record {execution.unreplayable_from} on")
+        kept = f"nothing was kept from record {execution.unreplayable_from} on"
+        warn(f"the disk was full, or the trace's file was taken away: {kept}")
     if are_incomplete(execution.directory):
         warn(f"the disk was full: {EXCHANGES} does not have all that models were asked")
     if as_json:

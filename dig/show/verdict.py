@@ -108,14 +108,14 @@ def _divergence(error: DivergenceError) -> Iterator[str]:
 
 
 def is_cut(path: Path) -> bool:
-    """A run went on without its journal, because the disk was full."""
+    """A run went on without its journal: the disk was full, or the file was taken away."""
     return path.with_name(path.name + UNREPLAYABLE).exists()
 
 
 def ending(path: Path, outcome: str | None) -> Iterator[str]:
     """The end of a trace, in a line."""
     if is_cut(path):
-        yield "end: the disk was full; the run went on after this, without a journal"
+        yield "end: not kept; the disk was full, or the file was removed, moved or cut meanwhile"
     elif outcome is None and is_cut_off(path):
         yield "end: none; the run was cut off"
     elif outcome is None:

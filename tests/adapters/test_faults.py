@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+import dig
 from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
 from dig.adapters import Session
 from dig.adapters.base.watchdog import Watchdog
@@ -17,6 +21,7 @@ from dig.detectors.interventions import Inject
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.records import Emit
 from dig.monitor.holds import Holds
+from dig.traces.journal.reader import TRACE
 from tests.helpers import Recorder
 
 from .watching import Clock, setup_of
@@ -214,6 +219,26 @@ async def test_where_the_sink_fails_monitoring_stops_and_the_team_goes_on(
     assert statistics.stopped is not None
     assert repr(error) in statistics.stopped
     assert statistics.missed > 0
+
+
+async def test_where_the_trace_is_taken_away_the_team_goes_on_and_its_result_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A trace that was cut by another program is not taken for that of the whole run."""
+    team = dig.wrap(make_team(), journal=tmp_path)
+    session = dig.session_of(team)
+    folder = session.directory
+    assert folder is not None
+    os.truncate(folder / TRACE, 0)
+    assert await team["ann"]("?") == ANSWERS
+    dig.unwrap(team)
+    stopped = session.statistics().stopped or ""
+    assert f"{TRACE} was cut" in stopped
+    assert f"{TRACE} was cut" in caplog.text
+    assert (folder / f"{TRACE}.unreplayable").exists()
+    result = json.loads((folder / "result.json").read_text())
+    assert result["reason"] == stopped
+    assert result["unreplayable_from"] > 0
 
 
 async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(

@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
+import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dig.errors import DamageError, JournalError, TraceError
+from dig.graph.records import IncidentRow
+from dig.runtime.group_commit import Durability
 from dig.traces.journal import journal as module
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import Journal, Keeping, RunDirectory, read_side
@@ -173,6 +178,158 @@ def test_a_run_may_go_on_without_a_journal_and_the_trace_says_so(tmp_path: Path)
     assert journal.unreplayable_from == 3
     assert (tmp_path / f"{TRACE}.unreplayable").exists()
     assert list(read_records(tmp_path)) == story()[:3]
+
+
+# --- its file is taken away ---
+
+
+def remove(folder: Path) -> None:
+    (folder / TRACE).unlink()
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / TRACE, 0)
+
+
+def move(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def replace(folder: Path) -> None:
+    data = (folder / TRACE).read_bytes()
+    (folder / TRACE).unlink()
+    (folder / TRACE).write_bytes(data)
+
+
+TAKEN: dict[Callable[[Path], object], str] = {
+    remove: "was removed", cut: "was cut",
+    move: r"was (removed or )?moved", shutil.rmtree: "was removed", replace: "was removed",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("take", TAKEN)
+@pytest.mark.parametrize("segment_bytes", [None, 700])
+def test_a_file_that_is_taken_away_is_noticed_within_a_second(
+    tmp_path: Path, take: Callable[[Path], object], segment_bytes: int | None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """The run stops with a sentence, in the log too, and the trace is marked."""
+    now, folder = [0.0], tmp_path / "run"
+    folder.mkdir()
+    journal = Journal(folder / TRACE, segment_bytes=segment_bytes, clock=lambda: now[0])
+    journal.write(story()[:3])
+    take(folder)
+
+    def go_on() -> None:
+        for at in (3, 4):  # the second is later than a second, or does not fit any more
+            now[0] += 0.6
+            journal.write(story()[at : at + 1])
+
+    with pytest.raises(JournalError, match=TAKEN[take]):
+        go_on()
+    with pytest.raises(JournalError, match=TAKEN[take]):  # it stays so
+        journal.write(story()[5:6])
+    assert journal.unreplayable_from == (3 if segment_bytes else 4)
+    assert re.search(TAKEN[take], caplog.text)
+    is_gone = take in (move, shutil.rmtree)
+    assert is_gone or (folder / f"{TRACE}.unreplayable").exists()
+    journal.close()
+
+
+def test_a_later_segment_that_is_taken_away_is_noticed(tmp_path: Path) -> None:
+    """It is the file that is written to that counts: full ones may be put elsewhere."""
+    now = [0.0]
+    journal = Journal(tmp_path / TRACE, segment_bytes=300, clock=lambda: now[0])
+    journal.write(story()[:4])
+    (tmp_path / TRACE).unlink()
+    now[0] = 2.0
+    journal.write(story()[4:5])
+    journal._files.current.unlink()
+    now[0] = 4.0
+    with pytest.raises(JournalError, match=r"trace\.dig\.jsonl\.\d+ was removed"):
+        journal.write(story()[5:6])
+    assert (tmp_path / f"{TRACE}.unreplayable").exists()
+    journal.close()
+
+
+@pytest.mark.parametrize("take", TAKEN)
+@pytest.mark.parametrize("durability", ["process", "effects"])
+def test_a_run_may_go_on_without_a_file_that_is_taken_away(
+    tmp_path: Path, take: Callable[[Path], object], durability: Durability
+) -> None:
+    """With `continue` nothing is raised, at a sync neither, and it is known from where on."""
+    now, folder = [0.0], tmp_path / "run"
+    folder.mkdir()
+    journal = Journal(
+        folder / TRACE, disk_full="continue", durability=durability, clock=lambda: now[0]
+    )
+    journal.write(story()[:3])
+    journal.sync()
+    take(folder)
+    journal.write(story()[3:4])
+    if durability == "effects":
+        journal.sync()
+    now[0] = 1.1
+    journal.write(story()[4:5])
+    journal.write(story()[5:6])
+    journal.sync()
+    assert journal.unreplayable_from in (3, 4)
+    journal.close()
+
+
+def test_the_last_record_is_never_written_to_a_file_that_is_gone(tmp_path: Path) -> None:
+    """A run that ends in the same second does not end as if all were well."""
+    journal = Journal(tmp_path / TRACE, clock=lambda: 0.0)
+    journal.write(story()[:6])
+    remove(tmp_path)
+    with pytest.raises(JournalError, match="was removed"):
+        journal.write(story()[6:])
+    journal.close()
+
+
+def test_a_thousand_records_are_looked_after_before_a_second_is_over(tmp_path: Path) -> None:
+    """A team that is fast loses no more of its trace than that."""
+    journal = Journal(tmp_path / TRACE, clock=lambda: 0.0)
+    remove(tmp_path)
+    incidents = [IncidentRow(t, 0, "x", None) for t in range(1, 2_000)]
+    journal.write(story()[:1])
+    journal.write(incidents[:998])
+    with pytest.raises(JournalError, match="was removed"):
+        journal.write(incidents[998:])
+    assert journal.unreplayable_from is not None
+    assert journal.unreplayable_from <= 1_000
+    journal.close()
+
+
+def test_no_record_costs_a_look_at_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For 500 records in one second the file is not looked at."""
+    looks = Counter[str]()
+    stat = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda file: (looks.update("x"), stat(file))[1])
+    journal = Journal(tmp_path / TRACE, clock=lambda: 0.0)
+    before = looks["x"]
+    for t in range(500):
+        journal(IncidentRow(t, 0, "x", None))
+    assert looks["x"] == before
+    journal.close()
+
+
+def test_a_program_that_changes_its_folder_has_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path means the folder in which the journal was begun."""
+    now = [0.0]
+    monkeypatch.chdir(tmp_path)
+    journal = Journal(Path(TRACE), clock=lambda: now[0])
+    journal.write(story()[:4])
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    now[0] = 5.0
+    journal.write(story()[4:])
+    journal.close()
+    assert list(read_records(tmp_path / TRACE)) == story()
 
 
 def test_another_fault_of_the_disk_always_stops_the_run(tmp_path: Path) -> None:

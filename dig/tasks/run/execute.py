@@ -62,7 +62,7 @@ class Execution:
         directory: Its directory, with trace, side file and result.
         clock: `virtual`, or the clock's speed.
         wall_s: Seconds of real time.
-        unreplayable_from: The first record that did not fit on the disk, if it went on without.
+        unreplayable_from: The first record that could not be kept, if it went on without.
         agents_are: The way its team was made; see `dig.tasks.run.teams`.
         data_are: A description of the task's data.
         counts: The usage and the activations, added up.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dig.errors import JournalError, SettingsError
 
-from .files import MODE
+from .files import MODE, is_gone
 from .locking import lock
 from .segments import segment_path
 
@@ -37,6 +37,8 @@ class Appending:
         path: The first file.
         current: The one that is written to.
         full: The files that are complete and not synced yet; `Journal` removes them.
+        folder: Where they are, wherever the program goes to.
+        taken: What somebody else did to a file before it was full, if that was found out.
     """
 
     def __init__(self, path: Path, most_bytes: int | None, write: Write) -> None:
@@ -58,6 +60,8 @@ class Appending:
             raise JournalError(f"cannot make {path}: {later.name} is there, and goes on after it")
         self.path = self.current = path
         self.full: deque[Path] = deque()
+        self.folder = path.parent.absolute()
+        self.taken: str | None = None
         self._most_bytes = most_bytes
         self._put = write
         self._number = 1
@@ -93,6 +97,18 @@ class Appending:
             raise
         self._bytes += len(data)
 
+    def look(self) -> None:
+        """See whether the current file is still there, as it was written; sets `taken`."""
+        ours = os.fstat(self._file)
+        try:
+            is_there = os.path.samestat(ours, os.stat(self.folder / self.current.name))
+        except OSError as error:  # it may be that this process may not look any more
+            is_there = not is_gone(error)
+        if not is_there:
+            self.taken = f"{self.current} was {'moved' if ours.st_nlink else 'removed'}"
+        elif ours.st_size != self._bytes:
+            self.taken = f"{self.current} was cut, or written to by somebody else,"
+
     def close(self) -> None:
         """Close the files, which releases the lock; a second call does nothing."""
         for file in {self._file, self._first} - {-1}:
@@ -101,6 +117,7 @@ class Appending:
 
     def _go_on(self) -> None:
         """Begin the next file; if it cannot be made, nothing has changed."""
+        self.look()
         path = segment_path(self.path, self._number + 1)
         file = _new(path)
         if self._file != self._first:

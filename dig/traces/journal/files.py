@@ -117,6 +117,11 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def is_gone(error: OSError) -> bool:
+    """Whether an error says that a file, or the folder that it was in, is not there any more."""
+    return isinstance(error, FileNotFoundError | NotADirectoryError)
+
+
 def cannot(what: str, path: Path, error: OSError) -> JournalError:
     """The error for an action (`what`) that failed on a file.
 

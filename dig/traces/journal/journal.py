@@ -4,7 +4,8 @@
         trace.dig.jsonl       the trace, one record a line, with a hash chain; the truth
         trace.dig.jsonl.000002    goes on after it, once it is full (`dig.traces.journal.segments`)
         blobs/<sha256>.json   payloads of more than 64 KiB, which the trace names
-        trace.dig.jsonl.unreplayable   is there if the run went on although the disk was full
+        trace.dig.jsonl.unreplayable   is there if the run went on although the disk was full, or
+                              the trace's file was removed, moved or cut
         side.json             what is no part of the trace: when, where and with what it ran
         result.json           how it ended
 
@@ -16,12 +17,15 @@ durability is in docs/journal.md.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import secrets
 import sys
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,14 +34,14 @@ from typing import Any
 
 from dig._util.files import read_file
 from dig._version import __version__
-from dig.errors import SettingsError
-from dig.graph.records import Record
+from dig.errors import JournalError, SettingsError
+from dig.graph.records import Finish, Record
 from dig.runtime.group_commit import Durability
 
 from .appending import Appending, Write, check_size
 from .chain import BLOBS, SealedLines
 from .files import DiskFull as DiskFull
-from .files import cannot, is_full, make_directory, mark, sync_file, write_file
+from .files import cannot, is_full, is_gone, make_directory, mark, sync_file, write_file
 from .reader import TRACE
 
 SIDE = "side.json"
@@ -46,6 +50,11 @@ UNREPLAYABLE = ".unreplayable"
 
 SEGMENT_BYTES = 256 * 1024 * 1024
 """The largest size of a trace's file in a run directory: about a million records."""
+
+LOOK_S, LOOK_RECORDS = 1.0, 1_000
+"""After how long, or how many records, it is looked whether the file is still there and whole."""
+
+logger = logging.getLogger("dig.journal")
 
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -59,7 +68,8 @@ class Journal:
     Attributes:
         path: The file; the first one, if there are several.
         durability: The level of durability: `process`, `effects` or `power`.
-        unreplayable_from: The first record that did not fit on the disk, if the run went on.
+        unreplayable_from: The first record that is not kept, because it did not fit on the disk or
+            the file was removed, moved or cut; in that case those before may be lost, too.
     """
 
     def __init__(
@@ -71,6 +81,7 @@ class Journal:
         disk_full: DiskFull = "stop",
         segment_bytes: int | None = None,
         write: Write = os.write,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the file.
 
@@ -79,11 +90,12 @@ class Journal:
             header: A description of how the run is made, plain JSON for the first line; replay and
                 a fork read it (`Setup.described`).
             durability: `process`, `effects` or `power`.
-            disk_full: The reaction when a record does not fit: `stop` the run, or `continue` it
-                without a journal.
+            disk_full: The reaction when a record does not fit, or the file was taken away: `stop`
+                the run, or `continue` it without a journal.
             segment_bytes: The size of a file after which the journal goes on in a next one;
                 ``None``: it stays one file.
             write: Writes some bytes to a file descriptor, and returns how many.
+            clock: Seconds, from any beginning; says when to look after the file.
 
         Raises:
             JournalError: The file cannot be made, is there already, or is locked by another
@@ -100,6 +112,9 @@ class Journal:
         self._blobs: deque[Path] = deque()  # not synced yet
         self._syncing = Lock()
         self._broken: OSError | None = None
+        self._lost: JournalError | None = None
+        self._clock = clock
+        self._looked, self._looked_s = 0, clock()
         try:
             self._files = Appending(path, segment_bytes, write)
         except OSError as error:
@@ -113,8 +128,11 @@ class Journal:
         """Write some records, all of them or none.
 
         Raises:
-            JournalError: The lines cannot be written, because the disk is full for instance.
+            JournalError: The lines cannot be written, because the disk is full for instance; or
+                somebody has removed, moved or cut the file.
         """
+        if self._lost is not None and self._disk_full == "stop":
+            raise self._lost
         if self.unreplayable_from is not None:
             return
         try:
@@ -125,10 +143,16 @@ class Journal:
                     self._keep(name, data)
             self._files.append(lines)
         except OSError as error:
+            if is_gone(error):
+                return self._lose(f"{self._files.current} was removed or moved")
             if self._disk_full == "stop" or not is_full(error):
                 raise cannot("write", self._files.current, error) from None
-            self._go_on_without(records[0].t)
+            self._go_on_without()
             return
+        if self._is_to_look(records):
+            self._files.look()
+        if self._files.taken is not None:
+            return self._lose(self._files.taken)
         self._records += len(records)
 
     def sync(self) -> None:
@@ -141,11 +165,13 @@ class Journal:
             written = self._records
             if self._broken is not None:
                 raise cannot("sync", self.path, self._broken)
-            if written == self._synced:
+            if written == self._synced or self._lost is not None:
                 return
             try:
                 self._sync_files()
             except OSError as error:
+                if is_gone(error):
+                    return self._lose(f"{self._files.current} was removed or moved")
                 self._broken = error
                 raise cannot("sync", self.path, error) from None
             self._synced = written
@@ -175,10 +201,30 @@ class Journal:
             write_file(path, data)
             self._blobs.append(path)
 
-    def _go_on_without(self, t: int) -> None:
+    def _is_to_look(self, records: Sequence[Record]) -> bool:
+        """Whether it is time to look after the file; a look is two calls of the system."""
+        now, number = self._clock(), self._records + len(records)
+        is_soon = now < self._looked_s + LOOK_S and number < self._looked + LOOK_RECORDS
+        if is_soon and type(records[-1]) is not Finish:
+            return False
+        self._looked, self._looked_s = number, now
+        return True
+
+    def _lose(self, change: str) -> None:
+        """Somebody has taken the file away: go on without it, or stop the run."""
+        what = f"{change} while it was written: nothing is kept from record {self._records} on"
+        self._lost = JournalError(what)
+        logger.error("dig: %s", self._lost)
+        with suppress(JournalError):  # its folder may be gone
+            self._go_on_without()
+        self.unreplayable_from = self._records
+        if self._disk_full == "stop":
+            raise self._lost
+
+    def _go_on_without(self) -> None:
         """Mark the trace: the run goes on after its last record, so it cannot be replayed whole."""
-        mark(self.path.with_name(self.path.name + UNREPLAYABLE))
-        self.unreplayable_from = t
+        mark(self._files.folder / (self.path.name + UNREPLAYABLE))
+        self.unreplayable_from = self._records
 
 
 @dataclass(frozen=True)
@@ -254,6 +300,8 @@ class RunDirectory:
         Raises:
             JournalError: The result cannot be written.
         """
+        if self.journal.unreplayable_from is not None:
+            result = {**result, "unreplayable_from": self.journal.unreplayable_from}
         return self._write(RESULT, result)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
