@@ -517,7 +517,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-untold", WATCH,
-        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), but=part)",
+        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), others)",
         "pass",
         "no detector is told of the findings of others",
     ),

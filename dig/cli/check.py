@@ -46,7 +46,8 @@ class GateOptions:
         FailOn,
         typer.Option(
             help="What fails the check: unhealed errors, all errors, all alarms (errors and "
-            "warnings), or all findings. A run that was cut off always does."
+            "warnings), or all findings. A run that was cut off, or in which a detector was off, "
+            "always does."
         ),
     ] = FailOn.unhealed
     ignore: Annotated[
@@ -112,7 +113,7 @@ def check(
 
     Says what was healed and what was not; changes no file that it reads. Exit status 0 if
     nothing fails the check, 1 if something does (by default an unhealed error, or a run that was
-    cut off), 2 if a trace cannot be read or an option is wrong.
+    cut off, or in which a detector was off), 2 if a trace cannot be read or an option is wrong.
     """
     from dig.detectors import plugins, standard
     from dig.detectors.settings_file import find_settings
@@ -156,6 +157,8 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
     for verdict in report.verdicts:
         if verdict.is_cut_off:
             warn(f"{verdict.run.path}: the run was cut off; no baseline makes that known")
+        if verdict.off:
+            warn(f"{verdict.run.path}: {verdict.off}; no baseline makes that known")
     print(f"{safe_text(path)}: {count} of {counted(kinds, 'kind')}")
 
 

@@ -199,7 +199,7 @@ def failed_component(row: IncidentRow) -> str | None:
 def incident_text(row: IncidentRow) -> str:
     """The words for an event of the run that changes no graph."""
     detail = row.detail
-    if isinstance(detail, Mapping) and detail.keys() == {"who", "what"}:
+    if isinstance(detail, Mapping) and detail.keys() >= {"who", "what"}:
         return one_line(f"{detail['who']} {row.what}: {detail['what']}")
     if isinstance(detail, Mapping | list | tuple):
         return one_line(f"{row.what}: {value_text(detail)}")

@@ -6,14 +6,22 @@ trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dig._util.json_values import plain
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import CHANGING, KINDS, IncidentRow, Record
+from dig.graph.records import (
+    CHANGING,
+    FAILED,
+    KINDS,
+    TRIED_AGAIN,
+    IncidentRow,
+    Record,
+    micros,
+)
 
 from .finding import SEVERITIES, Finding, bounded
 from .protocols import Detector, check
@@ -21,18 +29,56 @@ from .usual import UsualCounts
 
 MOST_FAULTS = 3
 
+DISABLED = "it is disabled for the rest of the run"
+"""The end of what is said of a detector that is disabled."""
+
+OFF_S, MOST_DOUBLED = 60, 6
+"""For how long a slow detector is off the first time; it is doubled so often at most."""
+
+SLOW_S = 0.1
+"""A look that takes so long counts as slow, and its processor time is looked at."""
+
 _NOTHING = ()  # Python has one empty tuple
 
 _Look = Callable[[InteractionGraph, Any], Iterable[Finding]]
 
-Fault = Callable[[str, str], None]
-"""Is called with the name of a detector that has failed, and what happened."""
+Fault = Callable[..., None]
+"""Is called with the name of a detector that has failed, what happened, and, if it was slow, with
+what its incident has to say besides: the detector's `place`, and for how long it is off."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The clocks that time detectors and judge them, or the record that says how they were judged.
+
+    Attributes:
+        wall: Seconds, from any beginning, for the time that detectors take.
+        processor: Seconds of processor time of the calling thread, by which they are judged, so
+            that a process that was stopped meanwhile does not count; ``None``: by `wall`.
+        recorded: What an incident of the recorded run says about a slow detector, if it has one of
+            this logical time and moment.
+    """
+
+    wall: Callable[[], float] | None = None
+    processor: Callable[[], float] | None = None
+    recorded: Callable[[int, int], Mapping[str, Any] | None] | None = None
 
 
 class _Part:
     """A detector at work."""
 
-    __slots__ = ("detect", "detector", "due", "expire", "faults", "name", "shown", "waits")
+    __slots__ = (
+        "detect",
+        "detector",
+        "due",
+        "expire",
+        "faults",
+        "is_broken",
+        "late",
+        "name",
+        "shown",
+        "waits",
+    )
 
     def __init__(self, detector: Detector) -> None:
         check(detector, Detector)
@@ -47,18 +93,24 @@ class _Part:
         self.waits = type(detector).expire is not Detector.expire  # else it is never due
         self.due: int | None = None  # as the detector said after the latest look
         self.faults = 0
+        self.is_broken = False  # disabled for good
+        self.late = 0  # how often it was slow
 
 
 class Watch:
     """A graph, and the detectors that look at it after every record.
 
     A detector fails if it raises, returns anything but findings, or takes too long. After three
-    failures (one, if it was late or its `due` stands still) it is disabled; the others go on.
+    failures (one, if its `due` stands still) it is disabled; the others go on. One that took too
+    long is off for a while. That is a function of the records: the incidents that turn it off and
+    on again do so wherever the run is looked at in the same way again.
 
     Attributes:
         graph: The graph.
         not_before: Nothing is raised before this moment, in microseconds, if nothing comes before.
         seconds: The seconds that each detector has looked, by pattern, if there is a stopwatch.
+        slow_s: The seconds of all slow looks (`SLOW_S`).
+        off: The places of the detectors that are off, and until when, in microseconds.
     """
 
     def __init__(
@@ -66,27 +118,35 @@ class Watch:
         detectors: Sequence[Detector],
         *,
         on_fault: Fault = lambda name, what: None,
-        stopwatch: Callable[[], float] | None = None,
+        stopwatch: Timing | Callable[[], float] | None = None,
         limit_s: float = 5.0,
+        obeys: bool = False,
     ) -> None:
         """Begin with an empty graph.
 
         Args:
             detectors: In the order in which simultaneous findings are listed.
             on_fault: Is called at each failure of a detector.
-            stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
-            limit_s: A detector that takes longer for one look is disabled after it returns.
+            stopwatch: The clocks that time detectors, or one for all; ``None``: none are timed.
+            limit_s: A detector that takes longer for one look is off after it returns.
+            obeys: Whether the incidents of the run turn detectors off and on. Not in a check: it
+                looks with all of them, whoever wrote the trace.
 
         Raises:
             SettingsError: One of the detectors is none.
         """
         self.graph = InteractionGraph()
-        self._parts = [_Part(detector) for detector in detectors]
+        self._all = [_Part(detector) for detector in detectors]
+        self._parts = self._all  # those that are on
+        self.off: dict[int, int] = {}
+        self._obeys = obeys
         # Those that are shown a record, by what it has changed, and those of them with deadlines.
         self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
         self.not_before: int | None = None
         self._on_fault = on_fault
-        self._stopwatch, self._limit_s = stopwatch, limit_s
+        timing = stopwatch if isinstance(stopwatch, Timing) else Timing(stopwatch)
+        self._stopwatch, self._processor, self._limit_s = timing.wall, timing.processor, limit_s
+        self.slow_s = 0.0
         self._usual = UsualCounts()
         self.seconds: dict[str, float] = {}
 
@@ -102,6 +162,8 @@ class Watch:
 
     def look(self, record: Record) -> list[Finding]:
         """The findings that the record raises which was just applied."""
+        if self._obeys and type(record) is IncidentRow:
+            self._obey(record)
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it.
         changed = self.graph.changed
@@ -136,6 +198,10 @@ class Watch:
             self._set_due(self._parts)
         return self.not_before
 
+    def who(self, place: int) -> str:
+        """The name in incidents of the detector at a place."""
+        return f"detector {self._all[place].name}"
+
     def awaited(self) -> set[str]:
         """The events of which a detector will raise something when time has passed."""
         events = set[str]()
@@ -144,14 +210,15 @@ class Watch:
 
     def forget(self) -> None:
         """Have detectors forget what they know about history that the graph has evicted."""
-        self._tell_all(lambda detector: detector.forget(self.graph))
+        self._tell_all(lambda detector: detector.forget(self.graph), self._all)
 
-    def _tell_all(self, tell: Callable[[Detector], object], but: _Part | None = None) -> None:
-        """Call a hook of all detectors, but for one; one that raises has failed."""
-        for part in self._parts:
+    def _tell_all(
+        self, tell: Callable[[Detector], object], parts: Iterable[_Part] | None = None
+    ) -> None:
+        """Call a hook of all detectors that are on, or of others; one that raises has failed."""
+        for part in self._parts if parts is None else parts:
             try:
-                if part is not but:
-                    tell(part.detector)
+                tell(part.detector)
             except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
 
@@ -166,6 +233,7 @@ class Watch:
         found: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
         began = stopwatch() if stopwatch else 0.0
+        worked = self._processor() if self._processor else 0.0
         for part in parts:
             new: Sequence[Finding] = ()
             try:
@@ -178,8 +246,8 @@ class Watch:
                 began, start = stopwatch(), began
                 took_s = began - start
                 self.seconds[part.name] = self.seconds.get(part.name, 0.0) + took_s
-                if took_s > self._limit_s:
-                    self._fail(part, f"took longer than {self._limit_s} s", at_once=True)
+                if took_s >= SLOW_S:
+                    worked = self._judge(part, took_s, worked)
             if new:
                 found += [self._raised(part, finding) for finding in new]
                 began = stopwatch() if stopwatch else 0.0
@@ -214,18 +282,54 @@ class Watch:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
         if self._usual.is_usual(self.graph, finding.pattern, finding.subject):
             finding = replace(finding, severity="notice")
-        self._tell_all(lambda detector: detector.on_finding(self.graph, finding), but=part)
+        others = [other for other in self._parts if other is not part]
+        self._tell_all(lambda detector: detector.on_finding(self.graph, finding), others)
         return finding
+
+    def _judge(self, part: _Part, took_s: float, worked: float) -> float:
+        """Report a slow detector that has worked for too long; the processor time is now."""
+        self.slow_s += took_s
+        now = self._processor() if self._processor else worked + took_s
+        if now - worked > self._limit_s:
+            off_s = OFF_S << min(part.late, MOST_DOUBLED)
+            what = (
+                f"took longer than {self._limit_s:g} s of processor time; it is off for {off_s} s"
+            )
+            self._on_fault(part.name, what, {"place": self._all.index(part), "off_s": off_s})
+        return now
+
+    def _obey(self, row: IncidentRow) -> None:
+        """Turn a slow detector off for a while, or on again, if an incident is about that."""
+        detail = row.detail if isinstance(row.detail, Mapping) else {}
+        place, off_s = detail.get("place"), detail.get("off_s")
+        if type(place) is not int or not 0 <= place < len(self._all):
+            return
+        if row.what == FAILED and type(off_s) is int and 0 < off_s < 1e9:
+            self.off[place] = row.us + micros(off_s)
+            self._all[place].late += 1
+        elif row.what == TRIED_AGAIN:
+            self.off.pop(place, None)
+        self._select()
+        self._set_due(self._parts)
 
     def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
         part.faults += 1
-        if (at_once or part.faults >= MOST_FAULTS) and part in self._parts:
-            # New lists: this may be in the middle of a walk through the old ones.
-            self._parts = [other for other in self._parts if other is not part]
-            self._shown = {}
-            part.due = None
-            what += "; it is disabled for the rest of the run"
+        if (at_once or part.faults >= MOST_FAULTS) and not part.is_broken:
+            part.is_broken = True
+            self._select()
+            what += f"; {DISABLED}"
         self._on_fault(part.name, what)
+
+    def _select(self) -> None:
+        """Have the detectors look that are neither disabled nor off."""
+        # New lists: this may be in the middle of a walk through the old ones.
+        are_on = [
+            not part.is_broken and place not in self.off for place, part in enumerate(self._all)
+        ]
+        self._parts = [part for part, is_on in zip(self._all, are_on, strict=True) if is_on]
+        self._shown = {}
+        for part, is_on in zip(self._all, are_on, strict=True):
+            part.due = part.due if is_on else None
 
 
 def _checked(finding: Finding) -> Finding:

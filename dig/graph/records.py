@@ -26,6 +26,10 @@ WAITS = "waits"
 FAILED = "failed"
 """The incident of a part that was handed in and failed: its detail has `who` and `what`."""
 
+TRIED_AGAIN = "tried again"
+"""The incident of a detector that was off because it had been slow: its detail has `who`, and
+`place`, as the incident `failed` of that time."""
+
 DISTURBANCE = "fault"
 """The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
 

@@ -18,6 +18,7 @@ from typing import Any
 from dig.detectors.interventions import Budget, Choose, Fit, Intervention
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
+from dig.detectors.watch import Timing
 from dig.errors import RequestError, SettingsError
 from dig.graph import records
 from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome, Usual
@@ -87,7 +88,7 @@ class Monitor:
         can_hold: Whether the host can keep an event while a person decides about healing.
         sink: Is given every record, before its effect happens.
         ids: Makes a new id from the prefix `e` (event) or `a` (activation).
-        stopwatch: A clock in seconds that times detectors; ``None`` for repeatable runs.
+        stopwatch: The clocks that time detectors, or one for all; ``None`` for repeatable runs.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that comes in (see `dig._util.redaction`).
         keep: The number of records of closed history that a session keeps (`dig.graph.retention`);
@@ -126,7 +127,7 @@ class Monitor:
         can_hold: bool = True,
         sink: Sink | None = None,
         ids: Callable[[str], str] | None = None,
-        stopwatch: Callable[[], float] | None = None,
+        stopwatch: Timing | Callable[[], float] | None = None,
         fail_closed: bool = False,
         redacts: bool = True,
         keep: int | None = None,

@@ -7,18 +7,28 @@ records of a request at its end, and its effects come after.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
-from dig.detectors.watch import Watch
+from dig.detectors.watch import Timing, Watch
 from dig.errors import RequestError
-from dig.graph.records import CLOSED, FAILED, FindingRow, IncidentRow, Record, micros
+from dig.graph.records import (
+    CLOSED,
+    FAILED,
+    TRIED_AGAIN,
+    FindingRow,
+    IncidentRow,
+    Record,
+    micros,
+)
 
 from .messages import ComponentFailed, Effect, Over, Raised
 from .payloads import PayloadStore
 from .sinks import Eviction, FanOut, Sink
+
+_NO_MORE: Mapping[str, Any] = {}
 
 _Fields = ParamSpec("_Fields")
 _Kind = TypeVar("_Kind", bound=Record)
@@ -42,10 +52,11 @@ class Recorder:
 
     def __init__(
         self, detectors: Sequence[Detector], clock: Callable[[], float], sink: Sink | None,
-        stopwatch: Callable[[], float] | None, fail_closed: bool, policy: Policy,
+        stopwatch: Timing | Callable[[], float] | None, fail_closed: bool, policy: Policy,
     ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
-        self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch)
+        self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch, obeys=True)
+        self._recorded = stopwatch.recorded if isinstance(stopwatch, Timing) else None
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.payloads = PayloadStore(self.graph)
@@ -61,7 +72,7 @@ class Recorder:
         self._is_closed = False
         self._unwritten: list[Record] = []
         self._beginning: tuple[Record, ...] = ()
-        self._failures: list[tuple[str, str]] = []
+        self._failures: list[tuple[str, str, Mapping[str, Any]]] = []
 
     def look_at_clock(self) -> None:
         """Take the time of the call, and record what detectors raise up to it.
@@ -69,6 +80,8 @@ class Recorder:
         A clock that goes back stands still here.
         """
         now = self.now = max(self.now, micros(self._clock()))
+        if self.watch.off:
+            self._try_again(now)
         not_before = self.watch.not_before
         if not_before is not None and not_before <= now:
             found = self.watch.advance(now)
@@ -102,7 +115,7 @@ class Recorder:
         found += watch.look(record)
         if graph.changed & CLOSED:
             self.payloads.drop_consumed()
-        if self._failures:
+        if self._failures or self._recorded:
             self._report_failures()
         if found:
             self._record_findings(found)
@@ -139,9 +152,11 @@ class Recorder:
             failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
             self.effects.append(failed)
 
-    def report_component_failure(self, component: str, what: str) -> None:
+    def report_component_failure(
+        self, component: str, what: str, more: Mapping[str, Any] = _NO_MORE
+    ) -> None:
         """Write down that a component failed that was handed in; fail-closed, end the run."""
-        self.incident(FAILED, {"who": component, "what": what})
+        self.incident(FAILED, {"who": component, "what": what, **more})
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
             self.effects.append(Over("error"))
@@ -173,7 +188,7 @@ class Recorder:
         try:
             self._sinks.evicted(eviction)
         except Exception as error:  # a sink that cannot forget must not stop a team
-            self._failures.append(("a follower", f"raised {error!r}"))
+            self._failures.append(("a follower", f"raised {error!r}", _NO_MORE))
         self._report_failures()
 
     def _record_findings(self, found: Iterable[Finding]) -> None:
@@ -188,9 +203,21 @@ class Recorder:
             )  # fmt: skip
 
     def _report_failures(self) -> None:
-        while self._failures:
-            self.report_component_failure(*self._failures.pop(0))
+        while (failure := self._next_failure()) is not None:
+            self.report_component_failure(*failure)
 
-    def _note_failure(self, detector: str, what: str) -> None:
+    def _next_failure(self) -> tuple[str, str, Mapping[str, Any]] | None:
+        """The failure to write down next: the recorded one of a slow detector, or one of now."""
+        slow = self._recorded(self.graph.t + 1, self.now) if self._recorded else None
+        if slow is not None:
+            return slow["who"], slow["what"], {key: slow[key] for key in ("place", "off_s")}
+        return self._failures.pop(0) if self._failures else None
+
+    def _note_failure(self, detector: str, what: str, more: Mapping[str, Any] = _NO_MORE) -> None:
         # It comes in the middle of a record, and is written down after it.
-        self._failures.append((f"detector {detector}", what))
+        self._failures.append((f"detector {detector}", what, more))
+
+    def _try_again(self, now: int) -> None:
+        """Have detectors look again that were off for long enough."""
+        for place in [place for place, until in self.watch.off.items() if until <= now]:
+            self.incident(TRIED_AGAIN, {"who": self.watch.who(place), "place": place})

@@ -10,7 +10,6 @@ get between a decision and its delivery.
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -42,7 +41,7 @@ from .agents import Agent, AgentFunction, Decision, View, as_agent
 from .alerts import Alerts, OnAlarm
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
-from .host import Host, Setup
+from .host import REAL_TIME, Host, Setup
 from .observers import (
     ActivationContext,
     AgentTask,
@@ -261,9 +260,9 @@ class Bus:
 
     def _make_host(self) -> Host:
         """The host of the run, with its monitor."""
-        names, watch = tuple(self._team), time.perf_counter
+        names = tuple(self._team)
         sink = FanOut.of(self._sinks)
-        self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=watch)
+        self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=REAL_TIME)
         return Host(self._setup, self.monitor)
 
     def _begin(self) -> None:

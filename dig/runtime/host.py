@@ -6,6 +6,7 @@ A host has no clock and no loop either; the bus and the simulator drive it.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from dig.detectors.recorded_names import recorded_name
 from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
 from dig.detectors.verdict import RunSoFar
+from dig.detectors.watch import Timing
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
@@ -166,7 +168,7 @@ class Setup:
         agents: Sequence[str],
         clock: Callable[[], float],
         sink: Sink | None,
-        stopwatch: Callable[[], float] | None = None,
+        stopwatch: Timing | Callable[[], float] | None = None,
         fit: Fit | None = None,
     ) -> Monitor:
         """A monitor for one run of this setup; its reviewer joins later.
@@ -175,7 +177,7 @@ class Setup:
             agents: The names of the team.
             clock: Seconds since the run began.
             sink: Is given every record; ``None``: there is none.
-            stopwatch: A clock in seconds that times detectors; ``None``: they are not timed.
+            stopwatch: The clocks that time detectors, or one for all; ``None``: none are timed.
             fit: The part of an intervention that the host can carry out; ``None``: all there are.
 
         Raises:
@@ -235,6 +237,10 @@ def _part(part: object) -> dict[str, Any]:
         if isinstance(value, bool | int | float | str):
             described[name] = value
     return described
+
+
+REAL_TIME = Timing(time.perf_counter, time.thread_time)
+"""The clocks for the detectors of a run in real time."""
 
 
 @dataclass

@@ -8,6 +8,7 @@ import pytest
 
 from dig import Budget, Create, Fate, Finding, Inject, Limits, Output, Reroute, Watch
 from dig.detectors.patterns.deadlock import Deadlock
+from dig.detectors.watch import Timing
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
@@ -527,6 +528,47 @@ def test_a_late_detector_is_disabled_after_it_returns() -> None:
     stage.give("a")
     assert slow.looks == 1
     assert faults(stage) == ["detector SEEN"] and stage.told().count("finding SEEN") == 1
+
+
+def looks_for(seconds: float, works: float) -> tuple[Sees, Timing]:
+    """A detector whose look takes so long, and the processor for so long, and its clocks."""
+    now = {"wall": 0.0, "processor": 0.0}
+
+    def look(graph: Any, record: Any) -> list[Finding]:
+        now["wall"] += seconds
+        now["processor"] += works
+        return []
+
+    return Sees(look), Timing(lambda: now["wall"], lambda: now["processor"])
+
+
+def test_a_detector_that_stood_still_with_its_process_is_not_disabled() -> None:
+    """Six seconds of a clock on the wall are no six seconds of work."""
+    paused, timing = looks_for(6.0, works=0.01)
+    stage = Stage("a", detectors=[paused], stopwatch=timing)
+    stage.give("a")
+    assert paused.looks == len(stage.sink)
+    assert faults(stage) == []
+
+
+def test_a_slow_detector_is_tried_again_after_a_while_and_later_each_time() -> None:
+    """The trace says when it was off, and that it looks again."""
+    slow, timing = looks_for(6.0, works=6.0)
+    stage = Stage("a", detectors=[slow, Sees(lambda graph, record: [])], stopwatch=timing)
+    for wait in (59.0, 1.0, 119.0, 1.0):
+        stage.give("a")
+        stage.wait(wait)
+    incidents = [
+        (row.ts, row.what, row.detail.get("off_s")) for row in rows(stage.sink, "incident")
+    ]
+    assert incidents == [
+        (0.0, "failed", 60), (60.0, "tried again", None), (60.0, "failed", 120),
+        (180.0, "tried again", None),
+    ]  # fmt: skip
+    assert rows(stage.sink, "incident")[1].detail == {"who": "detector SEEN", "place": 0}
+    assert (
+        "took longer than 5 s of processor time" in rows(stage.sink, "incident")[0].detail["what"]
+    )
 
 
 def test_a_detector_that_fails_at_the_very_end_does_not_spoil_it() -> None:

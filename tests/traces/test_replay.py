@@ -8,6 +8,8 @@ import os
 import random
 import socket
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,14 +17,15 @@ from typing import Any, NoReturn
 import pytest
 
 from dig import Detector, InteractionGraph, Record
-from dig.detectors import standard
-from dig.detectors.watch import Watch
+from dig.detectors import standard, watch
+from dig.detectors.watch import Timing, Watch
 from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
-from dig.graph.records import Fate
+from dig.graph.records import FAILED, TRIED_AGAIN, Fate, IncidentRow
 from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
+from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
 from tests.chaos import chaos_run
 
@@ -81,6 +84,49 @@ def test_a_run_comes_out_again_byte_for_byte(tmp_path: Path, seed: int) -> None:
     done = rerun(path)
     assert done.records == path.read_bytes().count(b"\n")
     assert done.is_finished
+
+
+@pytest.fixture
+def slow_at_times(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has live detectors now and then work for seven seconds, or stand still for as long."""
+    made, clocks, rng = Setup.monitor, {"wall": 0.0, "processor": 0.0}, random.Random()
+
+    def wall() -> float:
+        draw = rng.random()
+        clocks["wall"] += 7.0 * (draw < 0.02)
+        clocks["processor"] += 7.0 * (draw < 0.01)
+        return clocks["wall"]
+
+    timing = Timing(wall, lambda: clocks["processor"])
+
+    def monitor(self: Setup, agents: Any, clock: Any, sink: Any, stopwatch: Any = timing,
+                fit: Any = None) -> Any:  # fmt: skip
+        return made(self, agents, clock, sink, stopwatch, fit)
+
+    monkeypatch.setattr(Setup, "monitor", monitor)
+    monkeypatch.setattr(watch, "OFF_S", 2)
+    return rng.seed
+
+
+def test_a_run_with_slow_detectors_comes_out_again_and_can_be_forked(
+    tmp_path: Path, slow_at_times: Callable[[int], None]
+) -> None:
+    """They are off from the same record to the same record, live, in a replay and before a fork."""
+    seen = Counter[str]()
+    for seed in range(40):
+        slow_at_times(seed)
+        path = journalled(simple_run(seed, heal=seed % 3 > 0), tmp_path)
+        records = list(read_records(path))
+        slow = [row.t for row in records if isinstance(row, IncidentRow) and row.what == FAILED]
+        seen.update(row.what for row in records if isinstance(row, IncidentRow))
+        assert rerun(path).records == len(records)
+        assert replay(path).is_same is True
+        for at in {t + 1 for t in slow if t + 1 < len(records)}:
+            taken: list[Record] = []
+            rewind(path, at, sink=taken.append)
+            assert taken[:at] == records[:at]
+            seen["forks"] += 1
+    assert min(seen[FAILED], seen[TRIED_AGAIN], seen["forks"]) > 10
 
 
 def test_a_run_that_was_cut_off_comes_out_again_as_far_as_it_goes(tmp_path: Path) -> None:

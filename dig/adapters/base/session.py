@@ -35,7 +35,7 @@ from dig.monitor.messages import (
 )
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
-from dig.runtime.host import Setup
+from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
@@ -165,7 +165,7 @@ class Session:
         self, setup: Setup, agents: tuple[str, ...], sink: Sink, now: Callable[[], float]
     ) -> Monitor:
         fit = Fitting(self.capabilities, self._refuse)
-        return setup.monitor(agents, now, sink, time.perf_counter, fit)
+        return setup.monitor(agents, now, sink, REAL_TIME, fit)
 
     @property
     def stopped(self) -> str | None:

@@ -16,7 +16,7 @@ from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.team_usual import TeamUsual
-from dig.detectors.watch import Watch
+from dig.detectors.watch import DISABLED, Watch
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
@@ -74,6 +74,7 @@ class CheckedRun:
             `in progress`, if it may still be written.
         findings: The findings, in order.
         failures: What is said of each part of the monitor that failed, in the run or in this check.
+        off: The detectors that were off for a time or for good, in the run.
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
@@ -89,6 +90,7 @@ class CheckedRun:
     outcome: str | None = None
     findings: list[CheckedFinding] = field(default_factory=list)
     failures: dict[str, list[str]] = field(default_factory=dict)
+    off: list[str] = field(default_factory=list)
     incidents: Counter[str] = field(default_factory=Counter)
     not_found: Counter[str] = field(default_factory=Counter)
     torn: int = 0
@@ -210,6 +212,9 @@ def _note(run: CheckedRun, incident: IncidentRow) -> None:
     if incident.what != FAILED:
         run.incidents[str(incident.what)] += 1
     elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:
-        run.failures.setdefault(str(detail["who"]), []).append(str(detail["what"]))
+        who, what = str(detail["who"]), str(detail["what"])
+        run.failures.setdefault(who, []).append(what)
+        if ("off_s" in detail or what.endswith(DISABLED)) and who not in run.off:
+            run.off.append(who)
     else:
         run.failures.setdefault("a part of the monitor", []).append(str(detail))

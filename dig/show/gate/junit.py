@@ -47,6 +47,9 @@ def _run(root: XML.Element, verdict: RunVerdict, name: str) -> None:
     case = _case(suite, name, "the run was not cut off")
     if verdict.is_cut_off:
         _say(case, "failure", "cut off", "the run was cut off", ending(run))
+    case = _case(suite, name, "no detector was off")
+    if verdict.off:
+        _say(case, "failure", "detector off", verdict.off, verdict.off)
     for pattern in run.patterns:
         known = BY_NAME.get(pattern)
         _judge(

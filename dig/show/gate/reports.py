@@ -71,6 +71,8 @@ def _sum(report: CheckReport) -> str:
         cut_off = sum(one.is_cut_off for one in failed)
         reasons = [counted(findings, NOUNS[failed[0].fail_on])] if findings else []
         reasons += [f"{cut_off:,} cut off"] if cut_off else []
+        off = sum(bool(one.off) for one in failed)
+        reasons += [f"{off:,} with a detector off"] if off else []
         parts.append(f"{counted(len(failed), 'run')} failed ({', '.join(reasons)})")
     if report.unread:
         parts.append(f"{counted(len(report.unread), 'run')} could not be read")
@@ -219,6 +221,9 @@ def github_lines(report: CheckReport) -> Iterator[str]:
         if verdict.is_cut_off:
             where = (trace_path(verdict.run.path), verdict.run.records)
             yield _command("error", "The run was cut off", ending(verdict.run), where)
+        if verdict.off:
+            where = (trace_path(verdict.run.path), 1)
+            yield _command("error", "A detector was off", verdict.off, where)
     for group, places in sorted(wanted, key=lambda one: not one[0].fails):
         text = "\n".join(entry(group))
         level = "error" if group.fails else "warning"

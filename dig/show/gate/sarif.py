@@ -28,7 +28,7 @@ Node = dict[str, Any]
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-CUT_OFF = "cut-off"
+CUT_OFF, DETECTOR_OFF = "cut-off", "detector-off"
 MOST_RESULTS = 25_000
 """The most results that GitHub takes of one upload."""
 
@@ -62,8 +62,9 @@ def _rule(name: str) -> Node:
     pattern = BY_NAME.get(name)
     if pattern is None:
         cut = "The trace has no end, and no process writes it any more."
-        text = cut if name == CUT_OFF else "A pattern of a detector of your own."
-        title, severity = name, "error" if name == CUT_OFF else "warning"
+        off = "A detector was off for a time, or from some record on."
+        text = {CUT_OFF: cut, DETECTOR_OFF: off}.get(name, "A pattern of a detector of your own.")
+        title, severity = name, "error" if name in (CUT_OFF, DETECTOR_OFF) else "warning"
     else:
         title, text, severity = pattern.title, pattern.meaning, pattern.severity
     return {
@@ -81,6 +82,9 @@ def _results(verdict: RunVerdict) -> Iterator[Node]:
     if verdict.is_cut_off:
         where = (trace_path(run.path), run.records)
         yield _result(run, CUT_OFF, "error", ending(run), where, [CUT_OFF])
+    if verdict.off:
+        where = (trace_path(run.path), 1)
+        yield _result(run, DETECTOR_OFF, "error", verdict.off, where, [DETECTOR_OFF])
     for group in verdict.groups:
         if group.fails or group.is_alarm:
             text = "\n".join(entry(group))

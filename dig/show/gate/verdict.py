@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Literal
 
-from dig._util.text import counted, name, one_line
+from dig._util.text import counted, cut, name, one_line
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
@@ -166,15 +166,22 @@ class RunVerdict:
         return sum(group.count for group in self.groups if group.fails)
 
     @property
+    def off(self) -> str:
+        """The detectors that were off, in words; empty if none was."""
+        names = cut([one_line(part, 80) for part in self.run.off])
+        return f"{names} {'was' if len(self.run.off) == 1 else 'were'} off" if names else ""
+
+    @property
     def fails(self) -> bool:
         """The run fails the check."""
-        return self.is_cut_off or self.failing > 0
+        return self.is_cut_off or self.failing > 0 or bool(self.run.off)
 
     @property
     def reasons(self) -> str:
         """The reasons for which the run fails the check; empty if it does not."""
         parts = [counted(self.failing, NOUNS[self.fail_on])] if self.failing else []
-        return " and ".join([*parts, *["the run was cut off"] * self.is_cut_off])
+        parts += ["the run was cut off"] * self.is_cut_off
+        return " and ".join([*parts, self.off] if self.off else parts)
 
 
 NOUNS = {

@@ -19,6 +19,7 @@ from dig.detectors.interventions import (
     action_of,
 )
 from dig.detectors.notes import as_system_event
+from dig.detectors.watch import Timing
 from dig.errors import (
     CutOffError,
     DecisionError,
@@ -32,6 +33,8 @@ from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
+    FAILED,
+    TRIED_AGAIN,
     WAITS,
     Emit,
     End,
@@ -64,9 +67,13 @@ DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
 OWN_INCIDENTS = (
-    "failed", "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED, REHEARSED,
+    FAILED, TRIED_AGAIN, "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED,
+    REHEARSED,
 )  # fmt: skip
 """The incidents that a monitor records by itself."""
+
+
+_SLOW = {"who", "what", "place", "off_s"}
 
 
 class Edit:
@@ -142,8 +149,9 @@ class ReplayDriver:
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
         names, setup = first.record.agents, replace(setup, choose=tape.chosen)
+        timing = Timing(recorded=self._slow)
         try:
-            monitor = setup.monitor(names, self.clock, self._take, fit=self._fit)
+            monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._fit)
         except RuleError as error:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
@@ -266,17 +274,29 @@ class ReplayDriver:
         """
         if self._free_from is not None and graph.t + 1 >= self._free_from:
             return wish, None
-        first = self._tape.ahead()  # those of the request are taken at its end
-        recorded = first and self._tape.ahead(graph.t + 1 - first.record.t)
-        row = None if recorded is None else recorded.record
+        row = self._recorded(graph.t + 1)
         if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
             return wish, None
         detail = row.detail if isinstance(row.detail, dict) else {}
         return _lesser(graph, wish, detail), str(detail.get("reason"))
 
+    def _recorded(self, t: int) -> Record | None:
+        """The recorded row of a logical time that the request in progress may come to."""
+        first = self._tape.ahead()  # those of the request are taken at its end
+        recorded = first and self._tape.ahead(t - first.record.t)
+        return None if recorded is None else recorded.record
+
+    def _slow(self, t: int, us: int) -> Mapping[str, Any] | None:
+        """What the recorded run says about a slow detector there; nobody is slow in a replay."""
+        row = None if self._free_from is not None and t >= self._free_from else self._recorded(t)
+        if not (isinstance(row, IncidentRow) and row.what == FAILED and row.us == us):
+            return None
+        is_slow = isinstance(row.detail, dict) and row.detail.keys() >= _SLOW
+        return row.detail if is_slow else None
+
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record
-        if isinstance(record, IncidentRow) and record.what == "failed":
+        if isinstance(record, IncidentRow) and record.what == FAILED:
             return ReplayError(
                 f"record {record.t} says that a part of the monitor failed "
                 f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"

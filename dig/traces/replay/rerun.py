@@ -57,7 +57,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     """
     tape = RecordedRequests(path, payloads=False)
     detectors, is_known = _detectors(tape)
-    watch = Watch(detectors)
+    watch = Watch(detectors, obeys=is_known)
     found: list[Finding] = []
     told: list[str] = []
     while (recorded := tape.pop()) is not None:

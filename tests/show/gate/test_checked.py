@@ -14,10 +14,15 @@ from hypothesis import given, settings
 from dig.detectors import standard
 from dig.detectors.policy import Policy, Rule
 from dig.detectors.protocols import Detector
+from dig.detectors.watch import DISABLED
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 from dig.show.gate.checked import CheckedRun, check_run, runs_in
+from dig.show.gate.junit import junit_lines
+from dig.show.gate.reports import CheckReport, github_lines, text_lines
+from dig.show.gate.sarif import sarif_lines
+from dig.show.gate.verdict import QualityGate
 from tests.histories import arrive, deliver, final, row, trace, turn
 from tests.oracle import Row
 from tests.oracle_mended import mended, unhealed
@@ -30,10 +35,11 @@ def checked(path: Path) -> CheckedRun:
     return check_run(path, standard())
 
 
-def early(**silenced: Any) -> list[Row]:
+def early(*more: Row, **silenced: Any) -> list[Row]:
     """`a` answers `p` without having used it; the finding is recorded, with these keys."""
     return trace(
         arrive(0, "p", None, "ab"),
+        *more,
         turn(1, "v", "a", "f", p="delay"),
         final(1, "f", "v"),
         row(1, "finding", pattern="ET", stage=None, subject={"event": "f"},
@@ -103,6 +109,41 @@ class Broken(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Any]:
         raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "more", [{"what": "slow", "place": 0, "off_s": 60}, {"what": f"raised X; {DISABLED}"}]
+)
+def test_a_run_in_which_a_detector_was_off_fails_the_check(
+    tmp_path: Path, more: dict[str, Any]
+) -> None:
+    """What it would have found there, nobody was told of; the reason is its own."""
+    failed = row(0, "incident", what="failed", detail={"who": "detector ET", **more})
+    run = checked(store(tmp_path / "t.dig.jsonl", early(failed, silenced="known")))
+    assert run.off == ["detector ET"]
+    verdict = QualityGate().judge(run)
+    assert verdict.fails
+    assert verdict.reasons == "detector ET was off"
+    report = CheckReport([verdict])
+    assert report.status == 1
+    for lines in (text_lines, github_lines, junit_lines, sarif_lines):
+        assert "detector ET was off" in "\n".join(lines(report))
+    assert "::error" in "\n".join(github_lines(report))
+
+
+def test_a_part_that_failed_and_went_on_does_not_fail_the_check(tmp_path: Path) -> None:
+    """It is told of, as before."""
+    failed = row(0, "incident", what="failed", detail={"who": "detector ET", "what": "raised X"})
+    run = checked(store(tmp_path / "t.dig.jsonl", early(failed, silenced="known")))
+    assert not QualityGate().judge(run).fails
+
+
+def test_a_trace_cannot_turn_off_the_detectors_of_its_check(tmp_path: Path) -> None:
+    """They find what happened in the run, whatever its incidents say."""
+    for place in range(13):
+        detail = {"who": "x", "what": "y", "place": place, "off_s": 60}
+        rows = early(row(0, "incident", what="failed", detail=detail))
+        assert checked(store(tmp_path / "t.dig.jsonl", rows)).findings
 
 
 def test_what_failed_in_the_run_and_in_the_check_is_kept_by_part(tmp_path: Path) -> None:
