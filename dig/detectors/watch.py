@@ -6,6 +6,7 @@ trace.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +35,11 @@ DISABLED = "it is disabled for the rest of the run"
 
 OFF_S, MOST_DOUBLED = 60, 6
 """For how long a slow detector is off the first time; it is doubled so often at most."""
+
+MOST_A_MINUTE = 1_000
+"""The number of findings of a pattern that are raised in a minute of the run's clock."""
+
+_MINUTE_US = 60_000_000
 
 SLOW_S = 0.1
 """A look that takes so long counts as slow, and its processor time is looked at."""
@@ -111,6 +117,8 @@ class Watch:
         seconds: The seconds that each detector has looked, by pattern, if there is a stopwatch.
         slow_s: The seconds of all slow looks (`SLOW_S`).
         off: The places of the detectors that are off, and until when, in microseconds.
+        left_out: The number of findings of the latest minute beyond `MOST_A_MINUTE`, by pattern;
+            whoever writes them down empties it.
     """
 
     def __init__(
@@ -148,6 +156,9 @@ class Watch:
         self._stopwatch, self._processor, self._limit_s = timing.wall, timing.processor, limit_s
         self.slow_s = 0.0
         self._usual = UsualCounts()
+        self.left_out: Counter[str] = Counter()
+        self._minute = 0
+        self._raised_now: Counter[str] = Counter()
         self.seconds: dict[str, float] = {}
 
     def feed(self, record: Record) -> list[Finding]:
@@ -249,7 +260,8 @@ class Watch:
                 if took_s >= SLOW_S:
                     worked = self._judge(part, took_s, worked)
             if new:
-                found += [self._raised(part, finding) for finding in new]
+                us = at if expires else at.us
+                found += [self._raised(part, one) for one in new if self._fits(one.pattern, us)]
                 began = stopwatch() if stopwatch else 0.0
         is_as_before = not found and enabled is self._parts  # a finding may move all deadlines
         self._set_due(waiting if is_as_before else self._parts)
@@ -277,6 +289,22 @@ class Watch:
             part.due = due
             if due is not None and (self.not_before is None or due < self.not_before):
                 self.not_before = due
+
+    def is_later(self, us: int) -> bool:
+        """Whether the minute is over of which findings were left out."""
+        return us // _MINUTE_US > self._minute
+
+    def _fits(self, pattern: str, us: int) -> bool:
+        """Count a finding; whether it is one of those that a minute has room for."""
+        if self.is_later(us):
+            self._minute = us // _MINUTE_US
+            self._raised_now.clear()
+            self.left_out.clear()
+        self._raised_now[pattern] += 1
+        if self._raised_now[pattern] <= MOST_A_MINUTE:
+            return True
+        self.left_out[pattern] += 1
+        return False
 
     def _raised(self, part: _Part, finding: Finding) -> Finding:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""

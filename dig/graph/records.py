@@ -30,6 +30,9 @@ TRIED_AGAIN = "tried again"
 """The incident of a detector that was off because it had been slow: its detail has `who`, and
 `place`, as the incident `failed` of that time."""
 
+LEFT_OUT = "findings left out"
+"""The incident of findings that a minute had no room for: its detail has `pattern` and `count`."""
+
 DISTURBANCE = "fault"
 """The word that an `emit` has for its policy if a disturbance keeps it; it counts as none."""
 

@@ -78,11 +78,13 @@ class Healing:
         self._policy = policy
         self._choose = choose
         self._spent: Counter[str] = Counter()
+        self._refused: set[str] = set()  # what budgets were told to be used up
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
     def renew_budget(self) -> None:
         """Begin the budget anew: in a session, the next problem has a right to it too."""
         self._spent.clear()
+        self._refused.clear()
         self._healed.clear()
         if self.ladders is not None:
             self.ladders.end_answered(self._recorder.graph)
@@ -166,13 +168,15 @@ class Healing:
         healer = self._healers[finding.pattern]
         rule = self._policy.ruling(self._recorder.graph, finding)
         extent = self._policy.extent(rule, finding)
+        is_step = ladder is not None and ladder.is_ripe
         if ladder:
             ladder.due, ladder.is_ripe = None, False
         if extent == "none":
             return []
-        reason = self._spend(finding, healer)
+        reason, is_new = self._spend(finding, healer)
         if reason is not None:
-            self.refuse(row, reason)
+            if is_new or is_step:  # a replay has to take a step, too
+                self.refuse(row, reason)
             return []
         wishes = _limited(self._ask(healer, finding, ladder), extent)
         about, now = self._as_data(finding), self._recorder.now
@@ -250,13 +254,17 @@ class Healing:
                 self._recorder.incident("prevented", detail)
                 self._holds.payloads.add_note(note.event, note.note, note.to)
 
-    def _spend(self, finding: Finding, healer: Healer) -> str | None:
-        """Take a finding, or a step about it, out of the budget, or say why that cannot be."""
+    def _spend(self, finding: Finding, healer: Healer) -> tuple[str | None, bool]:
+        """Take a finding, or a step about it, out of the budget, or say why that cannot be.
+
+        Returns:
+            The reason, and whether it is still to be told: that a budget is used up is told once.
+        """
         cooldown_s = healer.cooldown_s
         subject = f"{finding.pattern} {self._about(finding, healer)}"
         now, before = self._recorder.now, self._healed.get(subject)
         if before is not None and now < before + micros(cooldown_s):
-            return f"it was healed less than {cooldown_s:g} s ago"
+            return f"it was healed less than {cooldown_s:g} s ago", True
         limits = {
             "run": self._budget.per_run,
             f"pattern {finding.pattern}": self._budget.per_pattern,
@@ -264,10 +272,12 @@ class Healing:
         }
         for what, most in limits.items():
             if self._spent[what] >= most:
-                return f"the budget of {most} for this {what.split()[0]} is used up"
+                is_new = what not in self._refused
+                self._refused.add(what)
+                return f"the budget of {most} for this {what.split()[0]} is used up", is_new
         self._spent.update(limits.keys())
         self._healed[subject] = now
-        return None
+        return None, True
 
     def _about(self, finding: Finding, healer: Healer) -> str:
         """The subject of a finding for the budget, as text that is equal for equal subjects."""

@@ -393,6 +393,7 @@ class Monitor:
         if recorder.can_write:
             answer, usage = copy(answer, "answer"), copy(usage, "usage")
             recorder.look_at_clock()
+            recorder.report_left_out()
             recorder.write(records.Finish, outcome, answer, usage)
         return self._recorder.take_effects()
 

@@ -17,6 +17,7 @@ from dig.errors import RequestError
 from dig.graph.records import (
     CLOSED,
     FAILED,
+    LEFT_OUT,
     TRIED_AGAIN,
     FindingRow,
     IncidentRow,
@@ -82,6 +83,8 @@ class Recorder:
         now = self.now = max(self.now, micros(self._clock()))
         if self.watch.off:
             self._try_again(now)
+        if self.watch.left_out and self.watch.is_later(now):
+            self.report_left_out()
         not_before = self.watch.not_before
         if not_before is not None and not_before <= now:
             found = self.watch.advance(now)
@@ -160,6 +163,13 @@ class Recorder:
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
             self.effects.append(Over("error"))
+
+    def report_left_out(self) -> None:
+        """Write down how many findings a minute had no room for, by pattern."""
+        left_out = dict(self.watch.left_out)
+        self.watch.left_out.clear()
+        for pattern, count in left_out.items():
+            self.incident(LEFT_OUT, {"pattern": pattern, "count": count})
 
     def follow(self, sink: Sink) -> None:
         """Give every record to one more sink.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -569,6 +570,37 @@ def test_a_slow_detector_is_tried_again_after_a_while_and_later_each_time() -> N
     assert (
         "took longer than 5 s of processor time" in rows(stage.sink, "incident")[0].detail["what"]
     )
+
+
+def test_a_flood_of_findings_is_bounded_and_counted() -> None:
+    """Of each pattern 1,000 are raised a minute, live and later; the others are counted."""
+
+    def many(graph: Any, record: Any) -> list[Finding]:
+        flags = [flag(record, event=record.event, n=n) for n in range(700)] if emits(record) else []
+        return [*flags, *(flag(record, "FEW") for _ in flags[:1])]
+
+    stage, raised = Stage("a", detectors=[Sees(many)]), list[Finding]()
+    for wait in (0.0, 70.0, 0.0, 0.0):
+        raised += [one.finding for one in of(Raised, stage.give("a"))]
+        stage.wait(wait)
+    stage.monitor.finish("stopped")
+    assert Counter(one.pattern for one in raised) == {"SEEN": 2_000, "FEW": 4}
+    assert [(row.ts, row.what, row.detail) for row in rows(stage.sink, "incident")] == [
+        (70.0, "findings left out", {"pattern": "SEEN", "count": 400}),
+        (70.0, "findings left out", {"pattern": "SEEN", "count": 400}),
+    ]
+    assert found_again(stage.sink, Watch([Sees(many)])) == bodies(raised)
+
+
+def emits(record: Any) -> bool:
+    return isinstance(record, kinds.Emit)
+
+
+def test_that_a_budget_is_used_up_is_told_once() -> None:
+    """A thousand findings that nothing is done about need no thousand rows about that."""
+    budget = Budget(per_run=2, per_pattern=1, per_subject=9)
+    told = seen_again(budget, "P 1", "P 2", "P 3", "Q 1", "Q 2", "P 4", "Q 3")
+    assert told == ["create", "pattern", "create", "run"]
 
 
 def test_a_detector_that_fails_at_the_very_end_does_not_spoil_it() -> None:

@@ -20,7 +20,7 @@ from dig import Detector, InteractionGraph, Record
 from dig.detectors import standard, watch
 from dig.detectors.watch import Timing, Watch
 from dig.errors import DamageError, DivergenceError, ReplayError, TraceError
-from dig.graph.records import FAILED, TRIED_AGAIN, Fate, IncidentRow
+from dig.graph.records import FAILED, LEFT_OUT, TRIED_AGAIN, Fate, IncidentRow
 from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
 from dig.traces.journal.journal import Journal
@@ -127,6 +127,20 @@ def test_a_run_with_slow_detectors_comes_out_again_and_can_be_forked(
             assert taken[:at] == records[:at]
             seen["forks"] += 1
     assert min(seen[FAILED], seen[TRIED_AGAIN], seen["forks"]) > 10
+
+
+def test_a_run_with_a_flood_of_findings_comes_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a minute had no room for is left out, and told of, at the same records."""
+    monkeypatch.setattr(watch, "MOST_A_MINUTE", 2)
+    seen = Counter[str]()
+    for seed in range(30):
+        path = journalled(simple_run(seed, heal=seed % 3 > 0), tmp_path)
+        seen.update(row.what for row in read_records(path) if isinstance(row, IncidentRow))
+        assert rerun(path).records == path.read_bytes().count(b"\n")
+        assert replay(path).is_same is True
+    assert seen[LEFT_OUT] > 10
 
 
 def test_a_run_that_was_cut_off_comes_out_again_as_far_as_it_goes(tmp_path: Path) -> None:

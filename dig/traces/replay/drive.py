@@ -34,6 +34,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
     FAILED,
+    LEFT_OUT,
     TRIED_AGAIN,
     WAITS,
     Emit,
@@ -67,8 +68,8 @@ DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
 
 OWN_INCIDENTS = (
-    FAILED, TRIED_AGAIN, "gate deadline passed", "prevented", DOWNGRADED, DECIDED, REPLACED,
-    REHEARSED,
+    FAILED, TRIED_AGAIN, LEFT_OUT, "gate deadline passed", "prevented", DOWNGRADED, DECIDED,
+    REPLACED, REHEARSED,
 )  # fmt: skip
 """The incidents that a monitor records by itself."""
 
