@@ -308,6 +308,21 @@ class ComponentFailed:
 
 
 @frozen
+class PartsSlow:
+    """Slow looks of detectors and slow writes of the sink have added up to seconds; told once.
+
+    Attributes:
+        slow_s: The seconds of the slow ones.
+        detectors: The share of the time since the run began that detectors took.
+        sink: The same of the sink.
+    """
+
+    slow_s: float
+    detectors: float
+    sink: float
+
+
+@frozen
 class Over:
     """The run has ended; only `Monitor.finish` may still be called."""
 
@@ -322,6 +337,7 @@ Effect = (
     | Healed
     | TakenOut
     | ComponentFailed
+    | PartsSlow
     | Asked
     | Proposed
     | Answered

@@ -414,6 +414,13 @@ class Monitor:
         """The time of the latest call, in seconds since the run began."""
         return self._recorder.now / 1_000_000
 
+    def shares(self) -> tuple[float, float]:
+        """The shares of the time since the run began that detectors and the sink took.
+
+        Both are 0 without a stopwatch.
+        """
+        return self._recorder.shares()
+
     def next_deadline(self, *, exact: bool = True) -> float | None:
         """When to `tick` next, in seconds on the monitor's clock; ``None``: nothing is due.
 

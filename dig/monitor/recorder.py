@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from dig.detectors.finding import Finding
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
-from dig.detectors.watch import Timing, Watch
+from dig.detectors.watch import SLOW_S, Timing, Watch
 from dig.errors import RequestError
 from dig.graph.records import (
     CLOSED,
@@ -25,9 +25,12 @@ from dig.graph.records import (
     micros,
 )
 
-from .messages import ComponentFailed, Effect, Over, Raised
+from .messages import ComponentFailed, Effect, Over, PartsSlow, Raised
 from .payloads import PayloadStore
 from .sinks import Eviction, FanOut, Sink
+
+MOST_SLOW_S = 3.0
+"""After how many seconds in slow detectors and slow writes that is told."""
 
 _NO_MORE: Mapping[str, Any] = {}
 
@@ -57,6 +60,10 @@ class Recorder:
     ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
         self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch, obeys=True)
+        self._wall = stopwatch.wall if isinstance(stopwatch, Timing) else stopwatch
+        self._began_s = self._wall() if self._wall else 0.0
+        self._sink_s = self._slow_s = 0.0
+        self._is_told_slow = False
         self._recorded = stopwatch.recorded if isinstance(stopwatch, Timing) else None
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
@@ -128,6 +135,7 @@ class Recorder:
         """Write the first record, and with it what failed at it."""
         self._beginning = tuple(self._unwritten)
         self.take_effects()
+        self._is_told_slow = False  # there was nobody to tell
 
     def take_effects(self) -> list[Effect]:
         """Write the records of a request that is done, and take its effects.
@@ -135,18 +143,34 @@ class Recorder:
         An exception of a sink goes to the host: without a journal no effect may happen.
         """
         self._write_all()
+        if self._slow_s + self.watch.slow_s >= MOST_SLOW_S and not self._is_told_slow:
+            self._is_told_slow = True
+            self.effects.append(PartsSlow(self._slow_s + self.watch.slow_s, *self.shares()))
         effects, self.effects = self.effects, []
         return effects
 
+    def shares(self) -> tuple[float, float]:
+        """The shares of the time since the run began that detectors and the sink took."""
+        run_s = (self._wall() if self._wall else 0.0) - self._began_s
+        return sum(tuple(self.watch.seconds.values())) / (run_s or 1.0), self._sink_s / (
+            run_s or 1.0
+        )
+
     def _write_all(self) -> None:
         records, self._unwritten = self._unwritten, []
+        if not records:
+            return
+        began = self._wall() if self._wall else 0.0
         try:
-            if records:
-                self._sinks.write(records)
+            self._sinks.write(records)
         except BaseException:
             self.can_write, self._is_closed, self.is_over = False, True, True
             self.effects.clear()
             raise
+        if self._wall:
+            took_s = self._wall() - began
+            self._sink_s += took_s
+            self._slow_s += took_s if took_s >= SLOW_S else 0.0
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""

@@ -39,6 +39,7 @@ from dig.monitor.messages import (
     Gate,
     Healed,
     Output,
+    PartsSlow,
     Pending,
     Proposed,
     Raised,
@@ -287,6 +288,12 @@ class Tally:
                 self.heals[effect.row.action] += 1
             elif isinstance(effect, ComponentFailed):
                 self._note_failure(effect)
+            elif isinstance(effect, PartsSlow):
+                logger.warning(
+                    "dig: the team has waited %.1f s for slow detectors or a slow sink; detectors "
+                    "take %.0f%% of its time, the sink %.0f%%",
+                    effect.slow_s, 100 * effect.detectors, 100 * effect.sink,
+                )  # fmt: skip
             elif isinstance(effect, Answered):
                 self.answer, self.notes = effect.payload, effect.notes
 

@@ -15,10 +15,12 @@ import pytest
 import dig
 from dig import Budget, Finding, Hold, InteractionGraph, Pending, Record
 from dig.adapters import Session
+from dig.adapters.base import session as module
 from dig.adapters.base.watchdog import Watchdog
 from dig.adapters.plain import adapter as plain
 from dig.detectors.interventions import Inject
 from dig.detectors.protocols import Detector, Healer
+from dig.detectors.watch import Timing
 from dig.graph.records import Emit
 from dig.monitor.holds import Holds
 from dig.traces.journal.reader import TRACE
@@ -239,6 +241,24 @@ async def test_where_the_trace_is_taken_away_the_team_goes_on_and_its_result_say
     result = json.loads((folder / "result.json").read_text())
     assert result["reason"] == stopped
     assert result["unreplayable_from"] > 0
+
+
+async def test_slow_parts_are_told_in_the_log_and_in_statistics(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink below what anybody would notice by itself: the share of the time that it takes."""
+    now = [0.0]
+
+    def slow(record: Record) -> None:
+        now[0] += 0.2
+
+    monkeypatch.setattr(module, "REAL_TIME", Timing(lambda: now[0]))
+    session = await with_faults({}, sink=slow)
+    statistics = session.statistics()
+    assert (statistics.detector_share, statistics.sink_share) == (0.0, 1.0)
+    told = [one.getMessage() for one in caplog.records if "the team has waited" in one.getMessage()]
+    assert len(told) == 1
+    assert "the sink 100%" in told[0]
 
 
 async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(

@@ -13,7 +13,16 @@ from dig.detectors.watch import Timing
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph import records as kinds
 from dig.graph.codec import encode
-from dig.monitor.messages import Answered, ComponentFailed, Delivered, Healed, Over, Raised, Wake
+from dig.monitor.messages import (
+    Answered,
+    ComponentFailed,
+    Delivered,
+    Healed,
+    Over,
+    PartsSlow,
+    Raised,
+    Wake,
+)
 from tests.conservation import Allowed, conservation
 from tests.helpers import (
     Heals,
@@ -601,6 +610,45 @@ def test_that_a_budget_is_used_up_is_told_once() -> None:
     budget = Budget(per_run=2, per_pattern=1, per_subject=9)
     told = seen_again(budget, "P 1", "P 2", "P 3", "Q 1", "Q 2", "P 4", "Q 3")
     assert told == ["create", "pattern", "create", "run"]
+
+
+def test_slow_parts_are_told_once_with_their_shares() -> None:
+    """Detectors and sink, below what disables one: a second of each for every record."""
+    now = [0.0]
+
+    def passes(seconds: float) -> list[Finding]:
+        now[0] += seconds
+        return []
+
+    class Slow(Recorder):
+        def write(self, records: Any) -> None:
+            passes(1.0)
+            self.extend(records)
+
+    detectors = [Sees(lambda graph, record: passes(0.5))]
+    stage = Stage("a", detectors=detectors, sink=Slow(), stopwatch=lambda: now[0])
+    told = [of(PartsSlow, stage.give("a")) for _ in range(5)]
+    assert [len(effects) for effects in told] == [1, 0, 0, 0, 0]
+    [slow] = told[0]
+    looks = detectors[0].looks
+    now[0] += 10.0
+    assert stage.monitor.shares() == (looks * 0.5 / now[0], 6 * 1.0 / now[0])
+    assert slow.slow_s >= 3.0
+    assert slow.detectors + slow.sink == 1.0
+
+
+def test_fast_parts_are_never_told_however_long_a_session_lasts() -> None:
+    """A thousand looks of a hundredth of a second are what monitoring costs."""
+    now = [0.0]
+
+    def look(graph: Any, record: Any) -> list[Finding]:
+        now[0] += 0.01
+        return []
+
+    stage = Stage("a", detectors=[Sees(look)], stopwatch=lambda: now[0])
+    for _ in range(500):
+        assert of(PartsSlow, stage.give("a")) == []
+    assert now[0] > 9.0
 
 
 def test_a_detector_that_fails_at_the_very_end_does_not_spoil_it() -> None:

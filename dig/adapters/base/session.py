@@ -70,6 +70,8 @@ class Statistics:
         stopped: Why monitoring stopped, if it did.
         component_failures: The parts that were handed in and failed: detectors, healers, gates and
             functions of yours.
+        detector_share: The share of the time since the session began that detectors took.
+        sink_share: The same of the sink: of the journal, for instance.
     """
 
     requests: int
@@ -81,6 +83,8 @@ class Statistics:
     long_turns: int
     stopped: str | None
     component_failures: tuple[ComponentFailure, ...] = ()
+    detector_share: float = 0.0
+    sink_share: float = 0.0
 
 
 class Session:
@@ -306,6 +310,7 @@ class Session:
     def statistics(self) -> Statistics:
         """The counts up to now."""
         counts = self.guard.counts
+        detectors, sink = self.monitor.shares()
         return Statistics(
             **{name: counts[name] for name in ("requests", "turns", "faults", "missed")},
             open_turns=len(self._turns),
@@ -313,6 +318,8 @@ class Session:
             long_turns=self._watchdog.long_turns,
             stopped=self.stopped,
             component_failures=tuple(self._tally.component_failures.values()),
+            detector_share=detectors,
+            sink_share=sink,
         )
 
     def result(self) -> RunResult:
