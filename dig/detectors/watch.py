@@ -74,17 +74,9 @@ class _Part:
     """A detector at work."""
 
     __slots__ = (
-        "detect",
-        "detector",
-        "due",
-        "expire",
-        "faults",
-        "is_broken",
-        "late",
-        "name",
-        "shown",
-        "waits",
-    )
+        "detect", "detector", "due", "expire", "faults", "is_broken", "is_on", "late", "name",
+        "shown", "waits",
+    )  # fmt: skip
 
     def __init__(self, detector: Detector) -> None:
         check(detector, Detector)
@@ -100,6 +92,7 @@ class _Part:
         self.due: int | None = None  # as the detector said after the latest look
         self.faults = 0
         self.is_broken = False  # disabled for good
+        self.is_on = True  # neither disabled nor off for a while
         self.late = 0  # how often it was slow
 
 
@@ -116,7 +109,7 @@ class Watch:
         not_before: Nothing is raised before this moment, in microseconds, if nothing comes before.
         seconds: The seconds that each detector has looked, by pattern, if there is a stopwatch.
         slow_s: The seconds of all slow looks (`SLOW_S`).
-        off: The places of the detectors that are off, and until when, in microseconds.
+        off: By place: until when a detector is off, in microseconds, and its name in incidents.
         left_out: The number of findings of the latest minute beyond `MOST_A_MINUTE`, by pattern;
             whoever writes them down empties it.
     """
@@ -146,7 +139,7 @@ class Watch:
         self.graph = InteractionGraph()
         self._all = [_Part(detector) for detector in detectors]
         self._parts = self._all  # those that are on
-        self.off: dict[int, int] = {}
+        self.off: dict[int, tuple[int, Any]] = {}
         self._obeys = obeys
         # Those that are shown a record, by what it has changed, and those of them with deadlines.
         self._shown: dict[int, tuple[list[_Part], list[_Part]]] = {}  # on demand
@@ -209,10 +202,6 @@ class Watch:
             self._set_due(self._parts)
         return self.not_before
 
-    def who(self, place: int) -> str:
-        """The name in incidents of the detector at a place."""
-        return f"detector {self._all[place].name}"
-
     def awaited(self) -> set[str]:
         """The events of which a detector will raise something when time has passed."""
         events = set[str]()
@@ -221,7 +210,8 @@ class Watch:
 
     def forget(self) -> None:
         """Have detectors forget what they know about history that the graph has evicted."""
-        self._tell_all(lambda detector: detector.forget(self.graph), self._all)
+        able = [part for part in self._all if not part.is_broken]  # some may be off
+        self._tell_all(lambda detector: detector.forget(self.graph), able)
 
     def _tell_all(
         self, tell: Callable[[Detector], object], parts: Iterable[_Part] | None = None
@@ -333,7 +323,7 @@ class Watch:
         if type(place) is not int or not 0 <= place < len(self._all):
             return
         if row.what == FAILED and type(off_s) is int and 0 < off_s < 1e9:
-            self.off[place] = row.us + micros(off_s)
+            self.off[place] = row.us + micros(off_s), detail.get("who")
             self._all[place].late += 1
         elif row.what == TRIED_AGAIN:
             self.off.pop(place, None)
@@ -350,14 +340,12 @@ class Watch:
 
     def _select(self) -> None:
         """Have the detectors look that are neither disabled nor off."""
+        for place, part in enumerate(self._all):
+            part.is_on = not (part.is_broken or place in self.off)
+            part.due = part.due if part.is_on else None
         # New lists: this may be in the middle of a walk through the old ones.
-        are_on = [
-            not part.is_broken and place not in self.off for place, part in enumerate(self._all)
-        ]
-        self._parts = [part for part, is_on in zip(self._all, are_on, strict=True) if is_on]
+        self._parts = [part for part in self._all if part.is_on]
         self._shown = {}
-        for part, is_on in zip(self._all, are_on, strict=True):
-            part.due = part.due if is_on else None
 
 
 def _checked(finding: Finding) -> Finding:

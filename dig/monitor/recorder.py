@@ -59,12 +59,13 @@ class Recorder:
         stopwatch: Timing | Callable[[], float] | None, fail_closed: bool, policy: Policy,
     ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
-        self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=stopwatch, obeys=True)
-        self._wall = stopwatch.wall if isinstance(stopwatch, Timing) else stopwatch
-        self._began_s = self._wall() if self._wall else 0.0
+        timing = stopwatch if isinstance(stopwatch, Timing) else Timing(stopwatch)
+        self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=timing, obeys=True)
+        self._wall = timing.wall or (lambda: 0.0)
+        self._began_s = self._wall()
         self._sink_s = self._slow_s = 0.0
         self._is_told_slow = False
-        self._recorded = stopwatch.recorded if isinstance(stopwatch, Timing) else None
+        self._recorded = timing.recorded
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.payloads = PayloadStore(self.graph)
@@ -151,26 +152,23 @@ class Recorder:
 
     def shares(self) -> tuple[float, float]:
         """The shares of the time since the run began that detectors and the sink took."""
-        run_s = (self._wall() if self._wall else 0.0) - self._began_s
-        return sum(tuple(self.watch.seconds.values())) / (run_s or 1.0), self._sink_s / (
-            run_s or 1.0
-        )
+        run_s = (self._wall() - self._began_s) or 1.0
+        return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
 
     def _write_all(self) -> None:
         records, self._unwritten = self._unwritten, []
         if not records:
             return
-        began = self._wall() if self._wall else 0.0
+        began = self._wall()
         try:
             self._sinks.write(records)
         except BaseException:
             self.can_write, self._is_closed, self.is_over = False, True, True
             self.effects.clear()
             raise
-        if self._wall:
-            took_s = self._wall() - began
-            self._sink_s += took_s
-            self._slow_s += took_s if took_s >= SLOW_S else 0.0
+        took_s = self._wall() - began
+        self._sink_s += took_s
+        self._slow_s += took_s if took_s >= SLOW_S else 0.0
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""
@@ -253,5 +251,6 @@ class Recorder:
 
     def _try_again(self, now: int) -> None:
         """Have detectors look again that were off for long enough."""
-        for place in [place for place, until in self.watch.off.items() if until <= now]:
-            self.incident(TRIED_AGAIN, {"who": self.watch.who(place), "place": place})
+        for place, (until, who) in tuple(self.watch.off.items()):
+            if until <= now:
+                self.incident(TRIED_AGAIN, {"who": who, "place": place})

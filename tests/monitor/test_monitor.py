@@ -581,6 +581,25 @@ def test_a_slow_detector_is_tried_again_after_a_while_and_later_each_time() -> N
     )
 
 
+def test_a_detector_that_is_disabled_is_not_asked_to_forget() -> None:
+    """It would fail again each time that a session evicts history."""
+
+    class Forgetful(Sees):
+        forgot = 0
+
+        def forget(self, graph: Any) -> None:
+            self.forgot += 1
+
+    broken = Forgetful(lambda graph, record: fail())
+    stage, watch = Stage("a"), Watch([broken])
+    for _ in range(3):
+        stage.give("a")
+    for record in stage.sink:
+        watch.feed(record)
+    watch.forget()
+    assert (broken.looks, broken.forgot) == (3, 0)
+
+
 def test_a_flood_of_findings_is_bounded_and_counted() -> None:
     """Of each pattern 1,000 are raised a minute, live and later; the others are counted."""
 
