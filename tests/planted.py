@@ -493,7 +493,8 @@ MUTANTS = [
     ),
     Mutant(
         "cut-off-is-an-end", "graph/rewrites.py",
-        "state.problems.cut_off(state.running", "state.problems.ended(state.running",
+        "state.problems.cut_off(state.running.pop(agent.activation.id), record.us)",
+        "state.problems.ended(state.running.pop(agent.activation.id), record.us, False)",
         "an activation that a leave cuts off counts as one that ended",
     ),
     Mutant(

@@ -95,7 +95,7 @@ def _one_of(row: dict[str, Any], key: str, choices: tuple[_T, ...]) -> _T:
 
 
 def _flag(row: dict[str, Any], key: str) -> bool:
-    return _want(row, key, bool) if key in row else False
+    return _want(row, key, bool) if row.get(key) is not None else False
 
 
 def _micros(row: dict[str, Any], key: str, least: int = 0) -> int:
@@ -142,17 +142,11 @@ _LIMITS: dict[str, Callable[[dict[str, Any], str], Any]] = {
 
 
 def _limits(row: dict[str, Any]) -> Limits:
-    given = row.get("limits", {})
-    if type(given) is not dict:
-        raise RecordError(f"`limits` is {_show(given)}; it must be an object")
-    known: dict[str, Any] = {}
-    for limit in fields(Limits):
-        key = limit.name
-        if key in given:
-            is_null = given[key] is None and limit.default is None
-            read = _LIMITS.get(key) or _time
-            known[key] = None if is_null else read(given, key)
-    return Limits(**known)
+    if row.get("limits") is None:
+        return Limits()
+    given = _want(row, "limits", dict)
+    named = (limit.name for limit in fields(Limits) if given.get(limit.name) is not None)
+    return Limits(**{key: (_LIMITS.get(key) or _time)(given, key) for key in named})
 
 
 def _usual(row: dict[str, Any]) -> Usual | None:
@@ -178,6 +172,7 @@ def _run(t: int, us: int, row: dict[str, Any]) -> Run:
     return Run(
         t, us, _want(row, "run", str), _strings(row, "agents"), row.get("task"), row.get("seed"),
         _flag(row, "session"), _flag(row, "memory"), _limits(row), _usual(row), version,
+        1 if row.get("patterns") is None else _count(row, "patterns", 1),
     )  # fmt: skip
 
 
@@ -205,7 +200,7 @@ def _fates(row: dict[str, Any]) -> tuple[Fate, ...]:
 def _end(t: int, us: int, row: dict[str, Any]) -> End:
     return End(
         t, us, _want(row, "activation", str), _fates(row), _strings(row, "outputs"),
-        row.get("usage"), _text(row, "error"),
+        row.get("usage"), _text(row, "error"), _text(row, "because"), _flag(row, "cancelled"),
     )  # fmt: skip
 
 
@@ -277,29 +272,33 @@ def decode(row: Any) -> Record:
 
 # Written although they are empty, because the format says that the key is there.
 _ALWAYS = {("emit", "by"), ("deliver", "to"), ("finding", "stage"), ("heal", "event")}
+_NEVER = object()
 dumps = encoder()
 """JSON as it stands in a trace."""
 
 
-def _keys(cls: type[Record]) -> list[tuple[str, str, bool]]:
+def _keys(cls: type[Record]) -> list[tuple[str, str, object]]:
     names = [f.name for f in fields(cls) if f.name not in ("t", "us")]
-    optional = {
+    absent: dict[str, object] = dict.fromkeys((
         "task", "seed", "payload", "policy", "traceparent", "usage", "error", "to", "note",
-        "reason", "answer", "usual", "severity", "silenced", "about",
-    }  # fmt: skip
-    return [(n, f',"{n}":', n in optional and (cls.kind, n) not in _ALWAYS) for n in names]
+        "reason", "answer", "usual", "severity", "silenced", "about", "because",
+    )) | {"cancelled": False, "patterns": 1}  # fmt: skip
+    return [
+        (n, f',"{n}":', _NEVER if (cls.kind, n) in _ALWAYS else absent.get(n, _NEVER))
+        for n in names
+    ]
 
 
 _KEYS = {cls: _keys(cls) for cls in get_args(Record)}
-"""The keys of each kind of record, as they stand before their values; and which are optional."""
+"""The keys of each kind of record, as they stand before their values, and what is as absent."""
 
 
 def to_row(record: Record) -> dict[str, Any]:
     """The JSON object of a record, keys in a fixed order; optional ones that are empty left out."""
     row: dict[str, Any] = {"t": record.t, "ts": record.us / 1_000_000, "kind": record.kind}
-    for key, _, optional in _KEYS[type(record)]:
+    for key, _, absent in _KEYS[type(record)]:
         value = getattr(record, key)
-        if not (optional and value is None):
+        if value is not absent:
             row[key] = value
     if type(record) is End:
         row["fates"] = [_fate_row(fate) for fate in record.fates]
@@ -325,11 +324,11 @@ def encode(record: Record) -> str:
     if kind is Run or kind is HealRow:  # their keys are not those of the record alone
         return dumps(to_row(record))
     parts = [f'{{"t":{record.t},"ts":{record.us / 1_000_000!r},"kind":"{record.kind}"']
-    for key, before, optional in _KEYS[kind]:
+    for key, before, absent in _KEYS[kind]:
         value = getattr(record, key)
         if key == "fates":
             value = [_fate_row(fate) for fate in value]
-        if not (optional and value is None):
+        if value is not absent:
             parts += before, dumps(value)
     parts.append("}")
     return "".join(parts)

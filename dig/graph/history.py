@@ -110,6 +110,7 @@ class History:
         self.output_count = array("i")
         self.root_number = array("i")  # -1: not a root
         self.settled = bytearray()
+        self.failed = bytearray()  # ended with an error
         self.ended_by: dict[int, array[int]] = {}  # agent -> its ended activations, in order
         self.first_edge = array("i", [0])
         self.edge_event = array("i")
@@ -205,6 +206,7 @@ class History:
         self.output_count.append(0)
         self.root_number.append(-1)
         self.settled.append(0)
+        self.failed.append(0)
         self.edge_event.extend(inputs)
         self.edge_fate.extend([NO_FATE] * len(inputs))
         self.first_edge.append(len(self.edge_event))

@@ -87,7 +87,9 @@ class Problems:
         """The flags of how the problems stand that the record of a moment has touched."""
         flags = 0
         for problem in self.touched:
-            if problem.buffered:
+            if problem.is_failed:
+                stands = 0
+            elif problem.buffered:
                 stands = 0 if problem.flying or problem.is_over else STUCK
             else:
                 is_going_on = problem.open or problem.submitted or problem.is_over
@@ -139,6 +141,12 @@ class Problems:
             problem.submitted[event.id] = event
             self.touched[problem] = None
 
+    def fail(self, sources: RangeSet | None) -> None:
+        """Register that a request ended without an answer, or (``None``) one that is not named."""
+        for problem in self._whole or (() if sources is None else self.concerned(sources)):
+            problem.is_failed = True
+            self.touched[problem] = None
+
     def decide(self, event: EventState) -> None:
         """Register that a final event was bounced or accepted."""
         for problem in self.concerned(event.sources):
@@ -152,21 +160,27 @@ class Problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
 
-    def ended(self, activation: ActivationState, now: int) -> None:
+    def ended(self, activation: ActivationState, now: int, has_error: bool) -> None:
         """Register the end of an activation; progress may merge the problems it concerned."""
-        self.cut_off(activation)
+        self.cut_off(activation, now, has_error or activation.is_progress)
         for problem in activation.problems:
             problem.last = activation.id
-            if activation.is_progress:
-                problem.since = now
         if activation.is_progress and len(activation.problems) > 1:
             self._merge(activation)
 
-    def cut_off(self, activation: ActivationState) -> None:
-        """Register that an activation is no longer in progress."""
+    def cut_off(self, activation: ActivationState, now: int, starts_anew: bool = False) -> None:
+        """Register that an activation is no longer in progress.
+
+        Args:
+            activation: The activation.
+            now: The moment.
+            starts_anew: Whether idle windows begin anew by that, as if it had waited on purpose.
+        """
         for problem in activation.problems:
             del problem.running[activation.id]
             self.touched[problem] = None
+            if starts_anew or activation.waits:
+                problem.since = now
 
     def asked(self, behind: Provenance) -> RangeSet:
         """The sources that a final event answers, as far as they are not answered yet."""

@@ -17,11 +17,20 @@ from typing import Any, ClassVar, Literal, get_args
 from dig._util.frozen import frozen
 
 VERSION = 1
+EDITION = 2
+"""The edition of the patterns by which findings are made; a file that names none has the first."""
+
 SYSTEM = "system"
 NOTICE = "notice"
 
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""
+
+REQUEST_FAILED = "request_failed"
+"""The incident of a request that ended without an answer, by an error or at a limit."""
+
+Failure = Literal["error", "limit", "timeout"]
+FAILURES: tuple[Failure, ...] = get_args(Failure)
 
 FAILED = "failed"
 """The incident of a part that was handed in and failed: its detail has `who` and `what`."""
@@ -112,7 +121,10 @@ class _Row:
 
 @frozen
 class Run(_Row):
-    """The first record: the agents, and the limits by which the run is judged."""
+    """The first record: the agents, and the limits by which the run is judged.
+
+    `patterns` is the edition of the patterns by which its findings were made.
+    """
 
     kind = "run"
     run: str
@@ -124,6 +136,7 @@ class Run(_Row):
     limits: Limits = field(default_factory=Limits)
     usual: Usual | None = None
     version: int = VERSION
+    patterns: int = 1
 
 
 @frozen
@@ -166,7 +179,10 @@ class Start(_Row):
 
 @frozen
 class End(_Row):
-    """An activation ends with a fate for its inputs and the ids of the events it generates."""
+    """An activation ends with a fate for its inputs and the ids of the events it generates.
+
+    An `error` may be another's: it passes on that of the activation `because`, or was `cancelled`.
+    """
 
     kind = "end"
     activation: str
@@ -174,6 +190,8 @@ class End(_Row):
     outputs: tuple[str, ...] = ()
     usage: Any = None
     error: str | None = None
+    because: str | None = None
+    cancelled: bool = False
 
 
 @frozen
@@ -283,6 +301,10 @@ generated; an activation rerouted, consumed several events, or solved one again;
 came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a problem that now
 was posed and has no open work and no answer under way, or has work in buffers and none on its
 way."""
+
+ERRED, WAITING, UNANSWERED = 1 << 20, 1 << 21, 1 << 22
+"""Further changes: an activation ended with an error; the host says that something waits on
+purpose, or that a request ended without an answer."""
 
 KINDS: dict[type, int] = {kind: 1 << n for n, kind in enumerate((*CHANGING, IncidentRow), 10)}
 """The flag in `GraphState.changed` for each kind of record that a detector may be shown."""

@@ -303,6 +303,7 @@ def _activations(h: History, stay: _Stay, ranks: _Ranks) -> None:
     h.t_start = array("i", compress(h.t_start, stays))
     h.t_end = array("i", compress(h.t_end, stays))
     h.settled = bytearray(compress(h.settled, stays))
+    h.failed = bytearray(compress(h.failed, stays))
     roots = compress(h.root_number, stays)
     h.root_number = array("i", [r if r < 0 else ranks.roots[r] for r in roots])
     kept_roots = [v for v in h.root_activations if stays[v]]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from dig._util.ranges import NOTHING, RangeSet, union
 
@@ -19,6 +19,8 @@ from .problems import Problems
 from .records import (
     ANSWERED,
     CLOSED,
+    ERRED,
+    FAILURES,
     FATES,
     LOST_OR_FOUND,
     MERGED,
@@ -27,6 +29,8 @@ from .records import (
     SENT_OFF,
     SOLVED_AGAIN,
     SYSTEM,
+    UNANSWERED,
+    WAITING,
     Fate,
     FateName,
     Record,
@@ -132,10 +136,13 @@ def _end(state: GraphState, record: records.End) -> None:
             _take(state, agent, event, fate)
             activation.is_progress = True
     state.history.end_activation(activation.n, record.t, codes, len(record.outputs))
+    if record.error is not None:
+        state.history.failed[activation.n] = 1
+        state.changed |= ERRED
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
     state.awaited = [*reversed(record.outputs)]
-    state.problems.ended(activation, record.us)
+    state.problems.ended(activation, record.us, record.error is not None)
     state.ended = activation
     state.seen_last = {event.id: event for event in activation.inputs}
 
@@ -179,7 +186,7 @@ def _join(state: GraphState, record: records.Join) -> None:
 def _leave(state: GraphState, record: records.Leave) -> None:
     agent = state.present.pop(record.agent)
     if agent.activation is not None:
-        state.problems.cut_off(state.running.pop(agent.activation.id))
+        state.problems.cut_off(state.running.pop(agent.activation.id), record.us)
     lost = {**agent.buffer, **agent.incoming}
     for event in sorted(lost.values(), key=by_number):
         event.copies.pop(agent.name, None)
@@ -205,6 +212,40 @@ def _expire(state: GraphState, record: records.Expire) -> None:
 
 def _found(state: GraphState, record: records.FindingRow) -> None:
     state.findings.append(record.t)
+
+
+def _incident(state: GraphState, record: records.IncidentRow) -> None:
+    """Take note of what the host waits for on purpose, or gives up; all else changes nothing."""
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    if record.what == records.WAITS and not state.is_over:
+        _wait(state, detail.get("activation"), detail.get("event"))
+    elif record.what == records.REQUEST_FAILED and _is_failed_request(state, detail):
+        state.changed |= UNANSWERED
+        event = detail.get("event")
+        state.problems.fail(None if event is None else state.event(event).sources)
+
+
+def _wait(state: GraphState, activation: object, event: object) -> None:
+    if event is None and isinstance(activation, str) and activation in state.running:
+        waiting = state.running[activation]
+        waiting.waits = True
+        state.problems.touched.update(dict.fromkeys(waiting.problems))
+        state.changed |= WAITING
+    elif activation is None and isinstance(event, str) and state.knows(event):
+        state.changed |= WAITING
+
+
+def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
+    """Whether this is well formed, and names only what there is."""
+    how, event, activation, error = map(detail.get, ("how", "event", "activation", "error"))
+    is_known = activation is None or (
+        isinstance(activation, str) and state.history.activation(activation) is not None
+    )
+    is_outside = event is None or (
+        isinstance(event, str) and state.knows(event) and state.event(event).by is None
+    )
+    is_text = error is None or isinstance(error, str)
+    return isinstance(how, str) and how in FAILURES and is_known and is_outside and is_text
 
 
 def _finish(state: GraphState, record: records.Finish) -> None:
@@ -287,6 +328,7 @@ REWRITES = cast(
         records.Redirect: _redirect,
         records.Expire: _expire,
         records.FindingRow: _found,
+        records.IncidentRow: _incident,
         records.Finish: _finish,
     },
 )

@@ -13,7 +13,7 @@ from dig.errors import RuleError
 
 from . import records
 from .graph_state import GraphState
-from .records import ASIDE, SYSTEM, Record
+from .records import ASIDE, SYSTEM, Record, base_name
 from .state import ActivationState, EventState
 
 MOST_CHARACTERS = 300
@@ -126,10 +126,33 @@ def _end(state: GraphState, record: records.End) -> None:
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
     _check_fates(activation, record)
+    if record.because is not None or record.cancelled:
+        check_cause(state, activation.agent, record.error, record.because, record.cancelled)
     for name in record.outputs:
         _new_id(state, name)
     if len(record.outputs) > 1 and len(set(record.outputs)) != len(record.outputs):
         _refuse("`outputs` names an event twice")
+
+
+def check_cause(
+    state: GraphState, agent: str, error: str | None, because: str | None, cancelled: bool
+) -> None:
+    """Check whose the error may be with which an activation of an agent is about to end.
+
+    Raises:
+        RuleError: The cause is not allowed; the message says why.
+    """
+    if error is None:
+        _refuse("`because` and `cancelled` stand only beside an `error`")
+    if because is None:
+        return
+    if cancelled:
+        _refuse("an `error` has `because` or `cancelled`, not both")
+    h, v = state.history, state.history.activation(because)
+    if v is None or not h.failed[v]:
+        _refuse(f"`because` is {because!r}, which is no activation that ended with an `error`")
+    if base_name(h.agent(v)) == base_name(agent):
+        _refuse(f"`because` is {because!r}, an activation of the same agent; it must be another's")
 
 
 def _check_fates(activation: ActivationState, record: records.End) -> None:

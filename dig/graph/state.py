@@ -95,10 +95,13 @@ class ActivationState:
         consumed: The inputs that the activation consumed, system events left out, once it ended.
         is_progress: Whether the activation ended with an output, or with a fate other than `delay`.
         us_start: When it began, in microseconds.
+        waits: Whether it waits on purpose, for a person for instance.
         problems: The problems that it concerns.
     """
 
-    __slots__ = ("agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start")
+    __slots__ = (
+        "agent", "consumed", "id", "inputs", "is_progress", "n", "problems", "us_start", "waits",
+    )  # fmt: skip
 
     def __init__(self, name: str, agent: str, inputs: tuple[EventState, ...], us: int) -> None:
         self.id = name
@@ -106,6 +109,7 @@ class ActivationState:
         self.inputs = inputs
         self.consumed: list[EventState] = []
         self.is_progress = False
+        self.waits = False
         self.us_start = us
         self.n = -1
         self.problems: tuple[Problem, ...] = ()
@@ -176,15 +180,17 @@ class Problem:
         submitted: The final events concerning it that were neither bounced nor accepted yet.
         is_posed: Whether work about it has come from outside.
         is_over: Whether an answer to it was accepted, or it became part of another.
+        is_failed: Whether the host has said that a request about it ended without an answer.
         stands: DONE or STUCK of `dig.graph.records`, or 0, as it stood after the latest record.
-        since: The moment since which it stands so and no activation about it has made progress.
+        since: The moment since which it stands so, and no activation about it has made progress,
+            failed, or waited on purpose to its end.
         marks: The state of detectors about it, by detector, copied when the problem is parted. A
             session keeps the problem for as long as one of them `is_waiting`.
     """
 
     __slots__ = (
-        "buffered", "flying", "is_over", "is_posed", "last", "marks", "open", "running", "since",
-        "sources", "stands", "submitted",
+        "buffered", "flying", "is_failed", "is_over", "is_posed", "last", "marks", "open",
+        "running", "since", "sources", "stands", "submitted",
     )  # fmt: skip
 
     def __init__(self, sources: RangeSet = NOTHING, is_posed: bool = False) -> None:
@@ -197,6 +203,7 @@ class Problem:
         self.submitted: dict[str, EventState] = {}
         self.is_posed = is_posed
         self.is_over = False
+        self.is_failed = False
         self.stands = 0
         self.since = 0
         self.marks: dict[Any, Any] = {}
@@ -205,6 +212,7 @@ class Problem:
         """Whether the same open events, activations and answers concern both problems."""
         return (
             self.is_posed == other.is_posed
+            and self.is_failed == other.is_failed
             and self.last == other.last
             and self.open.keys() == other.open.keys()
             and self.running.keys() == other.running.keys()
@@ -225,6 +233,7 @@ class Problem:
         other = Problem(sources, self.is_posed)
         other.open, other.running = dict(self.open), dict(self.running)
         other.submitted, other.last = dict(self.submitted), self.last
+        other.is_failed = self.is_failed
         other.buffered, other.flying = self.buffered, self.flying
         other.stands, other.since = self.stands, self.since
         other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}

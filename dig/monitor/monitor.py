@@ -19,9 +19,10 @@ from dig.detectors.interventions import Budget, Choose, Fit, Intervention
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.watch import Timing
-from dig.errors import RequestError, SettingsError
+from dig.errors import DecisionError, RequestError, RuleError, SettingsError
 from dig.graph import records
 from dig.graph.records import OUTCOMES, SYSTEM, Fate, Limits, Outcome, Usual
+from dig.graph.rules import check_cause
 
 from .approvals import Approvals
 from .gates import Gates
@@ -29,7 +30,7 @@ from .healing import Healing
 from .holds import Holds
 from .messages import Effect, Gate, Output, Started
 from .recorder import Recorder
-from .sanitize import Sanitizer, are_names
+from .sanitize import Sanitizer, are_names, failure_detail, waiting_detail
 from .schedule import DeliverySchedule
 from .sinks import Sink
 
@@ -159,7 +160,10 @@ class Monitor:
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
         limits, names = limits or Limits(), tuple(agents)
-        recorder.write(records.Run, run, names, task, seed, session, memory, limits, usual)
+        recorder.write(
+            records.Run, run, names, task, seed, session, memory, limits, usual,
+            patterns=records.EDITION,
+        )  # fmt: skip
         recorder.begin()
 
     def follow(self, sink: Sink) -> None:
@@ -210,6 +214,8 @@ class Monitor:
         *,
         usage: Any = None,
         error: str | None = None,
+        because: str | None = None,
+        cancelled: bool = False,
         retry: bool = False,
     ) -> list[Effect]:
         """An activation ends: what it did with its inputs, and what it generates.
@@ -220,10 +226,12 @@ class Monitor:
             outputs: The events that it generates, in order; a final one must be the only one.
             usage: The cost of the activation (tokens and the like), plain JSON.
             error: The error's text, if the activation failed.
+            because: The failed activation of another agent whose error this is.
+            cancelled: Whether the activation failed because it was called off.
             retry: The host will start the agent again by itself, after a back-off for instance.
 
         Raises:
-            DecisionError: The fates or outputs do not fit the activation, which goes on.
+            DecisionError: The decision, or the cause, does not fit the activation, which goes on.
             PayloadError: A payload is not plain JSON; the activation goes on.
             RequestError: There is no such activation in progress, or the run is over.
         """
@@ -233,8 +241,15 @@ class Monitor:
             raise RequestError(f"{activation!r} is no activation in progress")
         fates, inputs = tuple(fates), [event.id for event in current.inputs]
         copies, usage, error = self._sanitizer.ending(inputs, fates, tuple(outputs), usage, error)
+        if because is not None or cancelled:
+            try:
+                check_cause(self.graph, current.agent, error, because, cancelled)
+            except RuleError as refused:
+                raise DecisionError(str(refused)) from None
         names = tuple([self._new_id("e") for _ in copies])
-        self._recorder.write(records.End, activation, fates, names, usage, error)
+        self._recorder.write(
+            records.End, activation, fates, names, usage, error, because, cancelled
+        )
         if self._healing.ladders is not None:
             self._healing.ladders.learn(current, self._recorder.now, error, len(names))
         rerouted = [fate.event for fate in fates if fate.fate == "reroute"]
@@ -374,6 +389,33 @@ class Monitor:
         if self._recorder.can_write:
             self._recorder.incident(what, detail)
         return self._recorder.take_effects()
+
+    def waits(self, *, activation: str | None = None, event: str | None = None) -> list[Effect]:
+        """An activation in progress, or an event, waits on purpose: for a person for instance.
+
+        Raises:
+            RequestError: There is none of this id, or both are named.
+        """
+        return self.incident(records.WAITS, waiting_detail(self.graph, activation, event))
+
+    def request_failed(
+        self, how: records.Failure, *, event: str | None = None, activation: str | None = None,
+        error: str | None = None,
+    ) -> list[Effect]:  # fmt: skip
+        """A request has ended without an answer, so no detector waits for one any more.
+
+        Args:
+            how: By an `error`, at a `limit` (of turns, messages, recursion) or by a `timeout`.
+            event: The event from outside that posed it; ``None``: it is not known.
+            activation: The activation whose error has ended it, if one has.
+            error: The error's text.
+
+        Raises:
+            RequestError: There is no such way to fail, or the event is not from outside.
+        """
+        error = error and self._sanitizer.error(error)
+        detail = failure_detail(self.graph, how, event, activation, error)
+        return self.incident(records.REQUEST_FAILED, detail)
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
         """End the run with its last record, whatever state it is in; twice does no harm.

@@ -11,9 +11,10 @@ from typing import Any
 
 from dig._util.json_values import copied
 from dig._util.redaction import mask_secrets, may_hold_secrets, redacted
-from dig.errors import DecisionError, PayloadError
+from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.codec import dumps
-from dig.graph.records import FATES, Fate
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import FAILURES, FATES, Fate
 
 from .messages import Output
 
@@ -78,11 +79,13 @@ class Sanitizer:
         copies = [self._output(output) for output in outputs]
         if usage is not None:
             usage = self.value(usage, "usage")
-        if error is not None and self._redacts:
-            error = mask_secrets(error)
-        if error is not None and len(error) > MOST_IN_ERROR:
-            error = f"{error[: MOST_IN_ERROR - 1]}…"
-        return copies, usage, error
+        return copies, usage, error if error is None else self.error(error)
+
+    def error(self, text: str) -> str:
+        """An error's text as it is kept: without secrets, and cut."""
+        if self._redacts:
+            text = mask_secrets(text)
+        return text if len(text) <= MOST_IN_ERROR else f"{text[: MOST_IN_ERROR - 1]}…"
 
     def _output(self, output: Output) -> Output:
         return Output(
@@ -137,6 +140,51 @@ def check_decision(
         has_answer = has_answer or bool(output.final)
     if has_answer and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
+
+
+# --- what a host reports besides the graph ---
+
+
+def waiting_detail(
+    graph: InteractionGraph, activation: str | None, event: str | None
+) -> dict[str, Any]:
+    """The detail of an incident `waits`.
+
+    Raises:
+        RequestError: There is no such activation in progress, no such event, or both are named.
+    """
+    if event is None and activation in graph.running:
+        return {"activation": activation}
+    if activation is None and event is not None and graph.knows(event):
+        return {"event": event}
+    raise RequestError(
+        f"activation {activation!r:.60} and event {event!r:.60} cannot wait: name an activation in "
+        "progress, or an event, and not both"
+    )
+
+
+def failure_detail(
+    graph: InteractionGraph, how: str, event: str | None, activation: str | None, error: str | None
+) -> dict[str, Any]:
+    """The detail of an incident `request_failed`; what the graph knows no more is left out.
+
+    Raises:
+        RequestError: There is no such way to fail, or the event is not from outside.
+    """
+    if how not in FAILURES:
+        raise RequestError(f"{how!r:.60} is no way to fail; choose one of {', '.join(FAILURES)}")
+    if event is not None and graph.knows(event) and graph.event(event).by is not None:
+        raise RequestError(f"event {event!r:.60} is not from outside, so it poses no request")
+    is_known = {
+        "event": event is not None and graph.knows(event),
+        "activation": activation is not None and graph.history.activation(activation) is not None,
+        "error": error is not None,
+    }
+    named = {"event": event, "activation": activation, "error": error}
+    return {"how": how} | {key: value for key, value in named.items() if is_known[key]}
+
+
+# --- names ---
 
 
 def are_names(names: object) -> bool:

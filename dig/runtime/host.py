@@ -491,7 +491,8 @@ class Host:
             wait = self._count_failure(started.agent, str(end.error))
         ended = self.monitor.end(
             started.activation, end.fates, outputs,
-            usage=end.usage, error=end.error, retry=wait is not None,
+            usage=end.usage, error=end.error, because=end.because, cancelled=end.cancelled,
+            retry=wait is not None,
         )  # fmt: skip
         if end.error is None:
             wait = self._looks_again_s(started, outputs, ended)

@@ -68,7 +68,7 @@ maybe = st.none() | text
 STRATEGIES: dict[type, st.SearchStrategy[Record]] = {
     records.Run: st.builds(
         records.Run, *begin, text, names, values, values, st.booleans(), st.booleans(), limits,
-        st.none() | usual,
+        st.none() | usual, patterns=st.integers(1, 3),
     ),
     records.Emit: st.builds(
         records.Emit, *begin, text, maybe, names, text, st.booleans(), values,
@@ -78,7 +78,7 @@ STRATEGIES: dict[type, st.SearchStrategy[Record]] = {
     records.Start: st.builds(records.Start, *begin, text, text, names),
     records.End: st.builds(
         records.End, *begin, text, st.lists(fates, max_size=3).map(tuple), names, values,
-        st.none() | reasons,
+        st.none() | reasons, st.none() | reasons, st.booleans(),
     ),
     records.Join: st.builds(records.Join, *begin, text),
     records.Leave: st.builds(records.Leave, *begin, text),
@@ -144,6 +144,32 @@ def test_optional_keys_may_be_left_out_and_then_are() -> None:
     )
 
 
+def test_an_optional_key_that_is_null_is_as_absent() -> None:
+    """A writer may have a place for each key; a limit that is null has its default."""
+    keys = ("session", "memory", "limits", "usual", "patterns", "task", "seed")
+    assert decode({**VALID["run"], **dict.fromkeys(keys)}) == decode(VALID["run"])
+    keys = ("usage", "error", "because", "cancelled")
+    assert decode({**VALID["end"], **dict.fromkeys(keys)}) == decode(VALID["end"])
+    run = decode({**VALID["run"], "limits": {"mc_window_s": None, "loop_limit": None}})
+    assert isinstance(run, records.Run) and run.limits == records.Limits()
+
+
+def test_the_first_edition_of_the_patterns_is_not_named() -> None:
+    """A file of before there were editions is read as it was, and written as it was."""
+    run = decode({**VALID["run"], "patterns": 1})
+    assert run == decode(VALID["run"]) and "patterns" not in encode(run)
+    assert '"patterns":2' in encode(decode({**VALID["run"], "patterns": 2}))
+
+
+def test_an_error_says_whose_it_is_only_if_it_is_another_s() -> None:
+    """`because` and `cancelled` stand in a file only where a host has said so."""
+    end = records.End(1, 0, "v", error="no", because="w")
+    assert '"error":"no","because":"w"}' in encode(end)
+    assert '"error":"no","cancelled":true}' in encode(
+        records.End(1, 0, "v", error="no", cancelled=True)
+    )
+
+
 def test_limits_that_are_not_given_have_their_defaults() -> None:
     """A run may set one limit and keep the others."""
     run = decode({**VALID["run"], "limits": {"dl_window_s": 2, "later_s": "?"}})
@@ -183,7 +209,7 @@ NO_STRING: list[Any] = [None, 1, True, ["a"], {}]
 NO_STRINGS: list[Any] = [None, "a", {}, ["a", None], [1], [["a"]]]
 NO_NUMBER: list[Any] = [None, "1", True, False, [], {}]
 NO_WHOLE: list[Any] = [*NO_NUMBER, 1.0]
-NO_FLAG: list[Any] = [None, 0, 1, "true", []]
+NO_FLAG: list[Any] = [0, 1, "true", []]
 NO_NULL_OR_STRING: list[Any] = [1, False, ["a"], {}]
 
 WRONG: list[tuple[str, str, list[Any]]] = [
@@ -195,12 +221,15 @@ WRONG: list[tuple[str, str, list[Any]]] = [
     ("run", "agents", NO_STRINGS),
     ("run", "session", NO_FLAG),
     ("run", "memory", NO_FLAG),
+    ("run", "patterns", [0, -1, "2", True, 1.5]),
+    ("end", "because", ["", 1, []]),
+    ("end", "cancelled", NO_FLAG),
     ("run", "limits", [[], "none", 3, True]),
     ("emit", "event", NO_STRING),
     ("emit", "by", NO_NULL_OR_STRING),
     ("emit", "to", NO_STRINGS),
     ("emit", "type", NO_STRING),
-    ("emit", "final", NO_FLAG),
+    ("emit", "final", [None, *NO_FLAG]),
     ("deliver", "event", NO_STRING),
     ("deliver", "to", NO_NULL_OR_STRING),
     ("start", "activation", NO_STRING),
@@ -254,18 +283,20 @@ def test_a_value_of_the_wrong_type_is_refused_and_its_key_is_named(
         *((f"{name}_window_s", [*NO_NUMBER, 0, -1, 1e-7, 1e16]) for name in ("mc", "oe", "dl")),
         ("activation_limit_s", [*NO_NUMBER, 0, -1, 1e16]),
         ("reroute_limit", [*NO_WHOLE, 0, -1]),
-        ("stall_factor", [*(value for value in NO_NUMBER if value is not None), 0, -1, 1e10]),
+        ("stall_factor", [*NO_NUMBER, 0, -1, 1e10]),
         ("stall_min_s", [*NO_NUMBER, 0, -1, 1e16]),
-        ("late_window_s", [*(value for value in NO_NUMBER if value is not None), 0, -1]),
-        ("loop_limit", [*(value for value in NO_WHOLE if value is not None), 1]),
-        ("livelock_turns", [*(value for value in NO_WHOLE if value is not None), 1]),
+        ("late_window_s", [*NO_NUMBER, 0, -1]),
+        ("loop_limit", [*NO_WHOLE, 1]),
+        ("livelock_turns", [*NO_WHOLE, 1]),
         ("livelock_agents", [*NO_WHOLE, 1]),
         ("coverage", NO_FLAG),
     ],
 )
 def test_a_limit_must_make_sense(key: str, values: list[Any]) -> None:
-    """Windows are longer than nothing, counts are whole and not too small."""
+    """Windows are longer than nothing, counts are whole and not too small; null is as absent."""
     for value in values:
+        if value is None:
+            continue  # as if the limit were not there
         assert refused({**VALID["run"], "limits": {key: value}}).startswith(f"`{key}`")
 
 

@@ -19,6 +19,13 @@ ANSWER = [*arrive(0, "e", None, "a"), *turn(1, "v", "a", "f", e="consume"), fina
 SPLIT = [*arrive(0, "e", None, "a"), *turn(1, "v", "a", "x y", e="consume")]
 
 
+def fail(ts: float, activation: str, **whose: Any) -> Row:
+    return end(ts, activation) | {"error": "no", **whose}
+
+
+FAILED = [start(0, "v", "a"), fail(0, "v")]
+
+
 def heal(finding: Any) -> Row:
     return row(1, "heal", finding=finding, action="inject", event="e", note="n")
 
@@ -99,6 +106,27 @@ BROKEN: list[tuple[str, list[Row]]] = [
         "no `join` may follow an accepted final event (this is no session)",
         [*ANSWER, deliver(1, "f", None), row(1, "join", agent="z")],
     ),
+    # Whose an error is.
+    (
+        "`because` and `cancelled` stand only beside an `error`",
+        [start(0, "v", "a"), end(0, "v") | {"cancelled": True}],
+    ),
+    (
+        "an `error` has `because` or `cancelled`, not both",
+        [*FAILED, start(1, "w", "b"), fail(1, "w", because="v", cancelled=True)],
+    ),
+    (
+        "`because` is 'w', which is no activation that ended with an `error`",
+        [start(0, "w", "b"), start(0, "v", "a"), fail(0, "v", because="w")],
+    ),
+    (
+        "`because` is 'w', which is no activation that ended with an `error`",
+        [*turn(0, "w", "b"), start(0, "v", "a"), fail(0, "v", because="w")],
+    ),
+    (
+        "`because` is 'v', an activation of the same agent; it must be another's",
+        [*FAILED, row(1, "join", agent="a#2"), start(1, "w", "a#2"), fail(1, "w", because="v")],
+    ),
 ]
 
 
@@ -151,3 +179,10 @@ def test_what_is_seen_and_done_may_come_at_any_moment() -> None:
         row(1, "finish", outcome="submitted"),
     )
     assert InteractionGraph.of(map(decode, rows)).finished is not None
+
+
+def test_an_error_may_be_passed_on_or_called_off() -> None:
+    """An error of another agent's earlier activation, or none of anybody's: both are told."""
+    rows = [*FAILED, start(1, "w", "b"), fail(1, "w", because="v"), start(2, "x", "c")]
+    records = [decode(row) for row in trace(*rows, fail(3, "x", cancelled=True))]
+    assert InteractionGraph.of(records).t == len(records) - 1

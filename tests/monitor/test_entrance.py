@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from dig import Fate, Monitor, Output, Record
-from dig.errors import PayloadError
+from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.records import Emit, End, Finish, IncidentRow
 from dig.monitor.messages import Started
 from dig.monitor.sanitize import MOST_BYTES, MOST_IN_ERROR
+from tests.helpers import Stage, out, rows
 
 KEY = "sk-proj-0123456789abcdef"
 
@@ -109,3 +110,44 @@ def test_what_is_written_down_drives_the_run_again() -> None:
     payload = first.begin([KEY, {"password": "abc", KEY: f"token: {KEY}"}]).events[0].payload
     second.begin(payload)
     assert second.records == first.records
+
+
+def test_whose_an_error_is_stands_in_the_trace() -> None:
+    """An activation passes on the error of another's, or was called off; nonsense is refused."""
+    stage = Stage("abc")
+    first, second, third = map(stage.start, "abc")
+    stage.monitor.end(first.activation, error="broken")
+    for nonsense in ({"because": second.activation}, {"because": "nobody"}, {"cancelled": True}):
+        error = None if "cancelled" in nonsense else "passed on"
+        with pytest.raises(DecisionError):
+            stage.monitor.end(second.activation, error=error, **nonsense)
+    stage.monitor.end(second.activation, error="passed on", because=first.activation)
+    stage.monitor.end(third.activation, error="called off", cancelled=True)
+    ends = rows(stage.sink, "end")
+    assert [(end.because, end.cancelled) for end in ends] == [
+        (None, False), (first.activation, False), (None, True),
+    ]  # fmt: skip
+
+
+def test_a_host_reports_what_waits_and_what_has_failed() -> None:
+    """Both become incidents that detectors read; names of what there is not are refused."""
+    stage = Stage("ab")
+    stage.give("a")
+    activation = stage.start("a").activation
+    stage.monitor.waits(activation=activation)
+    stage.monitor.waits(event="e1")
+    stage.monitor.end(activation, [Fate("e1", "consume")], [out("b")])
+    stage.monitor.request_failed("error", event="e1", activation=activation, error=f"with {KEY}")
+    stage.monitor.request_failed("limit", event="gone", activation="gone")
+    details = [row.detail for row in rows(stage.sink, "incident")]
+    assert details[:2] == [{"activation": activation}, {"event": "e1"}]
+    failed = {"how": "error", "event": "e1", "activation": activation, "error": "with ***"}
+    assert details[2:] == [failed, {"how": "limit"}]
+    for refused in (
+        lambda: stage.monitor.waits(activation=activation),  # it has ended
+        lambda: stage.monitor.waits(),
+        lambda: stage.monitor.request_failed("limit", event="e2"),  # an agent's
+        lambda: stage.monitor.request_failed("badly"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(RequestError):
+            refused()

@@ -9,6 +9,7 @@ from typing import Any
 from dig._util.text import cut
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
+    EDITION,
     Deliver,
     Emit,
     End,
@@ -57,7 +58,7 @@ class Scribe:
         self.guesses = guesses
         self._records: list[Record] = []
         self._us = 0
-        self._write(run)
+        self._write(replace(run, patterns=EDITION))
 
     def at(self, us: int) -> None:
         """Set the time of the next records to this moment or, if that is past, the latest one."""
@@ -90,8 +91,9 @@ class Scribe:
         return inputs
 
     def end(
-        self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None
-    ) -> None:
+        self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None,
+        **whose: Any,
+    ) -> None:  # fmt: skip
         """Write that an activation ends; its outputs must be emitted next.
 
         Args:
@@ -99,8 +101,10 @@ class Scribe:
             fates: The fates of its inputs.
             outputs: The ids of its outputs.
             error: Its error; ``None``: it had none.
+            whose: Whose error it is, as `End` says it; by default its own.
         """
-        self._write(End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error))
+        end = End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **whose)
+        self._write(end)
 
     def healed(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
