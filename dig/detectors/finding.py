@@ -82,6 +82,8 @@ class Finding:
         silenced: Why a policy makes no alarm of it, if one does.
         why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
             the paths to the events and activations that it names.
+        key: Its pattern and its stage; of ET, the types of the missing events. What is usual for
+            a team is counted by it; the watch sets it.
         explains: Explains it by the graph that it was found in. The findings of a result and of a
             `RecordedRun` have it, so that a notebook shows their paths; by default it is missing.
     """
@@ -98,6 +100,7 @@ class Finding:
         default=None, compare=False, repr=False
     )
 
+    key: str = field(default="", compare=False, repr=False)
     explains: Callable[[Finding], Explanation] | None = field(
         default=None, compare=False, repr=False
     )

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Deliver, Emit, End, Record
 
 from .finding import Finding
+from .usual import NEVER
+
+BOUNCED = ("ET", "VOID")
+"""The patterns that are mended when an answer without them is accepted."""
 
 CONSUMED = ("OE", "LATE", "ER")
 """The patterns that are mended when their event is consumed."""
@@ -30,11 +35,14 @@ class Mending:
     def __init__(self) -> None:
         """Begin with no finding."""
         self.mended: list[bool] = []
-        self._early: set[str] = set()  # answers for which ET was raised as an error
+        # Of the answers under way: what they answer, what they go back to, what is wrong with them.
+        self._aims: dict[str, tuple[list[str], list[str]]] = {}
+        self._bad: dict[str, set[str]] = {}
         self._by_event: dict[str, list[int]] = {}
         # By kind of what mends them, and by the event from outside that they go back to.
         self._answers: dict[str, list[int]] = {}
-        self._good_answers: dict[str, list[int]] = {}
+        self._good_answers: dict[str, dict[str, list[int]]] = {name: {} for name in BOUNCED}
+        self._requests: dict[str, list[int]] = {}
         self._finals: dict[str, list[int]] = {}
         self._progress: dict[str, list[int]] = {}
         self._stalled: dict[str, int] = {}
@@ -46,21 +54,26 @@ class Mending:
         if isinstance(record, End):
             self._ended(graph, record)
         elif isinstance(record, Emit) and record.final:
-            self._settle(self._finals, _sources(graph, {"event": record.event}))
-        elif isinstance(record, Deliver) and record.to is None:
-            sources = _sources(graph, {"event": record.event})
-            self._settle(self._answers, sources)
-            if record.event not in self._early:
-                self._settle(self._good_answers, sources)
-            self._early.discard(record.event)
+            aims, _ = self._aims[record.event] = _aims(graph, record.event)
+            self._settle(self._finals, aims)
+        elif isinstance(record, Deliver) and record.event in self._aims:
+            aims, asked = self._aims.pop(record.event)
+            bad = self._bad.pop(record.event, ())
+            if record.to is not None:
+                return
+            self._settle(self._answers, aims)
+            self._settle(self._requests, asked)
+            for pattern in BOUNCED:
+                if pattern not in bad:
+                    self._settle(self._good_answers[pattern], aims)
 
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
         """Take note of a finding, when it is raised."""
         number, pattern = len(self.mended), finding.pattern
         self.mended.append(False)
         event, activation = (finding.subject.get(key) for key in ("event", "activation"))
-        if pattern == "ET" and finding.severity == "error" and event is not None:
-            self._early.add(event)
+        if pattern in BOUNCED and finding.severity == "error" and event in self._aims:
+            self._bad.setdefault(event, set()).add(pattern)
         if pattern in CONSUMED and event is not None:
             self._by_event.setdefault(event, []).append(number)
         elif pattern == "STALL" and activation is not None:
@@ -72,14 +85,20 @@ class Mending:
             for one in held:
                 self._held.setdefault(one, []).append(number)
         pending = {
-            "ET": self._good_answers,
+            **self._good_answers,
             "LOOP": self._answers,
             "LIVELOCK": self._answers,
             "MC": self._finals,
             "DL": self._progress,
         }
-        for source in _sources(graph, finding.subject) if pattern in pending else ():
-            pending[pattern].setdefault(source, []).append(number)
+        if finding.key == NEVER:
+            named = [] if event is None else [event]
+            for source in named if graph.run.session else [_RUN]:
+                self._requests.setdefault(source, []).append(number)
+        if pattern in pending:
+            aims = self._aims.get(event) if pattern in BOUNCED and event is not None else None
+            for source in aims[0] if aims else _sources(graph, finding.subject):
+                pending[pattern].setdefault(source, []).append(number)
 
     def unhealed(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The errors that are neither mended nor silenced.
@@ -111,6 +130,18 @@ class Mending:
         number = self._stalled.pop(record.activation, -1)
         if number >= 0 and not record.error:
             self.mended[number] = True
+
+
+def _aims(graph: InteractionGraph, final: str) -> tuple[list[str], list[str]]:
+    """The unanswered events from outside that a final event answers, and all that it goes back to.
+
+    It was just generated; of a run that is no session, both are the run itself.
+    """
+    if not graph.run.session:
+        return [_RUN], [_RUN]
+    h = graph.history
+    behind = provenance(graph, h.event_number(final))
+    return list(graph.asked(final)), [h.event_ids[n] for n in behind.outside]
 
 
 def _sources(graph: InteractionGraph, subject: dict[str, str]) -> list[str]:

@@ -35,6 +35,10 @@ HEAL: tuple[str, ...] = ("severity", "all")
 DEADLINE_S = 60.0
 """The time that a person has to decide, in seconds, if nothing else is said."""
 
+TOLD = ("MC", "DL")
+"""The patterns whose warnings are told and not healed, since nothing of theirs could carry a note:
+an agent is at work for long, and to wake the others would not help it."""
+
 NOTED = ("RSP",)
 """The patterns whose notices are healed, too: by notes, since a repetition is seldom a mistake."""
 
@@ -175,7 +179,8 @@ class Policy:
             return by_action.get(rule.action, "none")
         if self.heal == "all" or finding.severity == "error":
             return "all"
-        return "notes" if finding.severity == "warning" or finding.pattern in NOTED else "none"
+        is_noted = finding.severity == "warning" and finding.pattern not in TOLD
+        return "notes" if is_noted or finding.pattern in NOTED else "none"
 
     def prevents(self, pattern: str) -> bool:
         """Whether notes may be given before there is a finding of a pattern."""

@@ -118,6 +118,10 @@ class Healer(Component, ABC):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
         """The interventions for a finding, with the graph as it stands now."""
 
+    def can_heal(self, finding: Finding) -> bool:
+        """Whether it has anything to do about a finding; one without costs no budget."""
+        return True
+
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterable[Intervention]:

@@ -77,9 +77,9 @@ class Thresholds(BaseModel):
     """LOOP: how often an agent may say the same from the same inputs; `none` switches LOOP off.
     Retries are usually three."""
 
-    livelock_turns: int | None = Field(default=50, ge=2, le=10**9)
+    livelock_turns: int | None = Field(default=25, ge=2, le=10**9)
     """LIVELOCK: how many turns a few agents may hand on to each other; `none` switches LIVELOCK
-    off. A critic and a writer of ten rounds take twenty turns."""
+    off. A critic and a writer of ten rounds take twenty turns; four times as many are a warning."""
 
     livelock_agents: int = Field(default=3, ge=2, le=10**9)
     """LIVELOCK: how many agents count as few. A loop is of two or three; in a larger circle an

@@ -1,69 +1,94 @@
 """Usual findings of a team: findings that good runs of it raise as well are no alarm.
 
 The `run` record may carry the counts of good runs (`dig.graph.records.Usual`). The j-th finding of
-a pattern is usual if good runs had as many of them often enough.
+a key (`key_of`) is usual if good runs had as many of them often enough.
 """
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from dig._util.ranges import NOTHING
+from dig._util.ranges import NOTHING, RangeSet
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Usual
+
+from .finding import Finding
 
 LEAST_RUNS = 19
 """With fewer good runs nothing is usual, because no count could be rare at the level of 5 %."""
 
 MOST_SOURCES = 1000
-"""The number of problems of a session whose findings are counted, the latest ones."""
+"""The number of sets of sources that are remembered of a key, those with the latest findings."""
+
+NEVER = "FAIL request"
+"""The key that is never usual: a request without an answer is a loss to the one who asked."""
+
+
+def key_of(graph: InteractionGraph, finding: Finding) -> str:
+    """The key of a finding, whose evidence is whole still.
+
+    An early answer is usual only if what it does without is: an agent's farewell, for instance.
+    """
+    lists = finding.evidence if isinstance(finding.evidence, Mapping) else {}
+    missing = [event for key in ("unresolved", "uncovered") for event in lists.get(key) or ()]
+    if finding.pattern == "ET" and missing and all(map(graph.knows, missing)):
+        types = {graph.event(event).type for event in missing}
+        return f"ET {','.join(sorted(types))}"
+    return finding.pattern if finding.stage is None else f"{finding.pattern} {finding.stage}"
 
 
 class UsualCounts:
-    """Counts the findings of a run by pattern; in a session, those of each problem by itself."""
+    """Counts the findings of a run by key; in a session, those about the same sources."""
 
     def __init__(self) -> None:
         """Begin with no finding."""
-        self._counts: OrderedDict[str | None, Counter[str]] = OrderedDict()
+        self._counts: dict[str, OrderedDict[RangeSet, int]] = {}
 
-    def is_usual(self, graph: InteractionGraph, pattern: str, subject: Any) -> bool:
-        """Count a finding, and say whether as many of its pattern are usual for the team."""
+    def is_usual(self, graph: InteractionGraph, key: str, subject: Any) -> bool:
+        """Count a finding, and say whether as many with its key are usual for the team."""
         usual = graph.run.usual
         if usual is None or usual.runs < LEAST_RUNS:
             return False
-        sources: list[str | None] = []
-        if graph.run.session:
-            sources += graph.unanswered(graph.sources_about(subject) or NOTHING)
-        return is_usual(usual, pattern, max(self._count(s, pattern) for s in sources or [None]))
+        sources = graph.sources_about(subject) if graph.run.session else None
+        counts = self._counts.setdefault(key, OrderedDict())
+        return is_usual(usual, key, add_one(counts, sources or NOTHING))
 
-    def _count(self, source: str | None, pattern: str) -> int:
-        counts = self._counts.setdefault(source, Counter())
-        self._counts.move_to_end(source)
-        if len(self._counts) > MOST_SOURCES:
-            self._counts.popitem(last=False)
-        counts[pattern] += 1
-        return counts[pattern]
+    def forget(self, graph: InteractionGraph) -> None:
+        """Give the sources the numbers that they have after history was evicted."""
+        for key, counts in self._counts.items():
+            self._counts[key] = OrderedDict((graph.kept(s), n) for s, n in counts.items())
 
 
-def is_usual(usual: Usual, pattern: str, j: int) -> bool:
-    """Whether more than 5 % of good runs have the j-th finding of a pattern, too.
+def add_one(counts: OrderedDict[RangeSet, int], sources: RangeSet) -> int:
+    """Count one more finding about some sources; return the number of findings about these."""
+    number = counts[sources] = counts.pop(sources, 0) + 1
+    if len(counts) > MOST_SOURCES:
+        counts.popitem(last=False)
+    return number
+
+
+def is_usual(usual: Usual, key: str, j: int) -> bool:
+    """Whether more than 5 % of good runs have the j-th finding with a key, too.
 
     Args:
         usual: The counts of good runs.
-        pattern: The short name of the pattern.
-        j: The number of findings of the pattern in the run, or about the problem.
+        key: The key.
+        j: The number of findings with the key in the run, or about the problem.
     """
-    counts = usual.counts.get(pattern, ())
+    if key == NEVER:
+        return False
+    counts = usual.counts.get(key, ())
     runs = counts[j - 1] if j <= len(counts) else 0
     return usual.runs >= LEAST_RUNS and 20 * (1 + runs) > 1 + usual.runs
 
 
 def most_usual(usual: Usual) -> dict[str, int]:
-    """The usual number of findings of a pattern in a run, or about a problem; of those with any."""
+    """The usual number of findings with a key in a run, or about a problem; of those with any."""
     each = {
-        pattern: next(j for j in count() if not is_usual(usual, pattern, j + 1))
-        for pattern in sorted(usual.counts)
+        key: next(j for j in count() if not is_usual(usual, key, j + 1))
+        for key in sorted(usual.counts)
     }
-    return {pattern: j for pattern, j in each.items() if j}
+    return {key: j for key, j in each.items() if j}

@@ -19,6 +19,7 @@ from dig.graph.records import (
     FAILED,
     KINDS,
     TRIED_AGAIN,
+    UNANSWERED,
     IncidentRow,
     Record,
     micros,
@@ -26,7 +27,7 @@ from dig.graph.records import (
 
 from .finding import SEVERITIES, Finding, bounded
 from .protocols import Detector, check
-from .usual import UsualCounts
+from .usual import UsualCounts, key_of
 
 MOST_FAULTS = 3
 
@@ -169,15 +170,16 @@ class Watch:
         if self._obeys and type(record) is IncidentRow:
             self._obey(record)
         # A finding must not raise another; after the last record nothing can be written down any
-        # more. An incident changes no graph: only a detector that names this kind is shown it.
+        # more. An incident changes no graph: only a detector that names this kind is shown it, and
+        # after the answer only one that names a request that failed.
         changed = self.graph.changed
+        if self.graph.is_over and type(record) is IncidentRow:
+            changed &= UNANSWERED
         shown = self._shown.get(changed)
         if shown is None:
             parts = [part for part in self._parts if part.shown & changed]
             shown = self._shown[changed] = parts, [part for part in parts if part.waits]
-        if not shown[0] or (self.graph.is_over and type(record) is IncidentRow):
-            return []
-        return self._ask(*shown, record)
+        return self._ask(*shown, record) if shown[0] else []
 
     def advance(self, us: int) -> list[Finding]:
         """The findings that come due up to the moment `us` (included), in order."""
@@ -211,6 +213,7 @@ class Watch:
     def forget(self) -> None:
         """Have detectors forget what they know about history that the graph has evicted."""
         able = [part for part in self._all if not part.is_broken]  # some may be off
+        self._usual.forget(self.graph)
         self._tell_all(lambda detector: detector.forget(self.graph), able)
 
     def _tell_all(
@@ -240,7 +243,7 @@ class Watch:
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
                 if raised is not _NOTHING:  # which is seldom
-                    new = [_checked(finding) for finding in raised]
+                    new = [_checked(self.graph, finding) for finding in raised]
             except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
@@ -298,7 +301,7 @@ class Watch:
 
     def _raised(self, part: _Part, finding: Finding) -> Finding:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
-        if self._usual.is_usual(self.graph, finding.pattern, finding.subject):
+        if self._usual.is_usual(self.graph, finding.key, finding.subject):
             finding = replace(finding, severity="notice")
         others = [other for other in self._parts if other is not part]
         self._tell_all(lambda detector: detector.on_finding(self.graph, finding), others)
@@ -348,8 +351,8 @@ class Watch:
         self._shown = {}
 
 
-def _checked(finding: Finding) -> Finding:
-    """A finding whose evidence is bounded, if it is put together right."""
+def _checked(graph: InteractionGraph, finding: Finding) -> Finding:
+    """A finding with its key, whose evidence is bounded, if it is put together right."""
     if not isinstance(finding, Finding):
         raise TypeError(f"{finding!r} is not a Finding")
     if not isinstance(finding.pattern, str):
@@ -362,6 +365,4 @@ def _checked(finding: Finding) -> Finding:
         raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)
     plain(finding.evidence)
-    evidence = bounded(finding.evidence)
-    is_whole = evidence is finding.evidence
-    return finding if is_whole else replace(finding, evidence=evidence)
+    return replace(finding, evidence=bounded(finding.evidence), key=key_of(graph, finding))

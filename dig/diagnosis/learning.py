@@ -63,7 +63,7 @@ class _Problem:
 
 
 class ProblemCounts:
-    """Counts the findings of a run, or of each problem of a session, by pattern.
+    """Counts the findings of a run, or of each problem of a session, by key.
 
     Feed it each record after the graph was changed by it, and each finding when it is raised.
 
@@ -96,7 +96,7 @@ class ProblemCounts:
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
         """Take note of a finding, when it is raised."""
         for problem in self._about(graph, finding.subject):
-            problem.raised[finding.pattern] += 1
+            problem.raised[finding.key] += 1
 
     def _pose(self, name: str) -> None:
         self.problems[name] = self._waiting[name] = _Problem()
@@ -129,7 +129,7 @@ class Learned:
 
     @property
     def usual(self) -> dict[str, int]:
-        """The usual number of findings of a pattern in a run, by pattern; those with any."""
+        """The usual number of findings with a key in a run, by key; those with any."""
         return most_usual(self.team.usual)
 
     def to_json(self) -> dict[str, Any]:
@@ -210,18 +210,17 @@ _NONE = Usual(0, {})
 
 
 def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]]:
-    """By pattern: in how many runs it was raised once or more, twice or more, and so on.
+    """By key: in how many runs it was raised once or more, twice or more, and so on.
 
     Args:
-        runs: The number of findings of each run, by pattern.
+        runs: The number of findings of each run, by key.
     """
     counts: dict[str, Counter[int]] = {}
     for raised in runs:
-        for pattern, most in raised.items():
-            counts.setdefault(pattern, Counter()).update(range(1, most + 1))
+        for key, most in raised.items():
+            counts.setdefault(key, Counter()).update(range(1, most + 1))
     return {
-        pattern: tuple(each[j] for j in range(1, max(each) + 1))
-        for pattern, each in sorted(counts.items())
+        key: tuple(each[j] for j in range(1, max(each) + 1)) for key, each in sorted(counts.items())
     }
 
 

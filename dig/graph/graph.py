@@ -102,6 +102,10 @@ class InteractionGraph(GraphState):
         h = self.history
         return [h.event_ids[h.source_events[number]] for number in numbers if number != PAST]
 
+    def kept(self, sources: RangeSet) -> RangeSet:
+        """The new numbers of some sources after the latest eviction, for a detector's `forget`."""
+        return retention.renumbered(sources, self.source_rank)
+
     def unanswered(self, sources: RangeSet, most: int | None = None) -> list[str]:
         """The sources among some that are not answered yet, by id, as generated.
 
@@ -118,13 +122,9 @@ class InteractionGraph(GraphState):
     def are_apart(self, some: RangeSet, others: RangeSet) -> bool:
         """Whether two events with these sources are about different problems.
 
-        In a session, all problems that are answered count as one.
+        All problems of which a session has let go count as one.
         """
-        if not (some and others) or some is others:
-            return False
-        now, then = (self.problems.unanswered(sources) for sources in (some, others))
-        share_past = len(now) < len(some) and len(then) < len(others)
-        return now.isdisjoint(then) and not share_past
+        return bool(some and others) and some.isdisjoint(others)
 
     def sources_about(self, subject: Any) -> RangeSet | None:
         """The sources of what a finding is about, as source numbers.

@@ -40,6 +40,7 @@ class GraphState:
         open: The events that are open work.
         seen_last: The inputs of the activation that ended last, by id.
         lineage: The roots and sources that the outputs of the latest end inherit.
+        source_rank: After an eviction: the number of sources below each old number that stay.
         emitter: The activation that ended last, whose outputs are awaited.
         emitter_number: Its number.
     """
@@ -59,6 +60,7 @@ class GraphState:
         self.awaited: list[str] = []
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None
+        self.source_rank: list[int] = []
         self.emitter = ""
         self.emitter_number = -1
         self.seen_last: dict[str, EventState] = {}

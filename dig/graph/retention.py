@@ -50,7 +50,9 @@ def evict(
     for event in state.live.values():
         _ = event.roots, event.sources  # some find them by a walk only when they are asked for
     over = _let_lost_go(state, cutoff, pinned, given_up)
-    _renumber(state, _compact(state.history, _stay(state, cutoff, pinned)))
+    ranks = _compact(state.history, _stay(state, cutoff, pinned))
+    _renumber(state, ranks)
+    state.source_rank = ranks.sources
     state.history.whole_from = max(state.history.whole_from, cutoff)
     del state.findings[:-MOST_FINDINGS]
     state.touched, state.ended, state.latest_provenance = [], None, None
@@ -243,11 +245,19 @@ class _Ranks:
             if are_roots:
                 self._known[key] = numbers.renumbered(self.roots)
             else:
-                known = numbers.minus(_ONLY_PAST)
-                kept = known.renumbered(self.sources)
-                has_past = len(kept) < len(numbers)
-                self._known[key] = kept.union(_ONLY_PAST) if has_past else kept
+                self._known[key] = renumbered(numbers, self.sources)
         return self._known[key]
+
+
+def renumbered(sources: RangeSet, rank: Sequence[int]) -> RangeSet:
+    """Sources with their new numbers; those that are gone are `PAST`.
+
+    Args:
+        sources: Their old numbers.
+        rank: For each old number, the count of those below it that stay.
+    """
+    kept = sources.minus(_ONLY_PAST).renumbered(rank)
+    return kept.union(_ONLY_PAST) if len(kept) < len(sources) else kept
 
 
 def _compact(history: History, stay: _Stay) -> _Ranks:

@@ -19,12 +19,12 @@ from .problems import Problems
 from .records import (
     ANSWERED,
     CLOSED,
-    ERRED,
     FAILURES,
     FATES,
     LOST_OR_FOUND,
     MERGED,
     MET,
+    POSED,
     REROUTED,
     SENT_OFF,
     SOLVED_AGAIN,
@@ -72,6 +72,7 @@ def _emit(state: GraphState, record: records.Emit) -> None:
     event = EventState(h, record.event, n, record.by)
     event.roots, event.sources = lineage
     if record.by is None:
+        state.changed |= POSED
         state.problems.pose(event.work)
     state.live[event.id] = event
     if event.final:
@@ -138,7 +139,6 @@ def _end(state: GraphState, record: records.End) -> None:
     state.history.end_activation(activation.n, record.t, codes, len(record.outputs))
     if record.error is not None:
         state.history.failed[activation.n] = 1
-        state.changed |= ERRED
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
     state.awaited = [*reversed(record.outputs)]

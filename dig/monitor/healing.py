@@ -114,7 +114,7 @@ class Healing:
         proposed: list[Proposed] = []
         for row, finding in found:
             healer = self._healers.get(finding.pattern)
-            if healer is None:
+            if healer is None or not healer.can_heal(finding):
                 continue
             ladder = None
             if self.ladders is not None and type(healer).escalate is not Healer.escalate:
@@ -500,14 +500,13 @@ def _with_words(what: Intervention, quotation: str) -> Intervention:
 def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
     """The part of a healer's wishes that healing may carry out.
 
-    Where it may only give notes, a reroute becomes its note, and notes beside events are preferred
-    to system events: these are made only if a healer wants nothing else. No agent is taken out.
+    Where it may only give notes, a reroute becomes its note. No system event is made, so that no
+    agent is woken, and no agent is taken out.
     """
     if extent != "notes":
         return tuple(wishes)
-    beside: list[Intervention] = [
+    return tuple(
         Inject(wish.event, wish.note) if isinstance(wish, Reroute) else wish
         for wish in wishes
         if not isinstance(wish, Create | Replace)
-    ]
-    return tuple(beside or [wish for wish in wishes if not isinstance(wish, Replace)])
+    )

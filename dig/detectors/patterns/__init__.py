@@ -23,9 +23,11 @@ from . import (
     deadlock,
     early_termination,
     excessive_rerouting,
+    failed_turn,
     late_delivery,
     livelock,
     missing_termination,
+    no_answer,
     orphaned_event,
     repeated_message,
     repeated_solving,
@@ -42,7 +44,7 @@ class HealerOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A failure pattern: the seven of the paper (table 1), and four of ours.
+    """A failure pattern: the seven of the paper (table 1), and six of ours.
 
     Attributes:
         title: Its name.
@@ -125,13 +127,32 @@ PATTERNS: tuple[Pattern, ...] = (
         lambda _: repeated_message.HealRepeatedMessage(),
     ),
     Pattern(
-        "going round", "warning",
+        "going round", "notice",
         "at most livelock_agents agents hand on to each other livelock_turns times in a row.",
         "a few agents handed work to each other {livelock_turns} times in a row",
         livelock.Livelock,
         livelock.describe,
         livelock.explain,
         lambda _: livelock.HealLivelock(),
+    ),
+    Pattern(
+        "no answer", "error",
+        "the submitted answer is empty, the question itself, or a call written down.",
+        "what was submitted as the answer is none",
+        no_answer.NoAnswer,
+        no_answer.describe,
+        no_answer.explain,
+        lambda _: no_answer.HealNoAnswer(),
+    ),
+    Pattern(
+        "failed turn", "warning",
+        "an agent fails; or an answer does without an agent that failed; or a request ends without "
+        "an answer.",
+        "an agent failed, and what it had to do may be missing",
+        failed_turn.FailedTurn,
+        failed_turn.describe,
+        failed_turn.explain,
+        lambda _: failed_turn.HealFailedTurn(),
     ),
     Pattern(
         "stalled activation", "error",

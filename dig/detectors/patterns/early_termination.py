@@ -48,7 +48,7 @@ class EarlyTermination(Detector):
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], bool]:
     """The open and the uncovered work that counts against a final event, and if it needs any.
 
-    Without coverage all open work is taken for needed.
+    Without coverage all open work is taken for needed, and so it is by an answer to nothing.
     """
     limits, session = graph.run.limits, graph.run.session
     if not (session or limits.coverage):
@@ -63,7 +63,9 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
         open_events = graph.open_events()
     needed = unconsumed(graph, behind) if limits.coverage else []
     lost = [graph.history.event_ids[e] for e in needed if not graph.is_open(e)]
-    return [event.id for event in open_events], lost, bool(needed) or not limits.coverage
+    on_nothing = not graph.history.inputs(behind.submitter)
+    is_needed = bool(needed) or on_nothing or not limits.coverage
+    return [event.id for event in open_events], lost, is_needed
 
 
 def describe(subject: Any, evidence: Any) -> str:

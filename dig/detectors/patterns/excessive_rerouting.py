@@ -17,7 +17,7 @@ from dig.detectors.notes import listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import REROUTED, End, Record
+from dig.graph.records import REROUTED, End, Record, base_name
 from dig.graph.state import by_number
 
 from .repeats import GRAVE, is_doubling, more_than
@@ -42,7 +42,7 @@ class ExcessiveRerouting(Detector):
             n = len(event.reroutes)
             if event.work and is_doubling(n, least):
                 severity: Severity = "error" if n >= GRAVE * least else "warning"
-                if len(set(event.reroutes)) == n:
+                if len({*map(base_name, event.reroutes)}) == n:
                     severity = "notice"  # a chain without a return
                 subject, path = {"event": event.id}, event.reroutes[: MOST_EVIDENCE + 1]
                 yield Finding(

@@ -1,9 +1,10 @@
 """Idle windows: how long a condition has held while no agent made progress.
 
 The clock of patterns about the absence of events. For each problem there is an interval in
-which the condition holds without a break and no activation ends with progress. It comes due once:
-at the first moment, not before its start plus the window, at which no activation is in progress
-(one that has lasted longer than the activation limit, or has stalled, does not count).
+which the condition holds without a break and no activation ends with progress or an error. It comes
+due once: at the first moment, not before its start plus the window, at which no activation is in
+progress (one that has lasted longer than the activation limit, or has stalled, does not count,
+unless it waits on purpose).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, Severity
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits, Record, micros
@@ -88,7 +89,7 @@ class IdleDetector(Detector):
             if interval.raised == start or (alarm is not None and us < alarm <= least):
                 continue  # the alarm goes off in time
             due = self._due_of(problem, least)
-            if due <= us:
+            if due is not None and due <= us:
                 interval.raised = start
                 due_now.append(problem)
             else:
@@ -115,7 +116,9 @@ class IdleDetector(Detector):
             due = None
             if is_current and self.is_waiting(problem):
                 least = interval.start(problem) + self._window
-                due = max(moment, self._due_of(problem, least))  # after a failed look it was before
+                due = self._due_of(problem, least)
+                if due is not None:
+                    due = max(moment, due)  # after a failed look it was before
             if due == moment:
                 return moment
             heappop(alarms)
@@ -155,12 +158,19 @@ class IdleDetector(Detector):
         self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
         heapify(self._alarms)
 
-    def _due_of(self, problem: Problem, least: int) -> int:
-        """When an interval comes due that has lasted for the whole window at `least`."""
-        for latest in reversed(problem.running.values()):
-            if latest.id not in self._stalled:
-                return max(least, latest.us_start + self._limit)
-        return least
+    def _due_of(self, problem: Problem, least: int) -> int | None:
+        """When an interval comes due that has lasted for the whole window at `least`, if ever."""
+        due = least
+        for activation in problem.running.values():
+            if activation.waits:
+                return None
+            if activation.id not in self._stalled:
+                due = max(least, activation.us_start + self._limit)  # the latest one counts
+        return due
+
+    def _severity(self, problem: Problem) -> Severity:
+        """A warning, if an activation is in progress that has only lasted long."""
+        return "error" if problem.running.keys() <= self._stalled else "warning"
 
     def _set_alarm(self, problem: Problem, interval: _Interval, due: int | None) -> None:
         """See to it that an alarm goes off for a problem by a moment, if it is one."""
@@ -178,7 +188,12 @@ class IdleDetector(Detector):
             subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
         return [
             Finding(
-                self.pattern, graph.t, us, subject, self._evidence(graph, one), severity="error"
+                self.pattern,
+                graph.t,
+                us,
+                subject,
+                self._evidence(graph, one),
+                severity=self._severity(one),
             )
             for subject, one in subjects
         ]

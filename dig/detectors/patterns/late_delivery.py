@@ -18,7 +18,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     DISTURBANCE,
     SENT_OFF,
-    WAITS,
+    WAITING,
     Emit,
     IncidentRow,
     Limits,
@@ -35,7 +35,7 @@ class LateDelivery(EventWindowDetector):
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
-    kinds = (Emit, IncidentRow, SENT_OFF)
+    kinds = (Emit, WAITING, SENT_OFF)
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
@@ -63,10 +63,8 @@ class LateDelivery(EventWindowDetector):
         if type(record) is Emit:
             if record.policy is not None and record.policy != DISTURBANCE:
                 self._kept.put(graph, record.event, True)
-        elif type(record) is IncidentRow and record.what == WAITS:
-            event = record.detail.get("event") if isinstance(record.detail, dict) else None
-            if isinstance(event, str) and graph.knows(event):
-                self._kept.put(graph, event, True)
+        elif type(record) is IncidentRow and record.detail.get("event") is not None:
+            self._kept.put(graph, record.detail["event"], True)
         return super().detect(graph, record)
 
     def forget(self, graph: InteractionGraph) -> None:

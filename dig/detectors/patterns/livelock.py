@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dig._util.text import name, names
 from dig.detectors.finding import Explanation, Finding, Severity
-from dig.detectors.interventions import Intervention
+from dig.detectors.interventions import Create, Intervention
 from dig.detectors.notes import into_outputs, listed
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
@@ -88,7 +88,9 @@ class Livelock(Detector):
         self._raised[key] = None
         if len(self._raised) > MOST_RAISED:
             self._raised.popitem(last=False)
-        severity: Severity = "error" if turns >= GRAVE * limit else "warning"
+        severity: Severity = "warning" if turns >= GRAVE * limit else "notice"
+        if turns >= GRAVE * GRAVE * limit:
+            severity = "error"
         evidence = {"agents": agents, "turns": turns, "origin": chain.origin}
         subject = {"activation": ended.id}
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
@@ -124,15 +126,18 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 
 
 class HealLivelock(Healer):
-    """Puts a note beside the outputs of the latest turn that the agents go round."""
+    """Tells the agents that they go round, and asks them for the answer if they do so for long."""
 
     recorded_as = "dig.detectors.patterns.livelock.HealLivelock"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject the agents and the number of turns."""
+        """Inject the agents and the number of turns; of an error, ask for the answer as well."""
         evidence = finding.evidence
         note = (
             f"{listed(evidence['agents'])} have handed on to each other {evidence['turns']} times "
             "in a row. Do not hand this back: decide, and submit what there is."
         )
         yield from into_outputs(graph, finding, note)
+        going = [agent for agent in graph.agents if base_name(agent) in evidence["agents"]]
+        if finding.severity == "error" and going:
+            yield Create(f"{note} The answer is asked for now.", tuple(going))

@@ -6,42 +6,30 @@ nothing new is said.
 
 from __future__ import annotations
 
-import marshal
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from dig._util.json_values import encoder
+from dig._util.ranges import RangeSet
 from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding, Severity
-from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.interventions import Create, Inject, Intervention, Reroute
+from dig.detectors.ladder import LadderStep
+from dig.detectors.notes import quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SYSTEM, Emit, End, Record, base_name
-from dig.graph.state import EventState
 
-from .repeats import GRAVE, EventMemory, is_doubling
+from .repeats import GRAVE, Contents, contents_of, is_doubling
 
 MOST_MESSAGES = 1000
-"""The number of distinct messages that are remembered of an agent about a problem, the latest."""
+"""The number of distinct messages that are remembered of an agent, the latest."""
 
-MOST_SOURCES = 32
-"""About how many unanswered problems at most one message is counted, the earliest ones."""
+_Message = tuple[int, tuple[int, ...]]
+"""The hash of a message, and the ranges of its sources in a session."""
 
-MOST_PROBLEMS = 1000
-"""About how many problems of a session messages are remembered, the latest ones."""
-
-_dumps = encoder(sort_keys=True)
-_DOLLAR, _BRACE = b"${"  # as numbers, which are found fastest
-
-_Said = tuple[int, str, int]
-"""The count of a message, and the event of the last time, with its logical time."""
-
-_NEVER: _Said = (0, "", -1)
-
-_NO_PROBLEM = (None,)
-"""The problem of what is no session, or about none."""
+_Said = tuple[int, str]
+"""The count of a message, and the event of the last time."""
 
 
 class RepeatedMessage(Detector):
@@ -53,38 +41,29 @@ class RepeatedMessage(Detector):
 
     def __init__(self) -> None:
         """Begin with nothing said."""
-        self._contents: EventMemory[int] = EventMemory()
+        self._contents: Contents | None = None
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
         self._agent = ""  # which it is of
-        # By problem (outside of a session all is one), agent and message, the latest last.
-        self._said: OrderedDict[str | None, dict[str, dict[int, _Said]]] = OrderedDict()
+        self._counted: set[_Message] = set()  # what it has said
+        self._said: dict[str, dict[_Message, _Said]] = {}  # by agent, the latest last
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
         limit = graph.run.limits.loop_limit
         if limit is None:
             return ()
+        if self._contents is None:
+            self._contents = contents_of(graph)
         if type(record) is End:
             assert graph.ended is not None
-            self._inputs = self._contents_of(graph.ended.consumed)
+            self._inputs = self._contents.of_inputs(graph.ended.consumed)
             self._agent = base_name(graph.ended.agent)
+            self._counted.clear()
         elif type(record) is Emit and record.by != SYSTEM:
-            content = _content(record.payload)
-            if content is not None:
-                self._contents.put(graph, record.event, content)
-                if self._inputs is not None and record.by is not None:
-                    return self._look(graph, record, content, limit)
+            content = self._contents.note(graph, record)
+            if content is not None and self._inputs is not None and record.by is not None:
+                return self._look(graph, record, content, limit)
         return ()
-
-    def _contents_of(self, events: list[EventState]) -> tuple[int, ...] | None:
-        """The contents of some events, in no order; ``None`` if that of one is not known."""
-        contents: list[int] = []
-        for event in events:
-            content = self._contents.get(event.id)
-            if content is None:
-                return None
-            contents.append(content)
-        return tuple(sorted(contents))
 
     def _look(
         self, graph: InteractionGraph, record: Emit, content: int, limit: int
@@ -93,55 +72,33 @@ class RepeatedMessage(Detector):
         if not event.work:
             return ()
         to = tuple(map(base_name, record.to))
-        message = hash((content, record.type, to, self._inputs))
-        about = graph.unanswered(event.sources, MOST_SOURCES) if graph.run.session else _NO_PROBLEM
-        before = [self._count(problem, message, record) for problem in about or _NO_PROBLEM]
-        n = 1 + max(before)[0]
+        sources = event.sources.ranges if graph.run.session else ()
+        message = hash((content, record.type, to, self._inputs)), sources
+        if message in self._counted:
+            return ()
+        self._counted.add(message)
+        messages = self._said.get(self._agent)
+        if messages is None:
+            messages = self._said[self._agent] = {}
+        before, last = messages.pop(message, (0, ""))
+        n = before + 1
+        messages[message] = n, event.id
+        if len(messages) > MOST_MESSAGES:
+            del messages[next(iter(messages))]
         if not is_doubling(n, limit):
             return ()
-        _, last, _ = max(before, key=lambda said: said[2])  # about any of the problems
         severity: Severity = "error" if n >= GRAVE * limit else "warning"
         subject, evidence = {"event": event.id}, {"count": n, "last": last}
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
-    def _count(self, problem: str | None, message: int, record: Emit) -> _Said:
-        """Count a message about a problem; return how often it was said before."""
-        about = self._said.get(problem)
-        if about is None:
-            about = self._said[problem] = {}
-            if len(self._said) > MOST_PROBLEMS:
-                self._said.popitem(last=False)
-        else:
-            self._said.move_to_end(problem)
-        messages = about.get(self._agent)
-        if messages is None:
-            messages = about[self._agent] = {}
-        before = messages.pop(message, _NEVER)
-        messages[message] = (before[0] + 1, record.event, record.t)
-        if len(messages) > MOST_MESSAGES:
-            del messages[next(iter(messages))]
-        return before
-
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more, and what was said about them."""
-        self._contents.forget(graph)
-        for problem in [one for one in self._said if one is not None and not graph.knows(one)]:
-            del self._said[problem]
-
-
-def _content(payload: Any) -> int | None:
-    """A number for what an event says; ``None`` if it says nothing, or is not recorded whole."""
-    if payload is None:
-        return None
-    if type(payload) is str:
-        return hash(payload)
-    members = sorted(payload.items()) if type(payload) is dict else payload
-    written: bytes | str = marshal.dumps(members, 2)  # fast; in later versions, identity counts
-    if _DOLLAR in written and type(payload) is dict and any(key[:1] == "$" for key in payload):
-        return None
-    if _BRACE in written:  # maybe an object in it, of whose members the order does not count
-        written = _dumps(payload)
-    return hash((written,))
+        """Forget the events that the graph knows no more, and renumber the sources."""
+        contents_of(graph).forget(graph)
+        for agent, messages in self._said.items():
+            self._said[agent] = {
+                (message, graph.kept(RangeSet(ranges)).ranges): said
+                for (message, ranges), said in messages.items()
+            }
 
 
 def describe(subject: Any, evidence: Any) -> str:
@@ -161,14 +118,24 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 
 
 class HealRepeatedMessage(Healer):
-    """Puts a note beside the message that it was said before."""
+    """Puts a note beside the message that it was said before, or gives it to another agent."""
 
     recorded_as = "dig.detectors.patterns.repeated_message.HealRepeatedMessage"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject how often this was said."""
-        note = (
-            f"This was said {finding.evidence['count']} times now, in the same words and from the "
-            "same inputs. Do not answer it as before: try another way, or submit what there is."
+        """Inject how often this was said; of an error, redirect it, or ask for the answer."""
+        event = graph.event(finding.subject["event"])
+        said = f"This was said {finding.evidence['count']} times now, in the same words and from "
+        again = (
+            "the same inputs. Do not answer it as before: try another way, or submit what there is."
         )
-        yield Inject(finding.subject["event"], note)
+        sender = graph.history.sender(event.n) or ""
+        without = [sender, *event.flight, *event.copies]
+        helper = LadderStep().helper(graph, without) if finding.severity == "error" else None
+        if helper is not None and helper not in without:
+            yield Reroute(event.id, f"{said}{again} It comes to you instead.", (helper,))
+            return
+        yield Inject(event.id, said + again)
+        if finding.severity == "error" and sender in graph.agents:
+            note = f"You say the same again and again ({quoted(event.id)}). Submit what there is."
+            yield Create(note, (sender,))

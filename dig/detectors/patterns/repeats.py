@@ -1,17 +1,30 @@
-"""Parts shared by the patterns about repetition: doublings, and a bounded memory of events."""
+"""Parts shared by the patterns about repetition: doublings, and bounded memories of events."""
 
 from __future__ import annotations
 
+import marshal
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
+from dig._util.json_values import encoder
 from dig._util.text import counted
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import NOTICE, Emit, base_name
+from dig.graph.state import EventState
 
 GRAVE = 4
 """A repetition is an error from so many times its limit on."""
 
 MOST_NEW = 1000
 """The number of latest events that an `EventMemory` remembers at least."""
+
+CONTINUATION = -1
+"""Stands for the content of what an agent tells itself, to go on later; no hash is -1."""
+
+_dumps = encoder(sort_keys=True)
+_DOLLAR, _BRACE = b"${"  # as numbers, which are found fastest
+_GIVEN = b"$given"
 
 _Value = TypeVar("_Value")
 
@@ -61,3 +74,84 @@ class EventMemory(Generic[_Value]):
         """Forget the events that the graph knows no more."""
         known = {**self._old, **self._new}.items()
         self._old, self._new = {name: one for name, one in known if graph.knows(name)}, {}
+
+
+class Contents(EventMemory[int]):
+    """What the events of a run say, each as a number that is equal for equal payloads.
+
+    Detectors of one run share it (`contents_of`), so that each payload is looked at once.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no event."""
+        super().__init__()
+        self._t, self._latest = -1, CONTINUATION
+
+    def note(self, graph: InteractionGraph, record: Emit) -> int | None:
+        """Remember the content of an event that was just generated; return it, if it counts."""
+        if record.t != self._t:
+            self._t = record.t
+            content = content_of(record.payload)
+            if record.type == NOTICE and _is_continuation(graph, record):
+                content = CONTINUATION
+            self._latest = content
+            if content is not None:
+                self.put(graph, record.event, content)
+        return self._latest
+
+    def of_inputs(self, events: Iterable[EventState]) -> tuple[int, ...] | None:
+        """The contents of some events, in no order; ``None`` if that of one does not count."""
+        contents: list[int] = []
+        for event in events:
+            content = self.get(event.id)
+            if content is None:
+                return None
+            if content != CONTINUATION:
+                contents.append(content)
+        return tuple(sorted(contents))
+
+
+_contents: WeakKeyDictionary[InteractionGraph, Contents] = WeakKeyDictionary()
+
+
+def contents_of(graph: InteractionGraph) -> Contents:
+    """The contents of the events of a run, for all detectors that look at its graph."""
+    contents = _contents.get(graph)
+    if contents is None:
+        contents = _contents[graph] = Contents()
+    return contents
+
+
+def _is_continuation(graph: InteractionGraph, record: Emit) -> bool:
+    """Whether an agent sends a notice to itself alone, and so passes its lineage on."""
+    if record.by != graph.emitter or record.final or not record.to:
+        return False
+    agent = base_name(graph.history.agent(graph.emitter_number))
+    return all(base_name(name) == agent for name in record.to)
+
+
+def content_of(payload: Any) -> int | None:
+    """A number for what an event says; ``None`` if it says nothing, or is not recorded whole."""
+    if payload is None:
+        return None
+    if type(payload) is str:
+        return hash(payload)
+    members = sorted(payload.items()) if type(payload) is dict else payload
+    written: bytes | str = marshal.dumps(members, 2)  # fast; in later versions, identity counts
+    if _DOLLAR in written:
+        if _GIVEN in written and (new := _new_part(payload)) != payload:
+            return content_of(new)
+        if type(payload) is dict and any(key[:1] == "$" for key in payload):
+            return None
+    if _BRACE in written:  # maybe an object in it, of whose members the order does not count
+        written = _dumps(payload)
+    return hash((written,))
+
+
+def _new_part(payload: Any) -> Any:
+    """A payload in which only the new part of what quotes what was given before stands."""
+    while type(payload) is dict and payload.keys() == {"$given", "$new"}:
+        payload = payload["$new"]
+    if type(payload) is dict:
+        return {key: _new_part(part) for key, part in payload.items()}
+    return [_new_part(part) for part in payload] if type(payload) in (list, tuple) else payload

@@ -20,7 +20,16 @@ from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import WAITS, End, IncidentRow, Leave, Record, Start, base_name, micros
+from dig.graph.records import (
+    WAITING,
+    End,
+    IncidentRow,
+    Leave,
+    Record,
+    Start,
+    base_name,
+    micros,
+)
 from dig.graph.state import ActivationState, by_number
 
 GIVE_UP = 4
@@ -52,7 +61,7 @@ class StalledActivation(Detector):
 
     pattern = "STALL"
     recorded_as = "dig.detectors.patterns.stalled_activation.StalledActivation"
-    kinds = (Start, End, Leave, IncidentRow)
+    kinds = (Start, End, Leave, WAITING)
 
     def __init__(self) -> None:
         """Begin with no turn."""
@@ -64,7 +73,7 @@ class StalledActivation(Detector):
         self._order = count()
         self._long: dict[_Agent, None] = {}
         self._factor: float | None = None
-        self._least = 0
+        self._least = self._team_least = 0
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Learn from a turn that ends; raise STALL for those that last too long by that."""
@@ -73,12 +82,13 @@ class StalledActivation(Detector):
             return ()
         if self._factor is None:
             self._factor, self._least = limits.stall_factor, micros(limits.stall_min_s)
+            self._team_least = max(self._least, micros(limits.activation_limit_s))
         if type(record) is Start:
             self._begin(graph.running[record.activation])
         elif type(record) is End:
             assert graph.ended is not None
             agent = self._drop(graph.ended)
-            if graph.ended.is_progress and not record.error:
+            if graph.ended.is_progress and not (record.error or graph.ended.waits):
                 us = record.us - graph.ended.us_start
                 agent.lengths.add(us)
                 self._team.add(us)
@@ -88,10 +98,8 @@ class StalledActivation(Detector):
             running = self._agent(record.agent).running.values()
             for left in [one for one in running if one.agent == record.agent]:
                 self._drop(left)
-        elif type(record) is IncidentRow and record.what == WAITS:
-            waits = record.detail.get("activation") if isinstance(record.detail, dict) else None
-            if isinstance(waits, str) and waits in graph.running:
-                self._drop(graph.running[waits])
+        elif type(record) is IncidentRow and record.detail.get("activation") is not None:
+            self._drop(graph.running[record.detail["activation"]])
         if self.due is None or self.due > record.us:
             return ()
         return self._raise(graph, record.us)
@@ -139,10 +147,13 @@ class StalledActivation(Detector):
 
     def _limit(self, agent: _Agent) -> int | None:
         """The longest time, in microseconds, that a turn of an agent may last."""
-        known = agent.lengths if len(agent.lengths) >= ENOUGH_OF_AGENT else self._team
-        if self._factor is None or (known is self._team and len(known) < ENOUGH_OF_TEAM):
-            return None
-        return max(self._least, round(self._factor * known.percentile))
+        known, least = agent.lengths, self._least
+        if len(known) < ENOUGH_OF_AGENT:  # others may think for a shorter time than this one does
+            known, least = self._team, self._team_least
+            if len(known) < ENOUGH_OF_TEAM:
+                return None
+        assert self._factor is not None
+        return max(least, round(self._factor * known.percentile))
 
     def _due_of(self, agent: _Agent) -> int | None:
         """When STALL is raised for the activation of an agent that began first."""

@@ -1,0 +1,247 @@
+"""FAIL, failed turn: an agent fails, and an answer or a whole request comes of it, or none.
+
+Not in the paper: a turn that fails keeps its inputs, and to the graph it only waits. Three stages:
+a `turn` fails; an `answer` is submitted although the last that another agent did for it was to
+fail, and nobody made that good; a `request` ends without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from dig._util.ranges import NOTHING, RangeSet, union
+from dig._util.text import name, names, one_line
+from dig.detectors.finding import Explanation, Finding
+from dig.detectors.interventions import Inject, Intervention
+from dig.detectors.notes import listed
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.coverage import provenance
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import (
+    ANSWERED,
+    SYSTEM,
+    UNANSWERED,
+    Emit,
+    End,
+    IncidentRow,
+    Record,
+    base_name,
+)
+from dig.graph.state import ActivationState
+
+from .repeats import Contents, contents_of
+
+MOST_CHARACTERS = 200
+"""The characters of an error that stand in the evidence."""
+
+
+class _Failure:
+    """An activation that failed, of which it is still to be seen whether it is made good.
+
+    Attributes:
+        id: The activation; agent: its agent, without the number of an instance.
+        t: The logical time of its end.
+        work: The work events that it saw, with what they say.
+        makers: The other agents that have done this work since; latest: the last activation that
+            has.
+    """
+
+    __slots__ = ("agent", "id", "latest", "makers", "t", "work")
+
+    def __init__(self, name: str, agent: str, t: int, work: dict[str, int | None]) -> None:
+        self.id = name
+        self.agent = agent
+        self.t = t
+        self.work = work
+        self.makers: set[str] = set()
+        self.latest = ""
+
+    def is_done(self, agent: str, activation: str) -> bool:
+        """Whether a third agent has made it good, or the activation that submits an answer."""
+        return self.latest == activation or not self.makers <= {agent}
+
+
+class _Latest(NamedTuple):
+    """The latest end of an agent's activations about some sources; `failure`: how, if it failed."""
+
+    sources: RangeSet
+    failure: _Failure | None
+
+
+class FailedTurn(Detector):
+    """Remembers of each agent the failures that no later turn of its own has followed."""
+
+    pattern = "FAIL"
+    recorded_as = "dig.detectors.patterns.failed_turn.FailedTurn"
+    kinds = (Emit, End, ANSWERED, UNANSWERED)
+
+    def __init__(self) -> None:
+        """Begin with no failure."""
+        self._contents: Contents | None = None
+        self._ends: dict[str, list[_Latest]] = {}  # by agent, from its first failure on
+        self._by_work: dict[str | int, dict[_Failure, None]] = {}  # by a work event or its content
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        """Raise FAIL for a turn, for an answer, or for a request."""
+        if self._contents is None:
+            self._contents = contents_of(graph)
+        if type(record) is Emit:
+            if record.by != SYSTEM:
+                self._contents.note(graph, record)
+            return self._at_answer(graph, record) if record.final and self._ends else ()
+        if type(record) is End:
+            return self._at_end(graph, record) if record.error or self._ends else ()
+        return _at_failed_request(record) if type(record) is IncidentRow else ()
+
+    def _at_end(self, graph: InteractionGraph, record: End) -> Iterable[Finding]:
+        ended = graph.ended
+        assert ended is not None
+        if record.because is not None or record.cancelled:
+            return ()
+        agent, session = base_name(ended.agent), graph.run.session
+        sources = union([event.sources for event in ended.inputs]) if session else NOTHING
+        if record.error is None:
+            self._make_good(graph, ended, agent)
+            if agent in self._ends and (sources or not session):
+                self._follow(agent, _Latest(sources, None), session)
+            return ()
+        work = [event.id for event in ended.inputs if event.work]
+        contents = {event: self._contents.get(event) for event in work} if self._contents else {}
+        failure = _Failure(ended.id, agent, record.t, contents)
+        if sources or not session:
+            self._follow(agent, _Latest(sources, failure), session)
+            for key in _keys(contents):
+                self._by_work.setdefault(key, {})[failure] = None
+        evidence = {"agent": ended.agent, "error": record.error[:MOST_CHARACTERS]}
+        subject = {"activation": ended.id}
+        return [Finding("FAIL", record.t, record.us, subject, evidence, "turn", "notice")]
+
+    def _follow(self, agent: str, latest: _Latest, session: bool) -> None:
+        """Take note of the latest end of an agent's; what was before counts where it does not."""
+        left = [
+            _Latest(before.sources.minus(latest.sources), before.failure)
+            for before in (self._ends.get(agent, ()) if session else ())
+        ]
+        self._keep(agent, [*(before for before in left if before.sources), latest])
+
+    def _keep(self, agent: str, ends: list[_Latest]) -> None:
+        """Remember some ends of an agent's from the first failure among them on."""
+        while ends and ends[0].failure is None:
+            del ends[0]
+        kept = {end.failure for end in ends}
+        for before in self._ends.pop(agent, ()):
+            if before.failure is not None and before.failure not in kept:
+                for key in _keys(before.failure.work):
+                    failures = self._by_work.get(key, {})
+                    failures.pop(before.failure, None)
+                    if not failures:
+                        self._by_work.pop(key, None)
+        if ends:
+            self._ends[agent] = ends
+
+    def _make_good(self, graph: InteractionGraph, ended: ActivationState, agent: str) -> None:
+        """Take note of what an activation did that others had failed to do before its start."""
+        assert self._contents is not None
+        done = _keys({e.id: self._contents.get(e.id) for e in ended.consumed if e.work})
+        start = graph.history.t_start[ended.n]
+        for failure in {f: None for key in done for f in self._by_work.get(key, ())}:
+            is_all = all(e in done or said in done for e, said in failure.work.items())
+            if is_all and failure.t < start and failure.agent != agent:
+                failure.makers.add(agent)
+                failure.latest = ended.id
+
+    def _at_answer(self, graph: InteractionGraph, record: Emit) -> Iterable[Finding]:
+        h, submitter = graph.history, graph.emitter
+        own = base_name(h.agent(graph.emitter_number))
+        asked = NOTHING
+        if graph.run.session:
+            asked = graph.problems.asked(provenance(graph, h.event_number(record.event)))
+        failed: list[_Failure] = []
+        for agent, ends in self._ends.items():
+            for end in reversed(ends) if agent != own else ():
+                if graph.run.session and end.sources.isdisjoint(asked):
+                    continue
+                if end.failure is not None and not end.failure.is_done(own, submitter):
+                    failed.append(end.failure)
+                break
+        if not failed:
+            return ()
+        failed.sort(key=lambda failure: failure.t)
+        subject, evidence = {"event": record.event}, {"failed": [failure.id for failure in failed]}
+        return [Finding("FAIL", record.t, record.us, subject, evidence, "answer", "warning")]
+
+    def awaited(self) -> Iterable[str]:
+        """The activations that an answer may still have to do without."""
+        return [end.failure.id for ends in self._ends.values() for end in ends if end.failure]
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget what was about problems that are answered now, and renumber the sources."""
+        contents_of(graph).forget(graph)
+        if graph.run.session:
+            for agent, ends in [*self._ends.items()]:
+                kept = [(graph.problems.unanswered(graph.kept(s)), failure) for s, failure in ends]
+                self._keep(agent, [_Latest(*end) for end in kept if end[0]])
+
+
+def _keys(work: dict[str, int | None]) -> set[str | int]:
+    """The work events and what they say, as far as it counts."""
+    return {*work, *(content for content in work.values() if content is not None)}
+
+
+def _at_failed_request(record: IncidentRow) -> Iterable[Finding]:
+    detail = record.detail
+    event, error = detail.get("event"), detail.get("error")
+    evidence = {
+        "how": detail["how"],
+        "activation": detail.get("activation"),
+        "error": error if error is None else error[:MOST_CHARACTERS],
+    }
+    subject = {} if event is None else {"event": event}
+    return [Finding("FAIL", record.t, record.us, subject, evidence, "request", "error")]
+
+
+def describe(subject: Any, evidence: Any) -> str:
+    """FAIL in words."""
+    if "failed" in evidence:
+        failed = names(evidence["failed"])
+        return f"answer {name(subject['event'])} does without what failed: {failed}"
+    error = f": {one_line(evidence['error'])}" if evidence["error"] else ""
+    if "agent" in evidence:
+        return (
+            f"activation {name(subject['activation'])} of {name(evidence['agent'])} failed{error}"
+        )
+    how = {"error": "by an error", "limit": "at a limit", "timeout": "by a timeout"}
+    asked = f"request {name(subject['event'])}" if "event" in subject else "a request"
+    return f"{asked} ended without an answer, {how[evidence['how']]}{error}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The paths to what failed, and to the answer or the request."""
+    subject, evidence = finding.subject, finding.evidence
+    about = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
+    known = [one for one in about if one is not None and graph.history.is_taken(one)]
+    text = f"{describe(subject, evidence)}."
+    return Explanation(text, PathFinder(graph, finding).to_all(known))
+
+
+class HealFailedTurn(Healer):
+    """Says beside an answer which agents failed on the way to it."""
+
+    recorded_as = "dig.detectors.patterns.failed_turn.HealFailedTurn"
+
+    def can_heal(self, finding: Finding) -> bool:
+        """Whether there is anything to say: only an answer can carry it."""
+        return finding.stage == "answer"
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject the agents that failed, and their activations."""
+        h = graph.history
+        failed = {name: h.activation(name) for name in finding.evidence["failed"]}
+        agents = dict.fromkeys(h.agent(v) for v in failed.values() if v is not None)
+        note = (
+            f"This was submitted although the last that {listed([*agents])} did for it was to fail "
+            f"({listed([*failed])}), and nobody has done that work since. A part may be missing."
+        )
+        yield Inject(finding.subject["event"], note)

@@ -1,0 +1,118 @@
+"""VOID, no answer: what is submitted is empty, the question itself, or a call in words.
+
+Not in the paper: to the graph every final event is an answer. A model that stops early, repeats its
+task or writes its tool call down submits one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from json import loads
+from typing import Any
+
+from dig._util.text import name
+from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.interventions import Inject, Intervention, Reroute
+from dig.detectors.paths import PathFinder
+from dig.detectors.protocols import Detector, Healer
+from dig.graph.coverage import provenance
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import ANSWERED, POSED, Emit, Record
+
+CALLS = ({"name", "arguments"}, {"name", "parameters"})
+"""The keys of a call of a tool, as models write it down."""
+
+IN_WORDS = {
+    "blank": "is empty",
+    "echo": "is a question that was asked, and no answer to it",
+    "call": "is a call that was written down and not made",
+}
+"""How an answer is none, in words."""
+
+
+class NoAnswer(Detector):
+    """Reads every final event when it is generated; of what was asked it remembers a hash."""
+
+    pattern = "VOID"
+    recorded_as = "dig.detectors.patterns.no_answer.NoAnswer"
+    kinds = (POSED, ANSWERED)
+
+    def __init__(self) -> None:
+        """Begin with nothing asked."""
+        self._asked: dict[int, list[str]] = {}  # by the hash of their words, events from outside
+
+    def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
+        """Raise VOID for a final event whose payload is a text that says nothing new."""
+        if not (isinstance(record, Emit) and isinstance(record.payload, str)):
+            return ()
+        text = record.payload.strip()
+        if record.by is None:
+            self._asked.setdefault(hash(text), []).append(record.event)
+            return ()
+        how = self._how(graph, record, text)
+        if how is None:
+            return ()
+        severity: Severity = "warning" if how == "echo" else "error"
+        subject, evidence = {"event": record.event}, {"how": how}
+        return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
+
+    def _how(self, graph: InteractionGraph, record: Emit, text: str) -> str | None:
+        if not text:
+            return "blank"
+        h = graph.history
+        alike = self._asked.get(hash(text))
+        if alike and provenance(graph, h.event_number(record.event)).outside & {
+            *map(h.event, alike)
+        }:
+            return "echo"
+        return "call" if text[0] == "{" and _is_call(text) else None
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the events that the graph knows no more."""
+        known = {text: [*filter(graph.knows, events)] for text, events in self._asked.items()}
+        self._asked = {text: events for text, events in known.items() if events}
+
+
+def _is_call(text: str) -> bool:
+    try:
+        call = loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(call, dict) and call.keys() in CALLS and isinstance(call["name"], str)
+
+
+def describe(subject: Any, evidence: Any) -> str:
+    """VOID in words."""
+    return f"answer {name(subject['event'])} {IN_WORDS[evidence['how']]}"
+
+
+def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+    """The way to the answer."""
+    path = PathFinder(graph, finding).path_to(finding.subject["event"])
+    return Explanation(f"{describe(finding.subject, finding.evidence)}.", (path,))
+
+
+class HealNoAnswer(Healer):
+    """Says beside the answer why it is none, and bounces it once."""
+
+    recorded_as = "dig.detectors.patterns.no_answer.HealNoAnswer"
+
+    def __init__(self) -> None:
+        """Begin with no bounce remembered."""
+        self._bounced: set[tuple[str, ...]] = set()  # by submitter and what it was asked
+
+    def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
+        """Inject how the answer is none; bounce it, if the same agent was not told so before."""
+        event = finding.subject["event"]
+        submitter = graph.history.sender(graph.event(event).n) or ""
+        about = submitter, *graph.asked(event)
+        note = f"This was submitted as the answer, but it {IN_WORDS[finding.evidence['how']]}. "
+        if finding.severity != "error" or about in self._bounced or submitter not in graph.agents:
+            yield Inject(event, note)
+            return
+        self._bounced.add(about)
+        yield Reroute(event, note + "Submit the answer itself.", (submitter,))
+
+    def forget(self, graph: InteractionGraph) -> None:
+        """Forget the bounces of answers to what the graph knows no more."""
+        self._bounced = {about for about in self._bounced if all(map(graph.knows, about[1:]))}
