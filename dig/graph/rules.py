@@ -13,7 +13,7 @@ from dig.errors import RuleError
 
 from . import records
 from .graph_state import GraphState
-from .records import ASIDE, SYSTEM, Record, base_name
+from .records import ASIDE, SYSTEM, Record
 from .state import ActivationState, EventState
 
 MOST_CHARACTERS = 300
@@ -151,7 +151,7 @@ def check_cause(
     h, v = state.history, state.history.activation(because)
     if v is None or not h.failed[v]:
         _refuse(f"`because` is {because!r}, which is no activation that ended with an `error`")
-    if base_name(h.agent(v)) == base_name(agent):
+    if h.agent(v) == agent:
         _refuse(f"`because` is {because!r}, an activation of the same agent; it must be another's")
 
 

@@ -226,7 +226,7 @@ class Monitor:
             outputs: The events that it generates, in order; a final one must be the only one.
             usage: The cost of the activation (tokens and the like), plain JSON.
             error: The error's text, if the activation failed.
-            because: The failed activation of another agent whose error this is.
+            because: The failed activation of another agent, or instance, whose error this is.
             cancelled: Whether the activation failed because it was called off.
             retry: The host will start the agent again by itself, after a back-off for instance.
 

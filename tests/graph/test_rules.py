@@ -125,7 +125,7 @@ BROKEN: list[tuple[str, list[Row]]] = [
     ),
     (
         "`because` is 'v', an activation of the same agent; it must be another's",
-        [*FAILED, row(1, "join", agent="a#2"), start(1, "w", "a#2"), fail(1, "w", because="v")],
+        [*FAILED, start(1, "w", "a"), fail(1, "w", because="v")],
     ),
 ]
 
@@ -182,7 +182,11 @@ def test_what_is_seen_and_done_may_come_at_any_moment() -> None:
 
 
 def test_an_error_may_be_passed_on_or_called_off() -> None:
-    """An error of another agent's earlier activation, or none of anybody's: both are told."""
+    """An error of another agent's earlier activation, or none of anybody's: both are told.
+
+    An instance is another agent here: it may have asked the first one.
+    """
     rows = [*FAILED, start(1, "w", "b"), fail(1, "w", because="v"), start(2, "x", "c")]
+    rows += [row(2, "join", agent="a#2"), start(2, "y", "a#2"), fail(2, "y", because="v")]
     records = [decode(row) for row in trace(*rows, fail(3, "x", cancelled=True))]
     assert InteractionGraph.of(records).t == len(records) - 1
