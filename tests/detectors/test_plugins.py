@@ -21,7 +21,8 @@ class Loud(Detector):
     pattern = "LOUD"
     def detect(self, graph, record):
         if isinstance(record, Emit) and record.by is None:
-            yield Finding("LOUD", record.t, record.us, {"event": record.event}, {"by": "outside"})
+            yield Finding("LOUD", record.t, record.us, {"event": record.event}, {"by": "outside"},
+                          severity="error")
 
 class Hush(Healer):
     def heal(self, graph, finding):

@@ -18,7 +18,7 @@ def test_the_defaults_are_those_of_a_trace_and_of_a_budget() -> None:
     """But for the patterns that only a trace of ours is looked through for, if it does not say."""
     defaults = Thresholds()
     ours = Limits(
-        stall_factor=5.0, stall_min_s=60.0, late_window_s=10.0, loop_limit=5, livelock_turns=50
+        stall_factor=5.0, stall_min_s=60.0, late_window_s=10.0, loop_limit=5, livelock_turns=25
     )
     assert (defaults.limits, defaults.budget) == (ours, Budget())
     assert defaults.cooldown_s == COOLDOWN_S

@@ -18,7 +18,7 @@ from dig.graph.records import FindingRow, Limits, Usual
 from dig.traces.journal.reader import check_trace
 from tests.helpers import CALM, Stage, answer, bodies, found_again, out, rows
 
-OFTEN = Usual(100, {"ET": (100, 3)})
+OFTEN = Usual(100, {"ET message": (100, 3)})
 TEAM = TeamUsual(("a", "b"), CALM, OFTEN)
 
 

@@ -191,17 +191,18 @@ def test_usual_findings_of_a_users_detector_are_notices() -> None:
 
 
 def test_in_a_session_findings_are_counted_for_each_problem() -> None:
-    """The second problem begins to count anew; one that concerns both has the larger count."""
+    """The second problem begins to count anew, and so does what concerns both."""
     problems = [*arrive(0, "e1", None, "a"), *arrive(0, "e2", None, "a")]
-    both = [*turn(1, "v", "a", "x", e1="consume", e2="consume"), emit(1, "x", "v", "b")]
+    both = [*turn(1, "v", "a", "x y", e1="consume", e2="consume"), emit(1, "x", "v", "b")]
+    both.append(emit(1, "y", "v", "b"))
     rows = trace(problems, both, session=True, usual={"runs": 19, "counts": {"SEEN": [19]}})
-    assert severities(rows) == ["notice", "notice", "warning"]
+    assert severities(rows) == ["notice", "notice", "notice", "warning"]
     in_a_run = [{key: value for key, value in one.items() if key != "session"} for one in rows]
-    assert severities(in_a_run) == ["notice", "warning", "warning"]
+    assert severities(in_a_run) == ["notice", "warning", "warning", "warning"]
 
 
-def test_in_a_session_an_answered_problem_is_not_counted_any_more() -> None:
-    """What goes back to answered problems alone is counted with what goes back to none."""
+def test_in_a_session_an_answered_problem_is_still_counted() -> None:
+    """What goes back to it is one more finding about it, and no first one about nothing."""
     rows = trace(
         arrive(0, "e", None, "a"),
         [*turn(1, "v", "a", "x", e="consume"), *arrive(1, "x", "v", "bc")],
@@ -212,7 +213,7 @@ def test_in_a_session_an_answered_problem_is_not_counted_any_more() -> None:
     )
     events = ["e", "x", "f", "y", "s"]
     assert [one.subject["event"] for one in found(rows, Sees(on_emit))] == events
-    assert severities(rows) == ["notice", "notice", "warning", "notice", "notice"]
+    assert severities(rows) == ["notice", "notice", "warning", "warning", "notice"]
 
 
 def test_the_latest_problems_of_a_session_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,14 +59,14 @@ def test_runs_of_a_directory_are_learned_from(tmp_path: Path) -> None:
     found = learned(tmp_path)
     assert (found.runs, found.bad) == (4, {"no answer was accepted (outcome timeout)": 1})
     assert (found.team.agents, found.team.usual.runs) == (("a", "b"), 3)
-    assert found.team.usual.counts == {"ET": (1,)}
+    assert found.team.usual.counts == {"ET message": (1,)}
     assert found.usual == {}, "fewer than 19 runs"
 
 
 def test_what_one_of_twenty_good_runs_has_is_usual(tmp_path: Path) -> None:
     """(1 + 1) / (1 + 20) is more than 5 %; a second of the pattern would be none."""
     many = [kept(tmp_path, run(early=i == 0), f"run-{i}") for i in range(20)]
-    assert learned(*many).usual == {"ET": 1}
+    assert learned(*many).usual == {"ET message": 1}
 
 
 def test_a_wrong_answer_makes_no_good_run_and_the_reason_is_told(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_in_a_session_each_answered_problem_is_a_run(tmp_path: Path) -> None:
     stage.monitor.finish("stopped")
     found = learned(kept(tmp_path, stage.sink))
     assert found.team.usual.runs == 2
-    assert found.team.usual.counts["ET"] == (1,)
+    assert found.team.usual.counts["ET message"] == (1,)
     assert found.bad == {"no answer to the problem was accepted": 1}
 
 

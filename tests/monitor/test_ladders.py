@@ -244,7 +244,7 @@ def busy(rounds: int, then: str) -> Behaviour:
     return act
 
 
-STALLS = replace(WINDOWS, stall_factor=2.0, stall_min_s=5.0)
+STALLS = replace(WINDOWS, stall_factor=2.0, stall_min_s=5.0, activation_limit_s=5.0)
 
 
 def test_what_a_stalled_agent_holds_is_given_to_another() -> None:
