@@ -32,8 +32,8 @@ class Silent(Detector):
         self.seen[graph.ended.agent] = self.ended
         for agent in graph.agents:
             if self.ended - self.seen.setdefault(agent, self.ended - 1) == self.k:
-                subject, evidence = {"agent": agent}, {"activations": self.k}
-                yield Finding(self.pattern, record.t, record.us, subject, evidence)
+                about = {"agent": agent}, {"activations": self.k}
+                yield Finding(self.pattern, record.t, record.us, *about, severity="error")
 
 
 class Nudge(Healer):

@@ -146,7 +146,8 @@ def _limits(row: dict[str, Any]) -> Limits:
         return Limits()
     given = _want(row, "limits", dict)
     named = (limit.name for limit in fields(Limits) if given.get(limit.name) is not None)
-    return Limits(**{key: (_LIMITS.get(key) or _time)(given, key) for key in named})
+    known: dict[str, Any] = {key: _LIMITS.get(key, _time)(given, key) for key in named}
+    return Limits(**known)
 
 
 def _usual(row: dict[str, Any]) -> Usual | None:

@@ -34,6 +34,10 @@ _ONLY_PAST = RangeSet.single(PAST)
 MOST_FINDINGS = 1_000
 """The number of latest findings that an intervention may still be about."""
 
+MOST_SOURCES = 1_000
+"""The number of answered events from outside that live events are still told apart by, the latest
+ones. So a conversation that goes on over any number of problems keeps memory flat."""
+
 GONE, ROW, WHOLE = 0, 1, 2
 """The kept part. Of an event: nothing, its number and name, all. Of an activation: nothing, its
 agent and times, all, with its edges."""
@@ -110,6 +114,7 @@ def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
     stays.keep_activations(h.generator[n] for n in needed if h.generator[n] >= 0)
     latest = map(h.activation, state.problems.latest)
     stays.keep_rows(v for v in latest if v is not None)
+    stays.keep_sources(union({event.sources: None for event in state.live.values()}))
     return stays.complete()
 
 
@@ -165,6 +170,12 @@ class _Stays:
         """Keep at least the row (agent and times) of some activations."""
         for v in activations:
             self._activations[v] = self._activations[v] or ROW
+
+    def keep_sources(self, sources: RangeSet) -> None:
+        """Keep at least the number of what live events go back to, of many the latest ones."""
+        for source in [source for source in sources if source != PAST][-MOST_SOURCES:]:
+            n = self._history.source_events[source]
+            self._events[n] = self._events[n] or ROW
 
     def complete(self) -> _Stay:
         """Add the rows that kept ones refer to: generators, solvers, their outputs, and roots."""

@@ -148,8 +148,8 @@ def test_an_optional_key_that_is_null_is_as_absent() -> None:
     """A writer may have a place for each key; a limit that is null has its default."""
     keys = ("session", "memory", "limits", "usual", "patterns", "task", "seed")
     assert decode({**VALID["run"], **dict.fromkeys(keys)}) == decode(VALID["run"])
-    keys = ("usage", "error", "because", "cancelled")
-    assert decode({**VALID["end"], **dict.fromkeys(keys)}) == decode(VALID["end"])
+    of_end = ("usage", "error", "because", "cancelled")
+    assert decode({**VALID["end"], **dict.fromkeys(of_end)}) == decode(VALID["end"])
     run = decode({**VALID["run"], "limits": {"mc_window_s": None, "loop_limit": None}})
     assert isinstance(run, records.Run) and run.limits == records.Limits()
 

@@ -21,7 +21,6 @@ from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ANSWERED,
-    SYSTEM,
     UNANSWERED,
     Emit,
     End,
@@ -85,14 +84,13 @@ class FailedTurn(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise FAIL for a turn, for an answer, or for a request."""
-        if self._contents is None:
-            self._contents = contents_of(graph)
-        if type(record) is Emit:
-            if record.by != SYSTEM:
-                self._contents.note(graph, record)
-            return self._at_answer(graph, record) if record.final and self._ends else ()
         if type(record) is End:
-            return self._at_end(graph, record) if record.error or self._ends else ()
+            return self._at_end(graph, record) if self._ends or record.error else ()
+        if type(record) is Emit:
+            if self._contents is None:
+                self._contents = contents_of(graph)
+            self._contents.note(graph, record)
+            return self._at_answer(graph, record) if record.final and self._ends else ()
         return _at_failed_request(record) if type(record) is IncidentRow else ()
 
     def _at_end(self, graph: InteractionGraph, record: End) -> Iterable[Finding]:
@@ -108,7 +106,8 @@ class FailedTurn(Detector):
                 self._follow(agent, _Latest(sources, None), session)
             return ()
         work = [event.id for event in ended.inputs if event.work]
-        contents = {event: self._contents.get(event) for event in work} if self._contents else {}
+        known = contents_of(graph)
+        contents = {event: known.get(event) for event in work}
         failure = _Failure(ended.id, agent, record.t, contents)
         if sources or not session:
             self._follow(agent, _Latest(sources, failure), session)
@@ -143,8 +142,8 @@ class FailedTurn(Detector):
 
     def _make_good(self, graph: InteractionGraph, ended: ActivationState, agent: str) -> None:
         """Take note of what an activation did that others had failed to do before its start."""
-        assert self._contents is not None
-        done = _keys({e.id: self._contents.get(e.id) for e in ended.consumed if e.work})
+        known = contents_of(graph)
+        done = _keys({event.id: known.get(event.id) for event in ended.consumed if event.work})
         start = graph.history.t_start[ended.n]
         for failure in {f: None for key in done for f in self._by_work.get(key, ())}:
             is_all = all(e in done or said in done for e, said in failure.work.items())
@@ -221,9 +220,9 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """The paths to what failed, and to the answer or the request."""
     subject, evidence = finding.subject, finding.evidence
     about = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
-    known = [one for one in about if one is not None and graph.history.is_taken(one)]
     text = f"{describe(subject, evidence)}."
-    return Explanation(text, PathFinder(graph, finding).to_all(known))
+    named = [name for name in dict.fromkeys(about) if name is not None]
+    return Explanation(text, PathFinder(graph, finding).to_all(named))
 
 
 class HealFailedTurn(Healer):

@@ -85,7 +85,8 @@ class Contents(EventMemory[int]):
     def __init__(self) -> None:
         """Begin with no event."""
         super().__init__()
-        self._t, self._latest = -1, CONTINUATION
+        self._t = -1
+        self._latest: int | None = None
 
     def note(self, graph: InteractionGraph, record: Emit) -> int | None:
         """Remember the content of an event that was just generated; return it, if it counts."""

@@ -30,11 +30,11 @@ IN_WORDS = {
 """How an answer is none, in words."""
 
 
-class NoAnswer(Detector):
+class VoidAnswer(Detector):
     """Reads every final event when it is generated; of what was asked it remembers a hash."""
 
     pattern = "VOID"
-    recorded_as = "dig.detectors.patterns.no_answer.NoAnswer"
+    recorded_as = "dig.detectors.patterns.void_answer.VoidAnswer"
     kinds = (POSED, ANSWERED)
 
     def __init__(self) -> None:
@@ -92,10 +92,10 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     return Explanation(f"{describe(finding.subject, finding.evidence)}.", (path,))
 
 
-class HealNoAnswer(Healer):
+class HealVoidAnswer(Healer):
     """Says beside the answer why it is none, and bounces it once."""
 
-    recorded_as = "dig.detectors.patterns.no_answer.HealNoAnswer"
+    recorded_as = "dig.detectors.patterns.void_answer.HealVoidAnswer"
 
     def __init__(self) -> None:
         """Begin with no bounce remembered."""
