@@ -47,7 +47,10 @@ def decide(view: View) -> Decision:
     """Ada and Bob count to ten together; Cyd wakes up when she is told that she may speak."""
     if view.agent == "cyd":
         return Decision.respond(view, NewEvent(payload="Sorry!", to=["ada"], type="notice"))
-    count = max(e.payload for e in view.events if isinstance(e.payload, int)) + 1
+    numbers = [e.payload for e in view.events if isinstance(e.payload, int)]
+    if not numbers:
+        return Decision.wait(view)
+    count = max(numbers) + 1
     if count == 10:
         return Decision.submit(view, count)
     return Decision.respond(

@@ -126,7 +126,8 @@ MUTANTS = [
     # -- idle windows ---
     Mutant(
         "idle-progress", "graph/problems.py",
-        "            if activation.is_progress:\n                problem.since = now\n", "",
+        "self.cut_off(activation, now, has_error or activation.is_progress)",
+        "self.cut_off(activation, now, has_error)",
         "progress does not start an interval over",
     ),
     Mutant(
@@ -142,13 +143,13 @@ MUTANTS = [
     ),
     Mutant(
         "idle-oldest", IDLE,
-        "for latest in reversed(problem.running.values()):",
-        "for latest in problem.running.values():",
+        "for activation in problem.running.values():",
+        "for activation in [*problem.running.values()][:1]:",
         "only the activation that began first is waited for",
     ),
     Mutant(
         "idle-no-limit", IDLE,
-        "latest.us_start + self._limit)", "latest.us_start)",
+        "activation.us_start + self._limit)", "activation.us_start)",
         "an activation in progress holds nothing back",
     ),
     Mutant(
@@ -169,7 +170,7 @@ MUTANTS = [
     ),
     Mutant(
         "idle-at-the-end", IDLE,
-        "if due <= us:", "if due < us:",
+        "due is not None and due <= us:", "due is not None and due < us:",
         "what is due exactly at the end that makes it possible waits for the next record",
     ),
     Mutant(

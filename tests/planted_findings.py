@@ -22,7 +22,7 @@ FINDINGS = [
     # -- STALL ---
     Mutant(
         "stall-least", STALL,
-        "return max(self._least", "return min(self._least",
+        "return max(least, round", "return min(least, round",
         "the least limit is the most",
     ),
     Mutant(
@@ -43,7 +43,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-four-are-few", STALL,
-        "len(agent.lengths) >= ENOUGH_OF_AGENT", "len(agent.lengths) > ENOUGH_OF_AGENT",
+        "len(known) < ENOUGH_OF_AGENT", "len(known) <= ENOUGH_OF_AGENT",
         "five durations of an agent are too few",
     ),
     Mutant(
@@ -53,12 +53,12 @@ FINDINGS = [
     ),
     Mutant(
         "stall-learns-errors", STALL,
-        "if graph.ended.is_progress and not record.error:", "if graph.ended.is_progress:",
+        "(record.error or graph.ended.waits)", "graph.ended.waits",
         "turns that failed tell a limit",
     ),
     Mutant(
         "stall-learns-waiting", STALL,
-        "if graph.ended.is_progress and not record.error:", "if not record.error:",
+        "if graph.ended.is_progress and not (record", "if not (record",
         "turns in which an agent only waited tell a limit",
     ),
     Mutant(
@@ -68,7 +68,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-waits", STALL,
-        "self._drop(graph.running[waits])", "pass",
+        "self._drop(graph.running[record.detail[\"activation\"]])", "pass",
         "an activation that waits on purpose has stalled",
     ),
     Mutant(
@@ -116,7 +116,7 @@ FINDINGS = [
     ),
     Mutant(
         "idle-stalled", IDLE,
-        "if latest.id not in self._stalled:", "if latest.id:",
+        "if activation.id not in self._stalled:", "if activation.id:",
         "an activation that stalled holds a deadlock back",
     ),
     Mutant(
@@ -149,7 +149,7 @@ FINDINGS = [
     ),
     Mutant(
         "late-waits", LATE,
-        "                self._kept.put(graph, event, True)\n", "                pass\n",
+        "self._kept.put(graph, record.detail[\"event\"], True)", "pass",
         "what is on its way is late, although the host says since when it waits on purpose",
     ),
     Mutant(
@@ -187,38 +187,38 @@ FINDINGS = [
         "what is said to others is said again",
     ),
     Mutant(
-        "loop-inputs-order", LOOP,
+        "loop-inputs-order", REPEATS,
         "tuple(sorted(contents))", "tuple(contents)",
         "inputs in another order are others",
     ),
     Mutant(
-        "loop-inputs-set", LOOP,
+        "loop-inputs-set", REPEATS,
         "tuple(sorted(contents))", "tuple(sorted(set(contents)))",
         "equal inputs count once",
     ),
     Mutant(
-        "loop-unknown-inputs", LOOP,
-        "            if content is None:\n                return None\n            contents",
-        "            if content is None:\n                continue\n            contents",
+        "loop-unknown-inputs", REPEATS,
+        "            if content is None:\n                return None\n            if",
+        "            if content is None:\n                continue\n            if",
         "an input that says nothing is no input",
     ),
     Mutant(
-        "loop-keys", LOOP,
+        "loop-keys", REPEATS,
         "encoder(sort_keys=True)", "encoder()",
         "objects with the keys in another order are others",
     ),
     Mutant(
-        "loop-cut", LOOP,
+        "loop-cut", REPEATS,
         'key[:1] == "$"', 'key[:2] == "$$"',
         "what was cut alike is the same",
     ),
     Mutant(
-        "loop-order", LOOP,
+        "loop-order", REPEATS,
         "sorted(payload.items())", "[*payload.items()]",
         "members in another order are another message",
     ),
     Mutant(
-        "loop-order-within", LOOP,
+        "loop-order-within", REPEATS,
         "if _BRACE in written:", "if not written:",
         "members of an object in a payload in another order are another message",
     ),
@@ -239,18 +239,12 @@ FINDINGS = [
     ),
     Mutant(
         "loop-problems", LOOP,
-        "graph.unanswered(event.sources, MOST_SOURCES) if graph.run.session else _NO_PROBLEM",
-        "_NO_PROBLEM",
+        "event.sources.ranges if graph.run.session else ()", "()",
         "in a session what is said about all problems is counted together",
     ),
     Mutant(
-        "loop-last", LOOP,
-        "key=lambda said: said[2])", "key=lambda said: said[0])",
-        "the last of the problem with most repetitions is told",
-    ),
-    Mutant(
         "loop-latest", LOOP,
-        "before = messages.pop(message", "before = messages.get(message",
+        "before, last = messages.pop(message", "before, last = messages.get(message",
         "a message that is said again is not among the latest",
     ),
     Mutant(
@@ -340,12 +334,12 @@ FINDINGS = [
     # -- severity ---
     Mutant(
         "et-needed-lost", ET,
-        "bool(needed) or not limits.coverage", "bool(lost) or not limits.coverage",
+        "is_needed = bool(needed)", "is_needed = bool(lost)",
         "needed work that is still open makes no error",
     ),
     Mutant(
         "et-no-coverage", ET,
-        "bool(needed) or not limits.coverage", "bool(needed)",
+        "on_nothing or not limits.coverage", "on_nothing",
         "in a session without coverage no early answer is an error",
     ),
     Mutant(
@@ -366,7 +360,8 @@ FINDINGS = [
     ),
     Mutant(
         "er-no-return", ER,
-        "if len(set(event.reroutes)) == n:", "if event.reroutes[0] not in event.reroutes[1:]:",
+        "if len({*map(base_name, event.reroutes)}) == n:",
+        "if event.reroutes[0] not in event.reroutes[1:]:",
         "only a return to the first agent makes it a warning",
     ),
     Mutant(
@@ -391,18 +386,13 @@ FINDINGS = [
     ),
     Mutant(
         "apart-without-problems", "graph/graph.py",
-        "if not (some and others) or some is others:", "if some is others:",
+        "bool(some and others) and some", "some",
         "what is about no problem is about another one",
     ),
     Mutant(
-        "apart-answered", "graph/graph.py",
-        "now.isdisjoint(then) and not share_past", "now.isdisjoint(then)",
-        "answered problems are told apart",
-    ),
-    Mutant(
-        "apart-unanswered", "graph/graph.py",
-        "now.isdisjoint(then) and not share_past", "not share_past",
-        "events about one problem are about different ones",
+        "apart-in-part", "graph/graph.py",
+        "some.isdisjoint(others)", "some.ranges != others.ranges",
+        "events that have a problem in common are about different ones",
     ),
     Mutant(
         "unanswered-alike", "graph/problems.py",
@@ -412,7 +402,7 @@ FINDINGS = [
     ),
     Mutant(
         "retention-past", "graph/retention.py",
-        "kept.union(_ONLY_PAST) if has_past else kept", "kept",
+        "kept.union(_ONLY_PAST) if len(kept) < len(sources) else kept", "kept",
         "what goes back to evicted problems alone is about no problem",
     ),
     Mutant(
@@ -444,28 +434,23 @@ FINDINGS = [
     ),
     Mutant(
         "usual-problems", USUAL,
-        "if graph.run.session:", "if False:",
+        "graph.sources_about(subject) if graph.run.session else None", "None",
         "in a session the findings about all problems are counted together",
     ),
     Mutant(
-        "usual-least-count", USUAL,
-        "max(self._count(s, pattern)", "min(self._count(s, pattern)",
-        "of several problems the one with the fewest findings counts",
-    ),
-    Mutant(
         "usual-patterns", USUAL,
-        "return counts[pattern]", "return counts.total()",
+        "self._counts.setdefault(key,", "self._counts.setdefault(\"\",",
         "findings of other patterns count too",
     ),
     # -- what is mended ---
     Mutant(
         "mended-early", MENDED,
-        "if record.event not in self._early:", "if True:",
+        "if pattern not in bad:", "if True:",
         "an early answer mends an early answer",
     ),
     Mutant(
         "mended-by-warned", MENDED,
-        'if pattern == "ET" and finding.severity == "error" and', 'if pattern == "ET" and',
+        'in BOUNCED and finding.severity == "error" and', "in BOUNCED and",
         "an answer with a warning mends no early answer",
     ),
     Mutant(
@@ -491,7 +476,7 @@ FINDINGS = [
     ),
     Mutant(
         "mended-elsewhere", MENDED,
-        "if not graph.run.session:\n        return [_RUN]", "if True:\n        return [_RUN]",
+        "if not graph.run.session:\n        return [_RUN]\n", "if True:\n        return [_RUN]\n",
         "in a session what happens about any problem mends",
     ),
     Mutant(
@@ -512,7 +497,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-unbounded", WATCH,
-        "evidence = bounded(finding.evidence)", "evidence = finding.evidence",
+        "evidence=bounded(finding.evidence)", "evidence=finding.evidence",
         "evidence is not cut",
     ),
     Mutant(
@@ -523,7 +508,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-incidents-over", WATCH,
-        " or (self.graph.is_over and type(record) is IncidentRow)", "",
+        "if self.graph.is_over and type(record) is IncidentRow:", "if False:",
         "an incident after the answer that ends a run raises something",
     ),
     Mutant(

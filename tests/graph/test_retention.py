@@ -96,7 +96,7 @@ def test_who_is_behind_what_lies_in_a_buffer_is_still_known() -> None:
     event = graph.event("f")
     assert (event.by, graph.history.sender(event.n)) == ("w", "b")
     assert graph.roots("f") == {"v"} and graph.roots("w") == {"v"}
-    assert list(event.copies) == ["c"] and graph.sources("f") == frozenset()
+    assert list(event.copies) == ["c"] and graph.sources("f") == {"p"} and not graph.knows("p")
     w = graph.history.activation("w")
     assert w is not None and not list(graph.history.edges(w)) and not graph.knows("e")
 

@@ -34,7 +34,7 @@ class VoidAnswer(Detector):
     """Reads every final event when it is generated; of what was asked it remembers a hash."""
 
     pattern = "VOID"
-    recorded_as = "dig.detectors.patterns.void_answer.VoidAnswer"
+    recorded_as = "dig.detectors.patterns.no_answer.VoidAnswer"
     kinds = (POSED, ANSWERED)
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
 class HealVoidAnswer(Healer):
     """Says beside the answer why it is none, and bounces it once."""
 
-    recorded_as = "dig.detectors.patterns.void_answer.HealVoidAnswer"
+    recorded_as = "dig.detectors.patterns.no_answer.HealVoidAnswer"
 
     def __init__(self) -> None:
         """Begin with no bounce remembered."""
