@@ -49,7 +49,7 @@ def decide(view: View) -> Decision:
         return Decision.respond(view, NewEvent(payload="Sorry!", to=["ada"], type="notice"))
     numbers = [e.payload for e in view.events if isinstance(e.payload, int)]
     if not numbers:
-        return Decision.wait(view)
+        return Decision.wait()
     count = max(numbers) + 1
     if count == 10:
         return Decision.submit(view, count)
