@@ -145,8 +145,11 @@ def _limits(row: dict[str, Any]) -> Limits:
     if row.get("limits") is None:
         return Limits()
     given = _want(row, "limits", dict)
-    named = (limit.name for limit in fields(Limits) if given.get(limit.name) is not None)
-    known: dict[str, Any] = {key: _LIMITS.get(key, _time)(given, key) for key in named}
+    known: dict[str, Any] = {}
+    for key in (limit.name for limit in fields(Limits)):
+        if given.get(key) is not None:
+            read = _LIMITS.get(key) or _time
+            known[key] = read(given, key)
     return Limits(**known)
 
 

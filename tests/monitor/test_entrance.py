@@ -143,11 +143,11 @@ def test_a_host_reports_what_waits_and_what_has_failed() -> None:
     assert details[:2] == [{"activation": activation}, {"event": "e1"}]
     failed = {"how": "error", "event": "e1", "activation": activation, "error": "with ***"}
     assert details[2:] == [failed, {"how": "limit"}]
-    for refused in (
-        lambda: stage.monitor.waits(activation=activation),  # it has ended
-        lambda: stage.monitor.waits(),
-        lambda: stage.monitor.request_failed("limit", event="e2"),  # an agent's
-        lambda: stage.monitor.request_failed("badly"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(RequestError):
-            refused()
+    with pytest.raises(RequestError):
+        stage.monitor.waits(activation=activation)  # it has ended
+    with pytest.raises(RequestError):
+        stage.monitor.waits()
+    with pytest.raises(RequestError):
+        stage.monitor.request_failed("limit", event="e2")  # an agent's
+    with pytest.raises(RequestError):
+        stage.monitor.request_failed("badly")  # type: ignore[arg-type]
