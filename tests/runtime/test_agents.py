@@ -246,7 +246,9 @@ def test_a_setup_makes_a_monitor_with_all_its_settings() -> None:
     setup = Setup("name", "task", 7, True, True, limits)
     monitor = setup.monitor(("a",), lambda: 0.0, sink, stopwatch=None)
     assert isinstance(monitor, Monitor)
-    assert list(sink) == [kinds.Run(0, 0, "name", ("a",), "task", 7, True, True, limits)]
+    assert list(sink) == [
+        kinds.Run(0, 0, "name", ("a",), "task", 7, True, True, limits, patterns=2)
+    ]
 
 
 def test_what_is_no_agent_is_refused_before_the_run() -> None:
