@@ -143,7 +143,7 @@ class FailedTurn(Detector):
     def _make_good(self, graph: InteractionGraph, ended: ActivationState, agent: str) -> None:
         """Take note of what an activation did that others had failed to do before its start."""
         known = contents_of(graph)
-        done = _keys({event.id: known.get(event.id) for event in ended.consumed if event.work})
+        done = _keys({e.id: known.get(e.id) for e in ended.consumed if e.work})
         start = graph.history.t_start[ended.n]
         for failure in {f: None for key in done for f in self._by_work.get(key, ())}:
             is_all = all(e in done or said in done for e, said in failure.work.items())
