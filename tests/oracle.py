@@ -57,6 +57,7 @@ class State:
         bounced: The final events that an agent got back.
         accepted: The final events that the environment took, in that order, with the times.
         waiting: What the host waits for on purpose: pairs of `event` or `activation` and an id.
+        given_up: The environment events whose requests failed; None stands for the whole run.
         usual: What is usual for this team, from the `run` row.
     """
 
@@ -77,6 +78,7 @@ class State:
         self.bounced: set[str] = set()
         self.accepted: dict[str, int] = {}
         self.waiting: set[tuple[str, str]] = set()
+        self.given_up: set[str | None] = set()
         self.usual: Row | None = None
 
     @classmethod
@@ -121,9 +123,10 @@ class State:
         self.orphaned = {e: self.orphaned.get(e) or _cause(row, e) for e in lost}
 
     def _on_run(self, row: Row) -> None:
-        self.session = row.get("session", False)
-        self.memory = row.get("memory", False)
-        self.limits.update(row.get("limits", {}))
+        self.session = bool(row.get("session"))
+        self.memory = bool(row.get("memory"))
+        given = row.get("limits") or {}
+        self.limits.update({name: limit for name, limit in given.items() if limit is not None})
         self.usual = row.get("usual")
         self.present = set(row["agents"])
         self.buffers = {agent: [] for agent in row["agents"]}
@@ -188,9 +191,41 @@ class State:
         self.flight[row["event"]] = set()
 
     def _on_incident(self, row: Row) -> None:
-        if row["what"] == "waits" and isinstance(row["detail"], dict):
-            for kind in ("activation", "event"):
-                self.waiting.add((kind, str(row["detail"].get(kind))))
+        if row["what"] == "waits":
+            self.waiting |= self._waits(row["detail"])
+        failed = self.failed_request
+        if failed is not None and (not self.session or failed["event"]):
+            self.given_up.add(failed["event"] if self.session else None)
+
+    def _waits(self, detail: Any) -> set[tuple[str, str]]:
+        """What the detail of a `waits` names; nothing if it has not the right form."""
+        given = detail if isinstance(detail, dict) else {}
+        named = {key: given[key] for key in ("activation", "event") if given.get(key) is not None}
+        known: dict[str, list[str]] = {
+            "activation": [*self.running.values()],
+            "event": [*self.emits],
+        }
+        fits = len(named) == 1 and all(name in known[key] for key, name in named.items())
+        return set(named.items()) if fits else set()
+
+    @property
+    def failed_request(self) -> Row | None:
+        """What the last row says of a request without an answer, if it does so in good form.
+
+        Keys that may be left out are there, and null.
+        """
+        if self.row["kind"] != "incident" or self.row["what"] != "request_failed":
+            return None
+        detail = self.row["detail"]
+        if not isinstance(detail, dict) or detail.get("how") not in ["error", "limit", "timeout"]:
+            return None
+        event, activation, error = (detail.get(key) for key in ("event", "activation", "error"))
+        posed = [e for e in self.emits if self.is_environment(e)]
+        if not (event is None or event in posed) or not (error is None or isinstance(error, str)):
+            return None
+        if not (activation is None or activation in [*self.starts]):
+            return None
+        return {"how": detail["how"], "event": event, "activation": activation, "error": error}
 
     def _valid(self, event: str, to: list[str]) -> set[str]:
         """Those of `to` that can get the event now: present, and not holding it."""
@@ -361,18 +396,6 @@ class State:
         return settled
 
     @cached_property
-    def answered_at(self) -> dict[str, int]:
-        """In a session: for each answered environment event the time at which it was."""
-        settled: set[str] = set()
-        times: dict[str, int] = {}
-        for final, t in self.accepted.items() if self.session else ():
-            behind = self._behind(final, settled)
-            settled |= behind
-            for event in filter(self.is_environment, self._consumed_by(behind)):
-                times.setdefault(event, t)
-        return times
-
-    @cached_property
     def answered(self) -> set[str]:
         """In a session: the environment events that an accepted answer is about."""
         return {e for e in self._consumed_by(self.settled) if self.is_environment(e)}
@@ -399,10 +422,14 @@ class State:
     def _consumed_by(self, activations: Iterable[str]) -> set[str]:
         return {e for v in activations for e, fate in self.fates(v).items() if fate == "consume"}
 
+    def asked(self, final: str) -> set[str]:
+        """The environment events that the activations behind a final event consumed."""
+        used = self._consumed_by(self.behind(final))
+        return {e for e in used if self.is_environment(e)}
+
     def aims(self, final: str) -> set[str]:
         """In a session: the unanswered environment events that a final event is an answer to."""
-        used = self._consumed_by(self.behind(final))
-        return {e for e in used if self.is_environment(e)} - self.answered
+        return self.asked(final) - self.answered
 
     def _relevant(self, events: Iterable[str], final: str) -> list[str]:
         """The events in order; in a session only those that share a source with the answer."""

@@ -15,16 +15,18 @@ from typing import Any
 from .oracle import Row, State, micros
 
 KINDS = (
-    "ET", "ER", "CLA delivery", "CLA consumption", "RSP", "LOOP", "LIVELOCK",
-    "STALL", "MC", "OE", "DL", "LATE",
+    "ET", "ER", "CLA delivery", "CLA consumption", "RSP", "LOOP", "LIVELOCK", "VOID",
+    "FAIL turn", "FAIL answer", "FAIL request", "STALL", "MC", "OE", "DL", "LATE",
 )  # fmt: skip
 """Each pattern, with each of its stages, in the order in which simultaneous findings are listed:
 first what records raise, then what windows raise."""
 
 PATTERNS = tuple(dict.fromkeys(kind.split()[0] for kind in KINDS))
 
+FOREVER = 10**30  # in microseconds: no trace lasts so long
 MOST_ITEMS = 100
 MOST_REMEMBERED = 1000
+MOST_CHARACTERS = 200
 
 
 def kind_of(finding: dict[str, Any]) -> str:
@@ -102,7 +104,12 @@ def ordered(states: list[State]) -> list[Found]:
 
 
 def _of_records(states: list[State]) -> Iterator[Found]:
-    looks = {"emit": _at_emit, "deliver": _at_deliver, "end": _at_end}
+    looks = {
+        "emit": _at_emit,
+        "deliver": _at_deliver,
+        "end": _at_end,
+        "incident": _at_incident,
+    }
     for before, now in zip([State(), *states], states, strict=False):
         look = looks.get(now.row["kind"])
         if look is not None:
@@ -116,13 +123,21 @@ def _raise(now: State, pattern: str, stage: str | None = None, /, **about: Any) 
 
 def _at_emit(_: State, now: State) -> Iterator[Found]:
     event = now.row["event"]
-    if not now.is_final(event) or (now.session and not now.aims(event)):
+    if now.is_final(event):
+        yield from _early(now, event)
+        yield from _void(now, event)
+        yield from _on_failures(now, event)
+
+
+def _early(now: State, event: str) -> Iterator[Found]:
+    if now.session and not now.aims(event):
         return
     unresolved = now.unresolved(event)
     uncovered = now.uncovered(event) if now.limits["coverage"] else []
     if unresolved or uncovered:
         evidence = {"unresolved": unresolved, "uncovered": uncovered}
-        bad = now.unused(event) or not now.limits["coverage"]
+        on_nothing = not now.inputs(now.row["by"])
+        bad = now.unused(event) or on_nothing or not now.limits["coverage"]
         severity = "error" if bad else "warning"
         yield _raise(now, "ET", subject={"event": event}, evidence=evidence, severity=severity)
 
@@ -141,13 +156,92 @@ def _at_deliver(before: State, now: State) -> Iterator[Found]:
 
 
 def _of_other_sources(now: State, one: str, other: str) -> bool:
-    mine, its = _problems_of(now, one), _problems_of(now, other)
+    mine, its = now.sources[one], now.sources[other]
     return bool(mine) and bool(its) and not mine & its
 
 
-def _problems_of(now: State, event: str) -> set[str]:
-    """The sources of an event; in a session, all that are answered count as one."""
-    return {"answered" if s in now.answered else f"source {s}" for s in now.sources[event]}
+def _void(now: State, event: str) -> Iterator[Found]:
+    """VOID: an answer that is none."""
+    how = _how_void(now, event, now.row.get("payload"))
+    if how is not None:
+        severity = "warning" if how == "echo" else "error"
+        evidence = {"how": how}
+        yield _raise(now, "VOID", subject={"event": event}, evidence=evidence, severity=severity)
+
+
+def _how_void(now: State, event: str, payload: Any) -> str | None:
+    if not isinstance(payload, str):
+        return None
+    words = payload.strip()
+    asked = [now.emits[e].get("payload") for e in now.asked(event)]
+    if not words:
+        return "blank"
+    if words in [question.strip() for question in asked if isinstance(question, str)]:
+        return "echo"
+    return "call" if _is_call(words) else None
+
+
+def _is_call(words: str) -> bool:
+    try:
+        call = json.loads(words)
+    except (ValueError, RecursionError):
+        return False
+    keys = set(call) if isinstance(call, dict) else set()
+    shapes: list[set[Any]] = [{"name", "arguments"}, {"name", "parameters"}]
+    return keys in shapes and isinstance(call["name"], str)
+
+
+def _on_failures(now: State, event: str) -> Iterator[Found]:
+    """FAIL answer: the last that other agents did for an answer was to fail."""
+    author = now.row["by"]
+    me = _agent(now.agent(author))
+    latest: dict[str, str] = {}
+    for v, row in now.ends.items():
+        concerned = not now.session or now.concerns(v) & now.aims(event)
+        if _agent(now.agent(v)) != me and not _is_anothers(row) and concerned:
+            latest[_agent(now.agent(v))] = v
+    failed = [v for v in now.ends if v in latest.values() and now.ends[v].get("error")]
+    failed = [v for v in failed if not _is_made_good(now, v, author)]
+    if failed:
+        about: dict[str, Any] = {"subject": {"event": event}, "evidence": {"failed": failed}}
+        yield _raise(now, "FAIL", "answer", **about, severity="warning")
+
+
+def _is_anothers(end: Row) -> bool:
+    """Whether an end says that its error is that of another."""
+    return bool(end.get("because")) or bool(end.get("cancelled"))
+
+
+def _is_made_good(now: State, failed: str, author: str) -> bool:
+    """Whether another agent, or the activation that answers, did the work of one that failed."""
+    work = [e for e in now.starts[failed]["inputs"] if now.is_work(e)]
+    if not work:
+        return False
+    strangers = {_agent(now.agent(failed)), _agent(now.agent(author))}
+    for v, row in now.ends.items():
+        fits = v == author or _agent(now.agent(v)) not in strangers
+        after = now.starts[v]["t"] > now.ends[failed]["t"]
+        if fits and after and not row.get("error") and all(_did(now, v, e) for e in work):
+            return True
+    return False
+
+
+def _did(now: State, activation: str, event: str) -> bool:
+    """Whether an activation consumed an event, or work that says the same."""
+    used = now.inputs(activation)
+    words = _words(now.emits[event])
+    same = [e for e in used if now.is_work(e) and words and _words(now.emits[e]) == words]
+    return event in used or bool(same)
+
+
+def _at_incident(_: State, now: State) -> Iterator[Found]:
+    """FAIL request: the host says that there will be no answer."""
+    told = now.failed_request
+    if told is not None:
+        subject = {} if told["event"] is None else {"event": told["event"]}
+        evidence = {key: told[key] for key in ("how", "activation")}
+        evidence["error"] = told["error"] and told["error"][:MOST_CHARACTERS]
+        yield _raise(now, "FAIL", "request", subject=subject, evidence=evidence)
 
 
 def _at_end(_: State, now: State) -> Iterator[Found]:
@@ -164,6 +258,11 @@ def _at_end(_: State, now: State) -> Iterator[Found]:
     if shared:
         evidence = {"shared": shared}
         yield _raise(now, "RSP", subject=subject, evidence=evidence, severity="notice")
+    if now.row.get("error") and not _is_anothers(now.row):
+        agent, error = now.agent(activation), now.row["error"][:MOST_CHARACTERS]
+        evidence = {"agent": agent, "error": error}
+        about = {"subject": subject, "evidence": evidence, "severity": "notice"}
+        yield _raise(now, "FAIL", "turn", **about)
 
 
 def _strangers(now: State, one: str, other: str) -> bool:
@@ -182,7 +281,7 @@ def _rerouted(now: State, activation: str) -> Iterator[Found]:
         first = now.limits["reroute_limit"] + 1
         if not _is_doubling(len(path), first):
             continue
-        returns = len(set(path)) < len(path)
+        returns = len(set(map(_agent, path))) < len(path)
         severity = ("error" if len(path) >= 4 * first else "warning") if returns else "notice"
         about: dict[str, Any] = {"evidence": {"path": path}, "severity": severity}
         yield _raise(now, "ER", subject={"event": event}, **about)
@@ -215,7 +314,8 @@ def _agent(name: str) -> str:
 
 def _at(last: State, row: Row, pattern: str, base: int, number: int, **about: Any) -> Found:
     """A finding whose pattern was seen `number` times where `base` times are the limit."""
-    severity = "error" if number >= 4 * base else "warning"
+    steps = {"LOOP": ["warning", "error"], "LIVELOCK": ["notice", "warning", "error"]}[pattern]
+    severity = steps[[number >= base * 4**n for n in range(len(steps))].count(True) - 1]
     return Found(pattern, micros(row["ts"]), row["t"], severity=severity, **about)
 
 
@@ -223,33 +323,23 @@ def _loops(last: State) -> Iterator[Found]:
     limit = last.limits["loop_limit"]
     if limit is None:
         return
-    # For each agent and source: how often each message was said, and the event that said it last.
-    said: dict[tuple[str, str | None], dict[str, tuple[int, str]]] = {}
+    # For each agent: how often each message was said, and the event that said it last.
+    said: dict[str, dict[str, tuple[int, str]]] = {}
+    of_turn: dict[str, list[str]] = {}
     for event, row in last.emits.items():
         message = _message(last, event)
-        if message is None:
+        if message is None or message in of_turn.setdefault(row["by"], []):
             continue
-        counts: list[int] = []
-        earlier: list[str] = []
-        about = last.by_generation(last.sources[event])
-        sources: list[str | None] = [s for s in about if _is_asked(last, s, row["t"])]
-        for source in (last.session and sources) or [None]:
-            known = said.setdefault((_agent(last.agent(row["by"])), source), {})
-            count, before = known.pop(message, (0, ""))
-            known[message] = count + 1, event
-            if len(known) > MOST_REMEMBERED:
-                del known[next(iter(known))]
-            counts.append(count + 1)
-            earlier += [before] if before else []
-        if _is_doubling(max(counts), limit):
-            evidence = {"count": max(counts), "last": last.by_generation(earlier)[-1]}
-            subject = {"event": event}
-            yield _at(last, row, "LOOP", limit, max(counts), subject=subject, evidence=evidence)
-
-
-def _is_asked(last: State, source: str, t: int) -> bool:
-    """Whether an environment event is not answered yet at a time; a session may forget others."""
-    return last.answered_at.get(source, t + 1) > t
+        of_turn[row["by"]].append(message)
+        known = said.setdefault(_agent(last.agent(row["by"])), {})
+        count, before = known.pop(message, (0, ""))
+        count += 1
+        known[message] = count, event
+        if len(known) > MOST_REMEMBERED:
+            del known[next(iter(known))]
+        if _is_doubling(count, limit):
+            evidence = {"count": count, "last": before}
+            yield _at(last, row, "LOOP", limit, count, subject={"event": event}, evidence=evidence)
 
 
 def _message(last: State, event: str) -> str | None:
@@ -257,12 +347,39 @@ def _message(last: State, event: str) -> str | None:
     row = last.emits[event]
     if not (last.is_agent_made(event) and last.is_work(event)):
         return None
-    rows = [row, *(last.emits[e] for e in last.inputs(row["by"]))]
-    payloads = [one.get("payload") for one in rows]
-    if any(p is None or (isinstance(p, dict) and _has_marks(p)) for p in payloads):
+    me = _agent(last.agent(row["by"]))
+    inputs = [e for e in last.inputs(row["by"]) if not _is_continuation(last, e, me)]
+    mine, *others = [_words(last.emits[e]) for e in [event, *inputs]]
+    if mine is None or None in others:
         return None
-    mine, *others = [json.dumps(p, sort_keys=True) for p in payloads]
-    return json.dumps([mine, row["type"], [_agent(a) for a in row["to"]], sorted(others)])
+    sources = last.by_generation(last.sources[event]) if last.session else []
+    to = [_agent(a) for a in row["to"]]
+    return json.dumps([mine, row["type"], to, sorted(map(str, others)), sources])
+
+
+def _is_continuation(last: State, event: str, agent: str) -> bool:
+    """Whether an agent sent an event to itself alone, to go on later."""
+    row = last.emits[event]
+    if row["final"] or row["type"] != "notice" or not last.is_agent_made(event):
+        return False
+    return {agent} == {_agent(last.agent(row["by"])), *map(_agent, row["to"])} and bool(row["to"])
+
+
+def _words(emit: Row) -> str | None:
+    """The payload of an event as it is compared; nothing if it cannot be."""
+    payload = _new_part(emit.get("payload"))
+    if payload is None or (isinstance(payload, dict) and _has_marks(payload)):
+        return None
+    return json.dumps(payload, sort_keys=True)
+
+
+def _new_part(payload: Any) -> Any:
+    """The payload without what was given before, wherever it stands."""
+    if isinstance(payload, dict):
+        if set(payload) == {"$given", "$new"}:
+            return _new_part(payload["$new"])
+        return {key: _new_part(value) for key, value in payload.items()}
+    return [_new_part(value) for value in payload] if isinstance(payload, list) else payload
 
 
 def _has_marks(payload: dict[str, Any]) -> bool:
@@ -314,7 +431,8 @@ class Look:
         state: The state after the record.
         holds: Whether the condition holds.
         restarts: Whether the record makes the watcher start over although it holds.
-        busy: The starts, in microseconds, of the activations in progress that hold it back.
+        busy: The moments, in microseconds, from which on the activations in progress hold it
+            back no more.
         stalled: The moment of a STALL, if it is not the record but the finding that is looked at.
     """
 
@@ -345,7 +463,7 @@ def _of_windows(states: list[State]) -> Iterator[Found]:
         yield from _idle(states, stalls, problem, "DL", _stuck, _waiting)
 
 
-def _moments(looks: list[Look], window: int, limit: int = 0) -> Iterator[tuple[int, State]]:
+def _moments(looks: list[Look], window: int) -> Iterator[tuple[int, State]]:
     """The moments at which a window is over, with the state of then.
 
     The state after a record lasts until the next one, whose own moment still belongs to it: what
@@ -358,8 +476,7 @@ def _moments(looks: list[Look], window: int, limit: int = 0) -> Iterator[tuple[i
         for here, after in zip(looks[first:], [*looks[first + 1 :], None], strict=True):
             if here is not look and (not here.holds or here.restarts):
                 break  # the interval is over
-            free = [start + limit for start in here.busy]
-            moment = max(look.us + window, here.us, *free)
+            moment = max(look.us + window, here.us, *here.busy)
             if after is None:
                 until = here.us
             else:
@@ -403,6 +520,7 @@ def _stalls(states: list[State]) -> Iterator[Found]:
     if last.limits["stall_factor"] is None or last.limits["stall_min_s"] is None:
         return
     good = [v for v in last.ends if last.is_progress(v) and not last.ends[v].get("error")]
+    good = [v for v in good if ("activation", v) not in last.waiting]
     raised: set[str] = set()
     for state, after in zip(states, [*states[1:], last], strict=True):
         known = [v for v in good if v in state.ends]
@@ -424,14 +542,15 @@ def _stalls(states: list[State]) -> Iterator[Found]:
 def _stall_limit(state: State, agent: str, known: list[str]) -> int | None:
     """For how long an activation of an agent may last, by what is known of ended ones."""
     mine = [v for v in known if _agent(state.agent(v)) == _agent(agent)]
+    least = micros(state.limits["stall_min_s"])
     if len(mine) < 5:
-        mine = known
+        mine, least = known, max(least, micros(state.limits["activation_limit_s"]))
         if len(known) < 10:
             return None
     rows = [(state.starts[v], state.ends[v]) for v in mine[-99:]]
     lasted = sorted(micros(end["ts"]) - micros(start["ts"]) for start, end in rows)
     m = lasted[-(-9 * len(lasted) // 10) - 1]
-    return max(micros(state.limits["stall_min_s"]), round(float(state.limits["stall_factor"]) * m))
+    return max(least, round(float(state.limits["stall_factor"]) * m))
 
 
 def _idle(
@@ -443,18 +562,21 @@ def _idle(
     evidence: Callable[[State, str | None], dict[str, Any]],
 ) -> Iterator[Found]:
     looks: list[Look] = []
+    before = State()
     for state in states:
-        looks.append(_idle_look(state, problem, condition, stalls))
+        looks.append(_idle_look(before, state, problem, condition, stalls))
+        before = state
         here = [one for one in stalls if one.t == state.row["t"]]
         here = [one for one in here if _touches(state, one.subject["activation"], problem)]
         for one in sorted(here, key=lambda one: one.moment):
             looks.append(replace(looks[-1], restarts=True, stalled=one.moment))
             looks[-1] = replace(looks[-1], busy=_busy(state, problem, stalls, one.moment))
     window = micros(_limit(states, f"{pattern.lower()}_window_s"))
-    limit = micros(_limit(states, "activation_limit_s"))
     subject = {} if problem is None else {"event": problem}
-    for moment, state in _moments(looks, window, limit):
-        yield Found(pattern, moment, state.row["t"], subject, evidence(state, problem))
+    for moment, state in _moments(looks, window):
+        severity = "warning" if _in_progress(state, problem, stalls, moment) else "error"
+        told = evidence(state, problem)
+        yield Found(pattern, moment, state.row["t"], subject, told, severity)
 
 
 def _limit(states: list[State], name: str) -> float:
@@ -463,28 +585,53 @@ def _limit(states: list[State], name: str) -> float:
 
 
 def _idle_look(
+    before: State,
     state: State,
     problem: str | None,
     condition: Callable[[State, str | None], bool],
     stalls: list[Found],
 ) -> Look:
-    if _is_over(state) or problem in state.answered:
+    if _is_over(state) or problem in state.answered or problem in state.given_up:
         return Look(state, holds=False)
-    ended = state.row["activation"] if state.row["kind"] == "end" else None
     return Look(
         state,
         holds=condition(state, problem),
-        restarts=ended is not None and state.is_progress(ended) and _touches(state, ended, problem),
+        restarts=_begins_anew(before, state, problem),
         busy=_busy(state, problem, stalls, -1),
     )
 
 
-def _busy(state: State, problem: str | None, stalls: list[Found], moment: int) -> tuple[int, ...]:
-    """The starts of the activations in progress for which no STALL was raised before or now."""
+def _begins_anew(before: State, state: State, problem: str | None) -> bool:
+    """Whether the last record makes the idle windows begin anew."""
+    row = state.row
+    if row["kind"] == "leave":
+        gone = before.running.get(row["agent"])
+        return gone is not None and _is_waiting(state, gone) and _touches(state, gone, problem)
+    if row["kind"] != "end" or not _touches(state, row["activation"], problem):
+        return False
+    tried = state.is_progress(row["activation"]) or bool(row.get("error"))
+    return tried or _is_waiting(state, row["activation"])
+
+
+def _is_waiting(state: State, activation: str) -> bool:
+    return ("activation", activation) in state.waiting
+
+
+def _in_progress(state: State, problem: str | None, stalls: list[Found], moment: int) -> list[str]:
+    """The activations in progress for which no STALL was raised before or now."""
     t = state.row["t"]
     over = {s.subject["activation"] for s in stalls if (s.t, s.moment) <= (t, moment)}
-    running = [v for v in state.running.values() if v not in over and _touches(state, v, problem)]
-    return tuple(micros(state.starts[v]["ts"]) for v in running)
+    return [v for v in state.running.values() if v not in over and _touches(state, v, problem)]
+
+
+def _busy(state: State, problem: str | None, stalls: list[Found], moment: int) -> tuple[int, ...]:
+    """Until when each activation in progress holds back what is idle, in microseconds."""
+    limit = micros(state.limits["activation_limit_s"])
+    counting = _in_progress(state, problem, stalls, moment)
+    until = {v: micros(state.starts[v]["ts"]) + limit for v in counting}
+    waiting = [v for v in state.running.values() if _is_waiting(state, v)]
+    until |= {v: FOREVER for v in waiting if _touches(state, v, problem)}
+    return tuple(until.values())
 
 
 def _touches(state: State, activation: str, problem: str | None) -> bool:
@@ -530,38 +677,46 @@ def _with_usual(last: State, found: list[Found]) -> list[Found]:
     usual = last.usual
     if not usual or usual["runs"] < 19:
         return found
-    return [
-        replace(one, severity="notice") if _is_usual(usual, one.pattern, number) else one
+    usual_ones = [
+        _is_usual(usual, _key(last, one), number)
         for one, number in zip(found, _numbers(last, found), strict=True)
+    ]
+    return [
+        replace(one, severity="notice") if is_usual else one
+        for one, is_usual in zip(found, usual_ones, strict=True)
     ]
 
 
-def _is_usual(usual: Row, pattern: str, number: int) -> bool:
-    counts = usual["counts"].get(pattern, [])
+def _is_usual(usual: Row, key: str, number: int) -> bool:
+    counts = usual["counts"].get(key, [])
     runs = counts[number - 1] if number <= len(counts) else 0
-    return bool(20 * (1 + runs) > 1 + usual["runs"])
+    return key != "FAIL request" and bool(20 * (1 + runs) > 1 + usual["runs"])
+
+
+def _key(last: State, one: Found) -> str:
+    """The kind of a finding, under which its times are counted."""
+    if one.pattern != "ET":
+        return " ".join(filter(None, (one.pattern, one.stage)))
+    lists = one.evidence["unresolved"] + one.evidence["uncovered"]
+    return f"ET {','.join(sorted({last.emits[e]['type'] for e in lists}))}"
 
 
 def _numbers(last: State, found: list[Found]) -> Iterator[int]:
-    """For each finding the how manieth of its pattern it is, in a session about one source."""
-    counted: dict[str | None, dict[str, int]] = {}
+    """For each finding the how manieth of its key it is, in a session about these sources."""
+    counted: dict[str, dict[tuple[str, ...], int]] = {}
     for one in found:
-        numbers: list[int] = []
-        about = sources_of(last, one)
-        sources: list[str | None] = [s for s in about if _is_asked(last, s, one.t)]
-        for source in sources or [None]:
-            counts = counted[source] = counted.pop(source, {})
-            counts[one.pattern] = counts.get(one.pattern, 0) + 1
-            numbers.append(counts[one.pattern])
-            known = [s for s in counted if s is not None]
-            if len(known) > MOST_REMEMBERED:
-                del counted[known[0]]
-        yield max(numbers)
+        known = counted.setdefault(_key(last, one), {})
+        sources = tuple(sources_of(last, one))
+        number = known.pop(sources, 0) + 1
+        known[sources] = number
+        if len(known) > MOST_REMEMBERED:
+            del known[next(iter(known))]
+        yield number
 
 
 def sources_of(last: State, one: Found) -> list[str]:
     """The environment events that the subject of a finding is about; none outside a session."""
-    if not last.session:
+    if not last.session or not one.subject:
         return []
     if "activation" in one.subject:
         return last.by_generation(last.concerns(one.subject["activation"]))

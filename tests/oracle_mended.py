@@ -16,7 +16,7 @@ def mended(rows: list[Row]) -> list[bool]:
 
 def mended_of(rows: list[Row], states: list[State], found: list[Found]) -> list[bool]:
     """The same for a trace whose states after each row and whose findings are there already."""
-    return [_is_mended(rows, states[-1], found, one) for one in found]
+    return [_is_mended(rows, states, found, one) for one in found]
 
 
 def unhealed(rows: list[Row]) -> list[dict[str, Any]]:
@@ -39,32 +39,56 @@ def _tells_of(row: Row, one: Found) -> bool:
     return all(row[key] == one.as_json()[key] for key in keys)
 
 
-def _is_mended(rows: list[Row], last: State, found: list[Found], one: Found) -> bool:
+def _is_mended(rows: list[Row], states: list[State], found: list[Found], one: Found) -> bool:
+    last = states[-1]
     later = [row for row in rows if row["t"] > one.t]
-    about = set(sources_of(last, one))
+    about = set(_about(states, one))
 
-    def same(sources: frozenset[str]) -> bool:
-        return not last.session or bool(sources & about)
+    def answers(final: str) -> bool:
+        return not last.session or bool(_aims(states, final) & about)
 
-    accepted = [row["event"] for row in later if row["kind"] == "deliver" and row["to"] is None]
-    accepted = [e for e in accepted if same(last.sources[e])]
-    if one.pattern == "ET":
-        early = {f.subject["event"] for f in found if (f.pattern, f.severity) == ("ET", "error")}
-        return any(e not in early for e in accepted)
+    taken = [row["event"] for row in later if row["kind"] == "deliver" and row["to"] is None]
+    accepted = [e for e in taken if answers(e)]
+    if one.pattern in ("ET", "VOID"):
+        errors = [f for f in found if (f.pattern, f.severity) == (one.pattern, "error")]
+        bad = {f.subject["event"] for f in errors}
+        return any(e not in bad for e in accepted)
+    if (one.pattern, one.stage) == ("FAIL", "request"):
+        event = one.subject.get("event")
+        return any(not last.session or event in _then(states, e).asked(e) for e in taken)
     if one.pattern in ("OE", "LATE", "ER"):
         return one.subject["event"] in last.consumed
     if one.pattern == "MC":
         made = [row["event"] for row in later if row["kind"] == "emit" and row["final"]]
-        return any(same(last.sources[e]) for e in made)
+        return any(answers(e) for e in made)
     if one.pattern == "DL":
         ended = [row["activation"] for row in later if row["kind"] == "end"]
-        return any(same(last.concerns(v)) and _moves(last, v) for v in ended)
+        ended = [v for v in ended if not last.session or last.concerns(v) & about]
+        return any(_moves(last, v) for v in ended)
     if one.pattern == "STALL":
         inputs = one.evidence["inputs"]
         end = last.ends.get(one.subject["activation"])
         well = end is not None and not end.get("error")
         return well or (bool(inputs) and all(e in last.consumed for e in inputs))
     return one.pattern in ("LOOP", "LIVELOCK") and bool(accepted)
+
+
+def _about(states: list[State], one: Found) -> list[str]:
+    """The environment events that a finding is about, as it is mended: an answer has aims."""
+    event = one.subject.get("event")
+    if one.pattern in ("ET", "VOID") and event is not None and states[-1].session:
+        return sorted(_aims(states, event))
+    return sources_of(states[-1], one)
+
+
+def _then(states: list[State], event: str) -> State:
+    """The state in which an event had just been generated."""
+    return states[states[-1].emits[event]["t"]]
+
+
+def _aims(states: list[State], final: str) -> set[str]:
+    """The unanswered environment events that a final event was an answer to, when it was made."""
+    return _then(states, final).aims(final)
 
 
 def _moves(last: State, activation: str) -> bool:
