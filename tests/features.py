@@ -298,11 +298,20 @@ def _stall_first(seen: Seen) -> bool:
     return False
 
 
+def _says_nothing(was: State, now: State) -> bool:
+    """Whether an incident has changed nothing of what detectors look at."""
+    return was.waiting == now.waiting and now.failed_request is None
+
+
+def _void(how: str) -> Callable[[Seen], bool]:
+    return lambda seen: any(one["evidence"].get("how") == how for one in seen.found)
+
+
 SEVERITIES = {
     "ET": "error warning notice",
-    "MC": "error notice",
+    "MC": "error warning notice",
     "OE": "error notice",
-    "DL": "error notice",
+    "DL": "error warning notice",
     "STALL": "error notice",
     "LATE": "error notice",
     "ER": "error warning notice",
@@ -310,6 +319,8 @@ SEVERITIES = {
     "RSP": "notice",
     "LOOP": "error warning notice",
     "LIVELOCK": "error warning notice",
+    "VOID": "error warning notice",
+    "FAIL": "error warning notice",
 }
 """What a finding of a pattern may be worth; all but RSP are notices where they are usual."""
 
@@ -429,6 +440,41 @@ FEATURES: dict[str, Callable[[Seen], bool]] = {
     ),
     "said again in a session": lambda seen: seen.last.session and _worth("LOOP", None)(seen),
     "waits on purpose": lambda seen: bool(seen.last.waiting),
+    "incident of another form": lambda seen: any(
+        row["what"] in ("waits", "request_failed") and _says_nothing(was, now)
+        for was, now, row in seen.at("incident")
+    ),
+    "end of an activation that waits": lambda seen: any(
+        ("activation", row["activation"]) in was.waiting for was, _, row in seen.at("end")
+    ),
+    "leave in an activation that waits": lambda seen: any(
+        ("activation", was.running.get(row["agent"])) in was.waiting
+        for was, _, row in seen.at("leave")
+    ),
+    "raised after an activation that failed": lambda seen: any(
+        one["pattern"] in ("MC", "DL")
+        and any(end.get("error") and end["t"] <= one["t"] for end in seen.last.ends.values())
+        for one in seen.found
+    ),
+    "error of another": lambda seen: any(end.get("because") for end in seen.last.ends.values()),
+    "error by being called off": lambda seen: any(
+        end.get("cancelled") for end in seen.last.ends.values()
+    ),
+    "answer after a failure, and nothing raised": lambda seen: any(
+        now.is_final(row["event"])
+        and any(end.get("error") for end in now.ends.values())
+        and not any((one["t"], one["stage"]) == (row["t"], "answer") for one in seen.found)
+        for _, now, row in seen.at("emit")
+    ),
+    "request failed after an answer": lambda seen: any(
+        was.accepted and now.failed_request for was, now, _ in seen.at("incident")
+    ),
+    "nothing looked at any more": lambda seen: None in seen.last.given_up,
+    "one problem looked at no more": lambda seen: bool(seen.last.given_up - {None}),
+    **{f"answer that is {how}": _void(how) for how in ("blank", "echo", "call")},
+    "payload with what was given": lambda seen: any(
+        "$given" in str(row.get("payload")) for row in seen.last.emits.values()
+    ),
     **{
         f"{pattern} as {severity}": _worth(pattern, severity)
         for pattern, severities in SEVERITIES.items()

@@ -36,9 +36,11 @@ HABITS: dict[str, dict[str, float]] = {
     "toss": CALM | {"toss": 100, "submit": 2},
     "nag": CALM | {"nag": 100, "accept": 3},
     "toil": {"toil": 80, "end": 0.25, "start": 2, "patience": 4},
+    "falter": CALM | {"falter": 100, "fail": 6, "submit": 3, "accept": 3, "give_up": 6},
+    "idle": CALM | {"end": 0.3, "deliver": 3, "wait": 5, "waits": 6, "patience": 0.4},
     "dawdle": {"deliver": 0.15, "start": 0.5, "redirect": 0.5, "expire": 0.3, "emit_policy": 2},
 }
-HABIT_WEIGHTS = [6, 6, 2, 5, 2, 5, 5, 3, 3, 3, 4, 1]
+HABIT_WEIGHTS = [6, 6, 2, 5, 2, 5, 5, 3, 3, 4, 4, 5, 3, 1]
 
 ABSENT: Any = object()
 PAYLOADS = [
@@ -47,10 +49,39 @@ PAYLOADS = [
     {"b": {"d": 2, "c": 1}, "a": [1]},
     *[{"$cut": "0a1b", "a": [1]}, {"a": {"$cut": "0a1b"}}],
 ]
-ALIKE = [["text"], [PAYLOADS[-4], PAYLOADS[-3]], [PAYLOADS[-1]], [{}], [PAYLOADS[-2]], [None]]
+GROWN = [
+    *["text", {"$given": 1, "$new": "text"}, {"$given": [], "$new": {"$given": 2, "$new": "text"}}],
+    *[{"a": ["text"]}, {"a": [{"$new": "text", "$given": {"$cut": 1}}]}],
+    *[{"$given": 1, "$new": "text", "more": 1}, {"$given": "text", "$new": None}],
+    *[{"$given": 1, "$new": {"$cut": 1}}, {"$new": "text"}],
+]
+"""Payloads with what was given before in them; some are the same, some cannot be compared."""
+ALIKE = [
+    *[["text"], [PAYLOADS[-4], PAYLOADS[-3]], [PAYLOADS[-1]], [{}], GROWN, GROWN[:3]],
+    *[[PAYLOADS[-2]], [None]],
+]
 """Payloads of messages that are the same; those of the last two are never taken for that."""
+CALL = '{"name": "add", "arguments": {"a": 1}}'
+ANSWERS = [
+    *["", " \n\t", CALL, f"\n{CALL} ", '{"parameters": [], "name": ""}'],
+    *[
+        '{"name": 1, "arguments": {}}',
+        '{"name": "add", "arguments": 1, "id": 2}',
+        '{"name": "add"}',
+    ],
+    *["[]", '{"name": "add", "arguments": {}', {"name": "add", "arguments": {}}, [""], "an answer"],
+]
+"""Payloads of answers, some of which are none."""
+ODD: list[Any] = [None, "error", {}, [], 3, {"how": "error", "event": {}}, {"activation": ["v"]}]
+"""Details of incidents that have no right form."""
+ERRORS = ["timed out", "e" * 199 + "\U0001f600" * 2, "\U0001f600" * 201, " "]
 POLICIES = ["fault", "fault", "batch", "on demand", None]
-PATTERNS = ["ET", "MC", "OE", "DL", "ER", "CLA", "RSP", "STALL", "LATE", "LOOP", "LIVELOCK"]
+KEYS = [
+    *["MC", "OE", "DL", "ER", "CLA delivery", "CLA consumption", "CLA", "RSP", "STALL", "LATE"],
+    *["LOOP", "LIVELOCK", "VOID", "FAIL turn", "FAIL answer", "FAIL request", "FAIL"],
+    *["ET", "ET problem", "ET problem", "ET solution", "ET message", "ET problem,solution"],
+]
+"""Under which findings may be usual, and some under which none is."""
 
 
 class Model:
@@ -70,6 +101,8 @@ class Model:
         self.busy: dict[str, str] = {}
         self.inputs: dict[str, list[str]] = {}
         self.ended: list[str] = []
+        self.agents: dict[str, str] = {}
+        self.failed: list[str] = []
         self.flight: dict[str, list[str]] = {}
         self.system: list[str] = []
         self.finals: list[str] = []
@@ -102,6 +135,11 @@ class Model:
         """The events that are nowhere any more, consumed or not."""
         held = {event for buffer in self.buffers.values() for event in buffer}
         return [e for e, to in self.flight.items() if not (to or e in held or e in self.finals)]
+
+    @property
+    def movable(self) -> list[str]:
+        """The events that may still be sent to somebody."""
+        return [event for event in self.flight if event not in self.accepted]
 
     @property
     def waiting_finals(self) -> list[str]:
@@ -145,11 +183,14 @@ class Model:
     def _start(self, row: Row) -> None:
         self.busy[row["agent"]] = row["activation"]
         self.inputs[row["activation"]] = row["inputs"]
+        self.agents[row["activation"]] = row["agent"]
 
     def _end(self, row: Row) -> None:
         self.author, self.outputs = row["activation"], row["outputs"]
         self.pending = list(self.outputs)
         self.ended.append(self.author)
+        if row.get("error"):
+            self.failed.append(self.author)
         agent = next(a for a, v in self.busy.items() if v == self.author)
         del self.busy[agent]
         notes = [e for e in self.inputs[self.author] if e in self.system]
@@ -279,15 +320,18 @@ class _Writer:
             keys["usual"] = self.usual()
         windows = ["mc_window_s", "oe_window_s", "dl_window_s", "activation_limit_s"]
         limits: Row = {key: self.rng.randint(1, 5) * self.scale / 1e6 for key in windows}
-        limits["activation_limit_s"] *= self.habit.get("patience", 1)
+        limits["activation_limit_s"] *= max(self.habit.get("patience", 1), 1 / self.scale)
         limits["reroute_limit"] = self.rng.choice([1, 1, 2, 3])
         limits["coverage"] = self.chance(0.75) if coverage is None else coverage
         if coverage is None and self.chance(0.2):
             limits.pop(self.rng.choice(list(limits)))
+        keys |= self._maybe(patterns=self.rng.choice([1, 2, 2, None]))
         if self.chance(0.85):
             limits |= self.new_limits()
             windows += [key for key in ("late_window_s", "stall_min_s") if limits.get(key)]
-        self.spans = [round(limits[key] * 1e6) for key in windows if key in limits]
+        if coverage is None and self.chance(0.05):
+            limits[self.rng.choice(list(limits))] = None  # as if it were not there
+        self.spans = [round(limits[key] * 1e6) for key in windows if limits.get(key)]
         names = [f"agent {n}" if n % 3 else f"A{n}" for n in range(agents)]
         if self.chance(0.5):  # some are instances of the one before, which need not be there
             names = [f"{names[n - 1]}#{n}" if n % 2 else names[n] for n in range(agents)]
@@ -319,9 +363,9 @@ class _Writer:
         """How often what was found in good runs of this team."""
         runs = self.rng.choice([0, 18, 19, 39, 60])
         counts: dict[str, list[int]] = {}
-        for pattern in self.rng.sample(PATTERNS, self.rng.randint(0, len(PATTERNS))):
+        for key in self.rng.sample(KEYS, self.rng.randint(0, len(KEYS))):
             some = [self.rng.randint(0, runs) for _ in range(self.rng.randint(0, 4))]
-            counts[pattern] = sorted([*some, runs // 20], reverse=True)
+            counts[key] = sorted([*some, runs // 20], reverse=True)
         return {"runs": runs, "counts": counts}
 
     def flood(self) -> None:
@@ -356,13 +400,16 @@ class _Writer:
             (self.start_empty, 0.4 if model.idle else 0),
             (self.end, 5 if model.busy else 0),
             (self.leave, 0.3 if model.buffers else 0),
-            (self.redirect, 0.7 if model.flight else 0),
+            (self.redirect, 0.7 if model.movable else 0),
             (self.expire, 0.4 if model.flight else 0),
             (self.bounce, 1.5 if model.waiting_finals and model.buffers else 0),
             (self.accept, (2 if late else 0.1) if model.waiting_finals else 0),
             (self.rally, 0.015 if len(model.idle) > 1 else 0),
             (self.toss, 0.015 if len(model.idle) > 1 else 0),
             (self.nag, 0.015 if model.idle else 0),
+            (self.falter, 0.015 if len(model.idle) > 1 else 0),
+            (self.waits, 0.25),
+            (self.give_up, 0.04),
             (self.toil, 0.015 if model.idle else 0),
         ]
         weights = [weight * self.habit.get(do.__name__, 1) for do, weight in options]
@@ -408,11 +455,18 @@ class _Writer:
     # -- the kinds of records ---
 
     def emit(self, event: str, by: str | None, kind: str, to: list[str], final: bool) -> None:
-        payload = self.rng.choice(self.said or PAYLOADS)
+        payload = self.rng.choice(self.said or (self.answers() if final else PAYLOADS))
         extra: Row = {} if payload is ABSENT else {"payload": payload}
         if self.chance(0.15 * self.habit.get("emit_policy", 1)):
             extra["policy"] = self.rng.choice(POLICIES)
         self.add("emit", event=event, by=by, to=to, type=kind, final=final, **extra)
+
+    def answers(self) -> list[Any]:
+        """What an answer may say: also what was asked, more or less."""
+        asked = [r.get("payload") for r in self.rows if r["kind"] == "emit" and r["by"] is None]
+        asked = [words for words in asked if isinstance(words, str)]
+        echoes = [f"{self.rng.choice(['', ' '])}{words}\n" for words in asked]
+        return self.rng.choice([PAYLOADS, PAYLOADS, ANSWERS, echoes or ANSWERS])
 
     def any_type(self) -> str:
         return self.rng.choices(TYPES, TYPE_WEIGHTS)[0]
@@ -466,9 +520,19 @@ class _Writer:
         count = {"respond": [1, 1, 1, 2, 3], "submit": [1], "mix": [0, 1, 2]}.get(mood, [0])
         outputs = list({self.name("e"): None for _ in range(self.rng.choice(count))})
         extra = self._maybe(usage={"input_tokens": 7})
-        if mood == "fail":
-            extra["error"] = "timed out"
+        if mood == "fail" or (count != [1] and self.chance(0.02)):
+            extra |= self.failure(agent)
         self.add("end", activation=activation, fates=fates, outputs=outputs, **extra)
+
+    def failure(self, agent: str) -> Row:
+        """The error of an activation, sometimes that of another's, or no error of anybody."""
+        failed = [v for v in self.model.failed if self.model.agents[v] != agent]
+        words: Row = {"error": self.rng.choice(ERRORS)}
+        if failed and self.chance(0.4):
+            return words | {"because": self.rng.choice(failed)}
+        if self.chance(0.15):
+            return words | {"cancelled": True}
+        return words | self._maybe(**{self.rng.choice(["because", "cancelled"]): None})
 
     def taste(self, mood: str) -> str:
         """The fate of one input; in a mixed mood they differ."""
@@ -486,7 +550,9 @@ class _Writer:
         """Few agents hand on to each other for long."""
         team = self._team()
         ball = self._serve(team[0])
-        for n in range(self.rng.choice([4, 8, 9, 17, 17])):
+        turns = self.rng.choice([4, 8, 9, 17, 17, 17, 33])
+        self.stage += 4 * turns if turns == 33 else 0
+        for n in range(turns):
             me, after = team[n % len(team)], team[(n + 1) % len(team)]
             if len(self.rows) >= self.stage or ball not in self.model.buffers[me]:
                 return
@@ -511,7 +577,7 @@ class _Writer:
     def nag(self) -> None:
         """An agent says the same again and again, of itself or to the same question."""
         me, to, kind = self.rng.choice(self.model.idle), self.to(), self.any_type()
-        alike = self.rng.choices(ALIKE, [5, 5, 3, 1, 1, 1])[0]
+        alike = self.rng.choices(ALIKE, [5, 5, 3, 1, 4, 2, 1, 1])[0]
         asked = [e for e in self._ask(me) if e in self.model.flight] if self.chance(0.5) else []
         for n in range(self.rng.choice([3, 8, 9, 12])):
             if len(self.rows) >= self.stage or me not in self.model.idle:
@@ -528,6 +594,33 @@ class _Writer:
             self.said = []
             other = [a for a in self.model.idle if a.split("#")[0] == me.split("#")[0]]
             me = self.rng.choice(other) if self.chance(0.2) and not asked else me
+
+    def falter(self) -> None:
+        """An agent fails with its work; it, or another one, may do it after all; one answers."""
+        team = self.rng.sample(self.model.idle, min(len(self.model.idle), 3))
+        self.said = self.rng.choice([["text"], GROWN[:2], [PAYLOADS[-2]], []])
+        work = list({self._serve(team[0]): None for _ in range(self.rng.choice([1, 1, 1, 2]))})
+        twins = list({self._serve(team[-1]): None for _ in self.rng.choice([[], work])})
+        self.said = []
+        for _ in range(self.rng.choice([1, 1, 2])):
+            self._act(team[0], [], [], **self.failure(team[0]))
+        if self.chance(0.2):
+            held = [e for e in work if e in self.model.buffers[team[0]]]
+            self._act(team[0], [{"event": e, "fate": "consume"} for e in held], [])
+        for event in work if self.chance(0.4) else ():  # they go to somebody else, too
+            self.add("redirect", event=event, to=[self.rng.choice(team[1:])])
+            for agent in list(self.model.flight[event]):
+                self._arrive(event, agent)
+        helper = self.rng.choice(team[1:])
+        if len(team) > 2 and self.chance(0.6):
+            used = [e for e in {**dict.fromkeys(work), **dict.fromkeys(twins)} if self.chance(0.9)]
+            held = [e for e in used if e in self.model.buffers[helper]]
+            more = self.failure(helper) if self.chance(0.1) else {}
+            self._act(helper, [{"event": e, "fate": "consume"} for e in held], [], **more)
+        me = self.rng.choice(team[1:])
+        fates = [{"event": e, "fate": "consume"} for e in self.model.buffers[me]]
+        self._act(me, fates, [final := self.name("e")])
+        self.emit(final, self.model.author, "solution", [], final=True)
 
     def toil(self) -> None:
         """An agent gets some things done, and begins with one that may take longer."""
@@ -562,7 +655,7 @@ class _Writer:
 
     def _ask(self, agent: str) -> list[str]:
         """Questions that are all alike, parts of one problem."""
-        by = self.rng.choice(self.model.idle)
+        by = self.rng.choice([agent, *self.model.idle])
         problem = self._serve(by)
         if problem not in self.model.buffers[by]:
             return []
@@ -574,11 +667,11 @@ class _Writer:
         self.said = []
         return names
 
-    def _act(self, agent: str, fates: list[Row], outputs: list[str]) -> None:
+    def _act(self, agent: str, fates: list[Row], outputs: list[str], **extra: Any) -> None:
         """An activation, whose outputs are still to come."""
         activation, inputs = self.name("v"), list(self.model.buffers[agent])
         self.add("start", activation=activation, agent=agent, inputs=inputs)
-        self.add("end", activation=activation, fates=fates, outputs=outputs)
+        self.add("end", activation=activation, fates=fates, outputs=outputs, **extra)
 
     def join(self) -> None:
         """An agent that comes back, or a new one."""
@@ -594,13 +687,15 @@ class _Writer:
     def redirect(self) -> None:
         flying = [e for e, to in self.model.flight.items() if to]
         likely = self.model.lost if self.chance(0.35) else flying
-        self.add("redirect", event=self._pick(likely), to=self.to())
+        likely = [event for event in likely if event in self.model.movable]
+        self.add("redirect", event=self._pick(likely, self.model.movable), to=self.to())
 
     def expire(self) -> None:
-        self.add("expire", event=self._pick([e for e, to in self.model.flight.items() if to]))
+        flying = [e for e, to in self.model.flight.items() if to]
+        self.add("expire", event=self._pick(flying, list(self.model.flight)))
 
-    def _pick(self, likely: list[str]) -> str:
-        return self.rng.choice(likely if likely and self.chance(0.6) else list(self.model.flight))
+    def _pick(self, likely: list[str], any_of_them: list[str]) -> str:
+        return self.rng.choice(likely if likely and self.chance(0.6) else any_of_them)
 
     def bounce(self) -> None:
         """On its way back; the delivery is left to chance."""
@@ -627,17 +722,46 @@ class _Writer:
             self.add(kind, finding=finding, action=action, event=event, **why)
         elif self.chance(0.3):
             self.add("incident", what="gate_deadline", detail="passed")
-        else:
+        elif self.chance(0.7):
             self.waits()
+        else:
+            self.give_up()
 
     def waits(self) -> None:
         """The host waits on purpose, for what may be over or was never begun."""
         some = [*self.model.busy.values()] * 3 + [*self.model.inputs, "nothing"]
         detail: Any = {"activation": self.rng.choice(some)}
-        if self.chance(0.5):
-            flying = [e for e, to in self.model.flight.items() if to]
-            detail = {"event": self.rng.choice(flying * 3 + [*self.model.flight, "nothing"])}
-        self.add("incident", what="waits", detail=detail if self.chance(0.95) else None)
+        flying = [e for e, to in self.model.flight.items() if to]
+        event = {"event": self.rng.choice(flying * 3 + [*self.model.flight, "nothing"])}
+        detail = self.rng.choices(
+            [detail, event, detail | event, {**detail, "event": None, "why": 1}, *ODD],
+            [10, 10, 1, 2, *[0.3] * len(ODD)],
+        )[0]
+        self.add("incident", what="waits", detail=detail)
+
+    def give_up(self) -> None:
+        """A request ends without an answer; some incidents say so in a wrong way."""
+        outside = [r["event"] for r in self.rows if r["kind"] == "emit" and r["by"] is None]
+        event = self.rng.choice([None, *outside * 3, *self.model.flight, "nothing"])
+        some = [*self.model.failed * 3, *self.model.inputs, "nothing", None]
+        detail: Any = {"how": self.rng.choice(["error", "error", "limit", "timeout"])}
+        detail |= {"event": event} if event or self.chance(0.3) else {}
+        detail |= self._maybe(activation=self.rng.choice(some), error=self.rng.choice(ERRORS))
+        wrong: Row = self.rng.choice(
+            [
+                *[{"how": "other"}, {"how": None}, {"how": []}, {"event": 1}, {"error": 1}],
+                *[
+                    {"error": {}},
+                    {"activation": [1]},
+                    {"event": next(iter(self.model.inputs), "v")},
+                ],
+            ]
+        )
+        detail = self.rng.choices(
+            [detail, detail | {"more": 1, "error": None}, detail | wrong, *ODD],
+            [10, 2, 2, *[0.2] * len(ODD)],
+        )[0]
+        self.add("incident", what="request_failed", detail=detail)
 
 
 # -- broken traces ---
@@ -790,6 +914,20 @@ def _dead(model: Model) -> list[str]:
     return [v for v in model.inputs if v not in model.busy.values()]
 
 
+def _fails(row: Row, **keys: Any) -> Row | None:
+    """The `end` with an error, and more about it."""
+    return _edit(row, "end", error="x", **keys) if None not in keys.values() else None
+
+
+def _others(model: Model, row: Row, failed: bool, same: bool = False) -> list[str]:
+    """Activations that ended, with or without an error, of the agent that ends now or others."""
+    if row["kind"] != "end":
+        return []
+    me = model.agents[row["activation"]]
+    ended = [v for v in model.ended if (v in model.failed) == failed]
+    return [v for v in ended if (model.agents[v] == me) == same]
+
+
 def _heal(model: Model, row: Row, finding: int) -> Row | None:
     why = {"action": "inject", "event": next(iter(model.flight), None), "note": "x"}
     return _new(model, row, "heal", finding=finding, **why)
@@ -858,6 +996,29 @@ BREAKERS: dict[str, Breaker] = {
     "unknown fate": lambda g, m, r: _fates(g, r, lambda f: [{**f, "fate": "eat"}]),
     "reroute to no list": lambda g, m, r: _fates(
         g, r, lambda f: [{"event": f["event"], "fate": "reroute"}]
+    ),
+    "because of nothing": lambda g, m, r: _fails(r, because=g.choice(["v-none", *m.flight])),
+    "because of what goes on": lambda g, m, r: _fails(r, because=_any(g, [*m.busy.values()])),
+    "because of what went well": lambda g, m, r: _fails(
+        r, because=_any(g, _others(m, r, failed=False))
+    ),
+    "because of itself": lambda g, m, r: _fails(
+        r, because=_any(g, _others(m, r, failed=True, same=True))
+    ),
+    "because and cancelled": lambda g, m, r: _fails(
+        r, because=_any(g, _others(m, r, failed=True)), cancelled=True
+    ),
+    "because without an error": lambda g, m, r: (
+        _edit(r, "end", error=None, because=_any(g, _others(m, r, failed=True)))
+        if _others(m, r, failed=True)
+        else None
+    ),
+    "cancelled without an error": lambda g, m, r: _edit(r, "end", error=None, cancelled=True),
+    "cancelled in a wrong way": lambda g, m, r: _fails(r, cancelled=g.choice([1, "yes", [True]])),
+    "because in a wrong way": lambda g, m, r: _fails(r, because=g.choice([1, True, ["v"]])),
+    "edition no number": lambda g, m, r: _edit(r, "run", patterns=g.choice(["2", True, 2.5])),
+    "redirect of an accepted answer": lambda g, m, r: _new(
+        m, r, "redirect", event=_any(g, m.accepted), to=[]
     ),
     "join of a present agent": lambda g, m, r: _new(m, r, "join", agent=_any(g, [*m.buffers])),
     "leave of a ghost": lambda g, m, r: _new(m, r, "leave", agent=g.choice(GHOSTS + m.absent)),

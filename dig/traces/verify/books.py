@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Locations, TrackedAgent, TrackedEvent, names, said, text
+from .places import Locations, TrackedAgent, TrackedEvent, flag, names, said, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
@@ -38,6 +38,7 @@ class Books:
         self._bounced: set[str] = set()
         self._accepted: list[str] = []
         self._findings: set[int] = set()
+        self._failed: dict[str, str] = {}  # activation that ended with an error -> agent
         self._is_session = self._is_over = self._is_finished = False
         self._count: Counter[str] = Counter()
         self._promises: Promises | None = None  # a plain trace makes none
@@ -114,12 +115,13 @@ class Books:
         if "system" in agents or len(set(agents)) != len(agents):
             refuse("two agents have one name, or one is called `system`")
         self.places.agents = {name: TrackedAgent() for name in agents}
-        flags = [row.get("session", False), row.get("memory", False)]
-        if any(type(flag) is not bool for flag in flags):
-            refuse("`session` and `memory` are true or false")
-        _check_limits(dict(row.get("limits", {})))
+        self._is_session, _ = flag(row, "session"), flag(row, "memory")
+        edition = row.get("patterns")
+        if edition is not None and (type(edition) is not int or edition < 1):
+            refuse(f"`patterns` is {edition!r}, and names no edition of the patterns")
+        limits = row.get("limits")
+        _check_limits({} if limits is None else dict(limits))
         _check_usual(row.get("usual"))
-        self._is_session = row.get("session", False) is True
         if self._report.is_journal:
             self._promises = Promises(dict(row.get("journal", {}).get("budget", {})))
 
@@ -185,10 +187,11 @@ class Books:
     def _end(self, row: dict[str, Any]) -> None:
         if row["activation"] not in self._running:
             refuse(f"{row['activation']!r} is not in progress")
-        said(row, "error")
+        error = said(row, "error")
         name, inputs = self._running.pop(row["activation"])
         agent = self.places.agents[name]
         agent.activation = None
+        self._check_error(row, error, name)
         if type(row["fates"]) is not list:
             refuse("`fates` is no list")
         fates = {fate["event"]: fate for fate in row["fates"]}
@@ -206,6 +209,16 @@ class Books:
         for output in self._awaited:
             self.places.check_new(output)
         self._emitter, self._sole = row["activation"], len(self._awaited) == 1
+
+    def _check_error(self, row: dict[str, Any], error: str | None, name: str) -> None:
+        because, cancelled = row.get("because"), flag(row, "cancelled")
+        if because is not None and self._failed.get(text(because), name) == name:
+            refuse(f"`because` is {because!r}, which is no failed activation of another agent")
+        said_why = (because is not None) + cancelled
+        if said_why > (error is not None):
+            refuse("`because` and `cancelled` stand beside `error` only, and not both")
+        if error is not None:
+            self._failed[row["activation"]] = name
 
     def _take(
         self, name: str, agent: TrackedAgent, event: TrackedEvent, fate: dict[str, Any]
@@ -241,6 +254,8 @@ class Books:
 
     def _redirect(self, row: dict[str, Any]) -> None:
         event = self.places.event(row["event"])
+        if event.id in self._accepted:
+            refuse(f"{event.id!r} was accepted, and goes nowhere any more")
         self.places.land(event)
         self.places.send(event, names(row["to"]), ordered=False)
         self.places.settle(event, "no_recipient")
@@ -302,12 +317,11 @@ _SECONDS = {
     "late_window_s",
 }  # fmt: skip
 _LEAST = {"reroute_limit": 1, "loop_limit": 2, "livelock_turns": 2, "livelock_agents": 2}
-_NULL = {"stall_factor", "late_window_s", "loop_limit", "livelock_turns"}
 
 
 def _check_limits(limits: dict[str, Any]) -> None:
     for name, value in limits.items():
-        if value is None and name in _NULL:
+        if value is None:
             continue
         is_number = type(value) in (int, float) and abs(value) <= 1e15
         if name in _SECONDS and not (is_number and round(value * 1_000_000) >= 1):

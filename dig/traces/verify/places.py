@@ -146,6 +146,14 @@ def said(row: dict[str, Any], key: str) -> str | None:
     return None if given is None else str(given)
 
 
+def flag(row: dict[str, Any], key: str) -> bool:
+    """Whether the row says that something holds; null is as absent."""
+    given = row.get(key)
+    if given is not None and type(given) is not bool:
+        refuse(f"`{key}` is not true or false")
+    return given is True
+
+
 def names(given: Any) -> list[str]:
     """A list of names, if it is one."""
     if type(given) is not list or not all(type(name) is str for name in given):
