@@ -56,3 +56,7 @@ def look(ts: float) -> Row:
 
 def waits(ts: float, **detail: Any) -> Row:
     return row(ts, "incident", what="waits", detail=detail)
+
+
+def failed_request(ts: float, **detail: Any) -> Row:
+    return row(ts, "incident", what="request_failed", detail=detail)

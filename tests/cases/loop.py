@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
-from tests.histories import arrive, deliver, emit, end, start, trace, turn
+from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.oracle import Row
 
 from .case import case, event, found
@@ -38,11 +40,26 @@ TAKEN = enumerate([1, 3, 5, 2, 4, 6], 1)
 """The notices in the order in which `a` says something to them."""
 
 
-def spoken(*payloads: int) -> list[Row]:
-    """One activation, rows 1 and 2, that says all this: `x0`, `x1` and so on."""
-    names = [f"x{n}" for n in range(len(payloads))]
-    said = [emit(0, x, "v", "b") | {"payload": p} for x, p in zip(names, payloads, strict=True)]
-    return trace(turn(0, "v", "a", " ".join(names)), said, limits=TWICE)
+def spoken(*turns: Iterable[int]) -> list[Row]:
+    """Activations that say all this, in events `x0`, `x1` and so on."""
+    rows: list[Row] = []
+    events = (f"x{n}" for n in count())
+    for n, payloads in enumerate(turns):
+        said = [emit(0, next(events), f"v{n}", "b") | {"payload": p} for p in payloads]
+        rows += [*turn(0, f"v{n}", "a", " ".join(one["event"] for one in said)), *said]
+    return trace(rows, limits=TWICE)
+
+
+def continuation(name: str, by: str, to: list[str], sort: str = "notice") -> Row:
+    return emit(0, name, by, "", sort) | {"to": to, "payload": name}
+
+
+UNLIKE = [
+    (2, "a", ["a", "b"], "notice"),
+    (3, "a", [], "notice"),
+    (4, "b", ["a"], "notice"),
+    (5, "a", ["a"], "message"),
+]
 
 
 LOOPS = [
@@ -230,7 +247,7 @@ LOOPS = [
         ),
     ),
     case(
-        "loop: in a session the largest count and the latest of a common problem are told",
+        "loop: in a session what goes back to more problems is another message",
         trace(
             *[given(0, "p1", "bc", "p"), turn(0, "w1", "b", "y1 y2", p1="consume")],
             *[heard("y1", "w1"), heard("y2", "w1")],
@@ -242,8 +259,9 @@ LOOPS = [
             session=True,
             limits=TWICE,
         ),
-        again(31, 3, "x2", 2),
-        again(43, 6, "x5", 4),
+        again(35, 4, "x1", 2),
+        again(39, 5, "x2", 2),
+        again(43, 6, "x3", 2),
     ),
     case(
         "loop: in a session what has no source is counted together",
@@ -251,18 +269,71 @@ LOOPS = [
         again(6, 2, "x1", 2),
     ),
     case(
+        "loop: of what one activation says the same of the first counts, the others not at all",
+        spoken([1, 1, 2, 1], [1], [1, 1], [1]),
+        found("LOOP", "warning", 9, 0, event("x4"), count=2, last="x0"),
+        found("LOOP", "warning", 16, 0, event("x7"), count=4, last="x5"),
+    ),
+    case(
+        "loop: what was given before does not matter, wherever it stands",
+        trace(
+            says(1, {"a": [{"$given": 1, "$new": "hi"}]}),
+            says(2, {"a": [{"$new": {"$given": {"$cut": 2}, "$new": "hi"}, "$given": 2}]}),
+            says(3, {"a": [{"$given": 1, "$new": "hi", "more": 1}]}),
+            says(4, {"a": ["hi"]}),
+            says(5, {"a": ["hi"]}),
+            limits=TWICE,
+        ),
+        again(6, 2, "x1", 2),
+        again(15, 5, "x4", 4),
+    ),
+    case(
+        "loop: what is new has to be whole, and something",
+        trace(
+            *[says(n, {"$given": 1, "$new": None}) for n in (1, 2)],
+            *[says(n, {"$given": 1, "$new": {"$cut": 1}}) for n in (3, 4)],
+            *[says(n, {"$new": "hi"}) for n in (5, 6)],
+            limits=TWICE,
+        ),
+    ),
+    case(
+        "loop: a notice to oneself alone is a continuation, and no input",
+        trace(
+            says(1, "hi"),
+            [*turn(2, "u", "a#2", "k"), continuation("k", "u", ["a", "a#2"])],
+            deliver(2, "k", "a"),
+            says(3, "hi", "a", "k"),
+            agents=["a", "a#2"],
+            limits=TWICE,
+        ),
+        again(10, 3, "x1", 2),
+    ),
+    case(
+        "loop: a notice to others, to nobody, by others, or that is work, is an input",
+        trace(
+            says(1, "hi"),
+            *[
+                [*turn(n, f"u{n}", by, f"k{n}"), continuation(f"k{n}", f"u{n}", to, sort)]
+                for n, by, to, sort in UNLIKE
+            ],
+            *[row(2, "redirect", event=f"k{n}", to=["a"]) for n, *_ in UNLIKE if n == 3],
+            *[[deliver(n + 5, f"k{n}", "a"), *says(n + 5, "hi", "a", f"k{n}")] for n, *_ in UNLIKE],
+            limits=TWICE,
+        ),
+    ),
+    case(
         "loop: a message is among the latest thousand",
-        spoken(0, *range(1, 1000), 0),
-        found("LOOP", "warning", 1003, 0, event("x1000"), count=2, last="x0"),
+        spoken([0], range(1, 1000), [0]),
+        found("LOOP", "warning", 1007, 0, event("x1000"), count=2, last="x0"),
     ),
     case(
         "loop: a message that a thousand others followed is forgotten",
-        spoken(0, *range(1, 1001), 0),
+        spoken([0], range(1, 1001), [0]),
     ),
     case(
         "loop: a message that is said again is among the latest again",
-        spoken(0, *range(1, 999), 0, 999, 1000, 0, 0),
-        found("LOOP", "warning", 1002, 0, event("x999"), count=2, last="x0"),
-        found("LOOP", "warning", 1006, 0, event("x1003"), count=4, last="x1002"),
+        spoken([0], range(1, 999), [0], [999, 1000], [0], [0]),
+        found("LOOP", "warning", 1006, 0, event("x999"), count=2, last="x0"),
+        found("LOOP", "warning", 1016, 0, event("x1003"), count=4, last="x1002"),
     ),
 ]

@@ -36,7 +36,7 @@ def around(agents: Iterable[str], turns: int) -> list[Row]:
 
 
 def livelock(n: int, turns: int, agents: str = "a b", /, **keys: Any) -> Any:
-    severity = keys.pop("severity", "warning")
+    severity = keys.pop("severity", "notice")
     evidence: Row = {"agents": agents.split(), "turns": turns, "origin": "v1"} | keys
     return found("LIVELOCK", severity, 4 * n, n, activation(f"v{n}"), **evidence)
 
@@ -57,11 +57,13 @@ def branched(*last: Row) -> list[Row]:
 
 LIVELOCKS = [
     case(
-        "livelock: at the limit, twice and four times as much, the last as an error",
-        trace(around("ab", 18), limits=ROUND),
+        "livelock: at the limit and at doublings, a warning from four times, an error from 16 on",
+        trace(around("ab", 65), limits=ROUND),
         livelock(4, 4),
         livelock(8, 8),
-        livelock(16, 16, severity="error"),
+        livelock(16, 16, severity="warning"),
+        livelock(32, 32, severity="warning"),
+        livelock(64, 64, severity="error"),
     ),
     case("livelock: off without a limit", trace(around("ab", 18))),
     case(
@@ -99,7 +101,7 @@ LIVELOCKS = [
         ),
         found(
             "LIVELOCK",
-            "warning",
+            "notice",
             19,
             5,
             activation("v5"),
@@ -119,7 +121,7 @@ LIVELOCKS = [
             limits=ROUND,
         ),
         found(
-            "LIVELOCK", "warning", 17, 4, activation("v4"), agents=["a", "b"], turns=4, origin="v1"
+            "LIVELOCK", "notice", 17, 4, activation("v4"), agents=["a", "b"], turns=4, origin="v1"
         ),
     ),
     case(
@@ -137,7 +139,7 @@ LIVELOCKS = [
             limits=ROUND,
         ),
         found(
-            "LIVELOCK", "warning", 20, 4, activation("v4"), agents=["a", "b"], turns=4, origin="v1"
+            "LIVELOCK", "notice", 20, 4, activation("v4"), agents=["a", "b"], turns=4, origin="v1"
         ),
     ),
     case(
@@ -223,7 +225,7 @@ REROUTES = [
         storm(16, "abab" * 4, "error", mended=True),
     ),
     case(
-        "er: instances are agents of their own",
+        "er: instances count as their agent, and are told by their names",
         trace(
             emit(0, "e", None, "a"),
             deliver(0, "e", "a"),
@@ -240,7 +242,7 @@ REROUTES = [
             agents=["a", "a#2", "b"],
             limits={"reroute_limit": 1},
         ),
-        found("ER", "notice", 7, 2, event("e"), path=["a", "a#2"]),
+        found("ER", "warning", 7, 2, event("e"), path=["a", "a#2"]),
     ),
     case(
         "er: a path is told up to its hundredth agent",

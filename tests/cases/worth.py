@@ -32,7 +32,7 @@ def stray(*last: Row, **keys: Any) -> list[Row]:
 
 def answer(ts: float, v: str, agent: str, name: str, used: str) -> list[Row]:
     """Three rows: an agent submits `name`."""
-    begin, finish = turn(ts, v, agent, name, **{used: "consume"})
+    begin, finish = turn(ts, v, agent, name, **dict.fromkeys(used.split(), "consume"))
     return [begin, finish, final(ts, name, v)]
 
 
@@ -53,6 +53,15 @@ SEVERITIES = [
         "et: without coverage every early answer is an error",
         stray(deliver(3, "f", None), limits={"coverage": False}),
         repeated(8, 2),
+        et(9, 2, "error", unresolved=["x"]),
+    ),
+    case(
+        "et: an answer by an activation that used nothing is an error",
+        trace(
+            arrive(0, "e", None, "ab"),
+            [*turn(1, "w", "b", "x", e="consume"), emit(1, "x", "w", "c")],
+            [start(2, "v", "b"), end(2, "v", "f"), final(2, "f", "v")],
+        ),
         et(9, 2, "error", unresolved=["x"]),
     ),
     case(
@@ -222,7 +231,7 @@ USUALS = [
         lost("e2", 2, "notice"),
     ),
     case(
-        "usual: in a session the largest of the counts of its problems counts",
+        "usual: in a session what goes back to the same problems is counted together",
         trace(
             [*arrive(0, "p", None, "a"), *arrive(0, "q", None, "b")],
             [*turn(0, "v", "a", "x y", p="consume"), emit(0, "x", "v"), emit(0, "y", "v", "c")],
@@ -238,14 +247,43 @@ USUALS = [
             look(9),
             session=True,
             limits={"oe_window_s": 1},
-            usual={"runs": 39, "counts": {"OE": [39], "CLA": [39, 39]}},
+            usual={
+                "runs": 39,
+                "counts": {"OE": [39], "CLA delivery": [39], "CLA consumption": [39], "CLA": [39]},
+            },
         ),
         found(
             "CLA", "notice", 14, 0, {"event": "z", "agent": "c"}, stage="delivery", conflicts=["y"]
         ),
         found("CLA", "notice", 16, 0, run_of("u"), stage="consumption", conflicts=[["y", "z"]]),
         lost("x", 19, "notice"),
-        lost("m1", 19),
+        lost("m1", 19, "notice"),
+    ),
+    case(
+        "usual: early answers are counted by the types of what they leave behind",
+        trace(
+            arrive(0, "e", None, "a"),
+            [*turn(0, "v", "a", "y x n", e="consume"), emit(0, "y", "v", "b", "solution")],
+            [emit(0, "x", "v", "b"), emit(0, "n", "v", "b")],
+            answer(1, "w", "c", "f", ""),
+            limits={"coverage": False},
+            usual={"runs": 39, "counts": {"ET problem,solution": [39], "ET": [39]}},
+        ),
+        et(10, 1, "notice", unresolved=["y", "x", "n"]),
+    ),
+    case(
+        "usual: a late early answer of other types is not",
+        stray(usual={"runs": 39, "counts": {"ET": [39], "ET message": [39]}}),
+        repeated(8, 2),
+        et(9, 2, "warning", unresolved=["x"]),
+    ),
+    case(
+        "usual: the stages of a pattern are counted by themselves",
+        trace(
+            [start(0, "u", "a"), end(0, "u") | {"error": "x"}],
+            usual={"runs": 39, "counts": {"FAIL": [39], "FAIL answer": [39]}},
+        ),
+        found("FAIL", "notice", 2, 0, run_of("u"), stage="turn", agent="a", error="x"),
     ),
     case(
         "usual: in a session what has no problem is counted together",
@@ -264,7 +302,7 @@ USUALS = [
         stray(
             deliver(3, "f", None),
             limits={"coverage": False},
-            usual={"runs": 39, "counts": {"ET": [39]}},
+            usual={"runs": 39, "counts": {"ET problem": [39]}},
         ),
         repeated(8, 2),
         et(9, 2, "notice", unresolved=["x"], mended=True),
@@ -378,32 +416,33 @@ MENDED = [
             limits=EAGER,
         ),
         found("STALL", "error", 21, 12, run_of("v"), agent="a", limit_s=2, inputs=[]),
+        found("FAIL", "notice", 22, 15, run_of("v"), stage="turn", agent="a", error="timed out"),
         found("STALL", "error", 23, 22, run_of("w"), agent="a", limit_s=2, inputs=[]),
     ),
     case(
         "mended: what was said again and again, once an answer is accepted",
         trace(
-            [*turn(0, "v", "a", "x y"), emit(0, "x", "v") | {"payload": 1}],
-            [emit(0, "y", "v") | {"payload": 1}],
+            [*turn(0, "v", "a", "x"), emit(0, "x", "v") | {"payload": 1}],
+            [*turn(0, "u", "a", "y"), emit(0, "y", "u") | {"payload": 1}],
             arrive(1, "e", None, "a"),
             answer(2, "w", "a", "f", "e"),
             deliver(3, "f", None),
             limits={"loop_limit": 2},
         ),
-        found("LOOP", "warning", 4, 0, event("y"), count=2, last="x", mended=True),
+        found("LOOP", "warning", 6, 0, event("y"), count=2, last="x", mended=True),
     ),
     case(
         "mended: not in a session without a common problem",
         trace(
-            [*turn(0, "v", "a", "x y"), emit(0, "x", "v") | {"payload": 1}],
-            [emit(0, "y", "v") | {"payload": 1}],
+            [*turn(0, "v", "a", "x"), emit(0, "x", "v") | {"payload": 1}],
+            [*turn(0, "u", "a", "y"), emit(0, "y", "u") | {"payload": 1}],
             arrive(1, "e", None, "a"),
             answer(2, "w", "a", "f", "e"),
             deliver(3, "f", None),
             session=True,
             limits={"loop_limit": 2},
         ),
-        found("LOOP", "warning", 4, 0, event("y"), count=2, last="x"),
+        found("LOOP", "warning", 6, 0, event("y"), count=2, last="x"),
     ),
     case(
         "mended: going round, in a session by an answer to a problem that was seen",
@@ -417,7 +456,7 @@ MENDED = [
         ),
         found(
             "LIVELOCK",
-            "warning",
+            "notice",
             8,
             2,
             run_of("w"),
