@@ -279,6 +279,16 @@ def gave_up(t: int, ts: float, subject: Row, how: str = "error", /, **keys: Any)
     return found("FAIL", "error", t, ts, subject, stage="request", mended=mended, **evidence)
 
 
+EVENTS: list[Any] = ["z", "k", "v", 1, ["e"]]
+ACTIVATIONS: list[Any] = ["z", "e", 1, {}]
+MALFORMED: list[Any] = [
+    *[None, "error", [], {"event": "e"}, {"how": "error", "error": 7}],
+    *[{"how": how, "event": "e"} for how in ("other", None, ["error"])],
+    *[{"how": "error", "event": name} for name in EVENTS],
+    *[{"how": "error", "activation": name} for name in ACTIVATIONS],
+]
+"""Details of incidents that say nothing: the event has to be from outside, the others known."""
+
 REQUESTS = [
     case(
         "fail: a request that ends without an answer, once for each time that it is said",
@@ -299,12 +309,7 @@ REQUESTS = [
         trace(
             arrive(0, "e", None, "a"),
             [*turn(1, "v", "a", "k", e="delay"), emit(1, "k", "v", "", "notice")],
-            *[failed_request(2, how=how, event="e") for how in ("other", None, ["error"])],
-            *[failed_request(2, how="error", event=name) for name in ("z", "k", "v", 1, ["e"])],
-            *[failed_request(2, how="error", activation=name) for name in ("z", "e", 1, {})],
-            failed_request(2, how="error", error=7),
-            failed_request(2, event="e"),
-            *[row(2, "incident", what="request_failed", detail=x) for x in (None, "error", [])],
+            [row(2, "incident", what="request_failed", detail=detail) for detail in MALFORMED],
         ),
     ),
     case(
