@@ -75,8 +75,13 @@ ANSWERS = [
 ODD: list[Any] = [None, "error", {}, [], 3, {"how": "error", "event": {}}, {"activation": ["v"]}]
 """Details of incidents that have no right form."""
 WRONG: list[Row] = [
-    *[{"how": how} for how in ("other", None, [])],
-    *[{"event": 1}, {"error": 1}, {"error": {}}, {"activation": [1]}],
+    {"how": "other"},
+    {"how": None},
+    {"how": []},
+    {"event": 1},
+    {"error": 1},
+    {"error": {}},
+    {"activation": [1]},
 ]
 """What makes a failed request one that is not looked at."""
 ERRORS = ["timed out", "e" * 199 + "\U0001f600" * 2, "\U0001f600" * 201, " "]
