@@ -46,6 +46,7 @@ from .conservation import Allowed
 
 NAMES = "abcde"
 BUDGET = (3, 2, 1, 1)  # so little that runs come to its end
+ANSWERS = ("answer", "answer", "answer", "go", " ", '{"name": "add", "arguments": {}}')
 LADDER = (30, 9, 3, 5)  # so much that ladders come to their end
 
 
@@ -94,7 +95,7 @@ class Chaos:
 
     def _outputs(self, draws: KeyedRandom, view: View) -> list[NewEvent]:
         if draws.chance(0.12, "submit"):
-            return [NewEvent(payload="answer", final=True)]
+            return [NewEvent(payload=draws.choice(ANSWERS, "answer"), final=True)]
         return [self._output(draws, view, i) for i in range(int(draws.uniform("outputs") * 2.6))]
 
     def _output(self, draws: KeyedRandom, view: View, i: int) -> NewEvent:
@@ -228,7 +229,7 @@ def _is_delayed(payload: Any) -> bool:
 
 
 def _script(draws: KeyedRandom, agents: str) -> tuple[Happening, ...]:
-    """Agents come and go, events are redirected, further problems come."""
+    """Agents come and go, events are redirected, further problems come; the host gives up, too."""
     happenings = []
     for i in range(int(draws.uniform("script") * 5)):
         name = draws.choice(list(agents), "who", i)
@@ -248,6 +249,11 @@ def _interfere(monitor: Monitor, name: str, luck: float) -> list[Effect]:
             return monitor.leave(name)
         if luck < 0.6:
             return monitor.join(name)
+        if luck < 0.63:
+            held = [v.id for v in monitor.graph.running.values()]
+            return monitor.waits(activation=held[0]) if held else monitor.waits(event="e1")
+        if luck < 0.66:
+            return monitor.request_failed("limit", event="e1")
         if luck < 0.8:
             count = monitor.graph.event_count
             return monitor.redirect(f"e{1 + int(luck * 1000) % max(1, count)}", (name,))
