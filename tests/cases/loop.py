@@ -50,8 +50,10 @@ def spoken(*turns: Iterable[int]) -> list[Row]:
     return trace(rows, limits=TWICE)
 
 
-def continuation(name: str, by: str, to: list[str], sort: str = "notice") -> Row:
-    return emit(0, name, by, "", sort) | {"to": to, "payload": name}
+def told(ts: float, name: str, agent: str, to: list[str], sort: str = "notice") -> list[Row]:
+    """Three rows: an agent says its name to some, to itself for instance."""
+    said = emit(ts, name, f"u{name}", "", sort) | {"to": to, "payload": name}
+    return [*turn(ts, f"u{name}", agent, name), said]
 
 
 UNLIKE = [
@@ -300,7 +302,7 @@ LOOPS = [
         "loop: a notice to oneself alone is a continuation, and no input",
         trace(
             says(1, "hi"),
-            [*turn(2, "u", "a#2", "k"), continuation("k", "u", ["a", "a#2"])],
+            told(2, "k", "a#2", ["a", "a#2"]),
             deliver(2, "k", "a"),
             says(3, "hi", "a", "k"),
             agents=["a", "a#2"],
@@ -312,12 +314,12 @@ LOOPS = [
         "loop: a notice to others, to nobody, by others, or that is work, is an input",
         trace(
             says(1, "hi"),
+            *[told(n, f"k{n}", by, to, sort) for n, by, to, sort in UNLIKE],
+            row(6, "redirect", event="k3", to=["a"]),
             *[
-                [*turn(n, f"u{n}", by, f"k{n}"), continuation(f"k{n}", f"u{n}", to, sort)]
-                for n, by, to, sort in UNLIKE
+                [deliver(n + 5, f"k{n}", "a"), *says(n + 5, "hi", "a", f"k{n}")]
+                for n in range(2, 6)
             ],
-            *[row(2, "redirect", event=f"k{n}", to=["a"]) for n, *_ in UNLIKE if n == 3],
-            *[[deliver(n + 5, f"k{n}", "a"), *says(n + 5, "hi", "a", f"k{n}")] for n, *_ in UNLIKE],
             limits=TWICE,
         ),
     ),
