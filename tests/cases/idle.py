@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.histories import arrive, end, row, start, trace, turn
+from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.oracle import Row
 
 from .case import activation, case, event, failed_request, found, look, waits
@@ -32,6 +32,11 @@ def error(t: int, ts: float, v: str, agent: str = "b") -> Any:
 def fails(ts: float, v: str, agent: str = "b") -> list[Row]:
     begin, last = turn(ts, v, agent)
     return [begin, last | {"error": "boom"}]
+
+
+def gave_up(t: int, ts: float, subject: Row, how: str) -> Any:
+    evidence: Row = {"how": how, "activation": None, "error": None}
+    return found("FAIL", "error", t, ts, subject, stage="request", **evidence)
 
 
 IDLES = [
@@ -164,13 +169,13 @@ IDLES = [
     case(
         "idle: in a run nothing is looked at once a request has failed",
         stuck(failed_request(1, how="error"), arrive(1, "k", None, "b"), look(9)),
-        found("FAIL", "error", 3, 1, {}, stage="request", how="error", activation=None, error=None),
+        gave_up(3, 1, {}, "error"),
     ),
     case(
         "idle: a deadlock of that moment comes before it",
         stuck(failed_request(2, how="limit"), look(9)),
         deadlock(2, 2),
-        found("FAIL", "error", 3, 2, {}, stage="request", how="limit", activation=None, error=None),
+        gave_up(3, 2, {}, "limit"),
     ),
     case(
         "idle: in a session the problem that it names, and no other one",
@@ -181,19 +186,37 @@ IDLES = [
             look(9),
             session=True,
         ),
-        found("FAIL", "error", 5, 1, {}, stage="request", how="error", activation=None, error=None),
-        found(
-            "FAIL",
-            "error",
-            6,
-            1,
-            event("e"),
-            stage="request",
-            how="timeout",
-            activation=None,
-            error=None,
-        ),
+        gave_up(5, 1, {}, "error"),
+        gave_up(6, 1, event("e"), "timeout"),
         found("DL", "error", 6, 2, event("k"), waiting={"b": ["k"]}),
+    ),
+    case(
+        "idle: in a session of two problems that are one by now, the one that it names",
+        trace(
+            [*arrive(0, "e1", None, "a"), *arrive(0, "e2", None, "a")],
+            [*turn(0, "v", "a", "x", e1="consume", e2="consume"), emit(0, "x", "v", "b")],
+            deliver(0, "x", "b"),
+            failed_request(1, how="error", event="e1"),
+            look(9),
+            session=True,
+            limits=SHORT,
+        ),
+        gave_up(9, 1, event("e1"), "error"),
+        found("DL", "error", 9, 2, event("e2"), waiting={"b": ["x"]}),
+    ),
+    case(
+        "idle: in a session one that failed, and became one with another later",
+        trace(
+            [*arrive(0, "e1", None, "a"), *arrive(0, "e2", None, "a")],
+            failed_request(1, how="error", event="e1"),
+            [*turn(1, "v", "a", "x", e1="consume", e2="consume"), emit(1, "x", "v", "b")],
+            deliver(1, "x", "b"),
+            look(9),
+            session=True,
+            limits=SHORT,
+        ),
+        gave_up(5, 1, event("e1"), "error"),
+        found("DL", "error", 9, 3, event("e2"), waiting={"b": ["x"]}),
     ),
     case(
         "idle: the time of activations that waited is no measure",
