@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 
 from .planted import MUTANTS as IN_GRAPH
 from .planted import Mutant
+from .planted_failures import FAILURES
 from .planted_findings import FINDINGS
 from .planted_schedules import SCHEDULED, WRAPPED
 
@@ -50,7 +51,7 @@ WITH_TEAMS = tuple(
     for what in ("observing", "gates", "healing", "overlapping", "session", "faults")
 )
 SCHEDULES = ("--count", "1000", "--failures", "1")
-IN_SUITE = [*IN_GRAPH, *FINDINGS]
+IN_SUITE = [*IN_GRAPH, *FINDINGS, *FAILURES]
 MUTANTS = [*IN_SUITE, *SCHEDULED]
 LONGEST_S = 300
 

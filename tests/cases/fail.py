@@ -248,6 +248,15 @@ ANSWERS = [
         failure(2, 1, agent="b#2"),
     ),
     case(
+        "fail: nor is the one that answers, though it failed itself",
+        trace(
+            arrive(0, "e", None, "b"),
+            [start(1, "v", "b", "e"), end(2, "v", "f", e="consume") | {"error": "boom"}],
+            final(2, "f", "v"),
+        ),
+        failure(4, 2, "v", "b"),
+    ),
+    case(
         "fail: in a session what has to do with another problem does not count",
         in_vain(session=True),
         failure(6, 1),
