@@ -61,7 +61,7 @@ class Chaos:
     @cached_property
     def habit(self) -> str:
         """What all agents of the run like to do."""
-        habits = ("nothing", "nothing", "pass on", "repeat")
+        habits = ("nothing", "pass on", "repeat", "repeat")
         return KeyedRandom(self.seed, "habit", 0).choice(habits, "habit")
 
     def plan(self, view: View) -> Plan:
@@ -200,7 +200,7 @@ def chaos_run(seed: int, *, heal: bool, limit_s: float = 2.5) -> ChaosRun:
         session=draws.chance(0.2, "session"),
         memory=draws.chance(0.3, "memory"),
         limits=Limits(
-            0.6, 0.4, 0.5, activation_limit_s=5.0,
+            0.6, 0.4, 0.5, activation_limit_s=draws.choice((0.35, 5.0), "activation limit"),
             reroute_limit=draws.choice((1, 2), "reroute limit"),
             stall_factor=0.6, stall_min_s=0.3, late_window_s=0.3,
             loop_limit=2, livelock_turns=2, livelock_agents=2,

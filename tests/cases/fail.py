@@ -257,6 +257,24 @@ ANSWERS = [
         failure(4, 2, "v", "b"),
     ),
     case(
+        "fail: in a session those that count stand in the order of their ends",
+        trace(
+            [
+                *arrive(0, "e1", None, "ab"),
+                *arrive(0, "e2", None, "bc"),
+                start(0, "v", "b", "e1 e2"),
+            ],
+            [*fails(1, "u", "a", e1="consume"), *fails(2, "w", "c", e2="consume")],
+            [*arrive(3, "e3", None, "a"), *fails(3, "x", "a", e3="consume")],
+            [end(4, "v", "f", e1="consume", e2="consume"), final(4, "f", "v")],
+            session=True,
+        ),
+        failure(9, 1),
+        failure(11, 2, "w", "c"),
+        failure(15, 3, "x"),
+        unaided(17, 4, "u", "w"),
+    ),
+    case(
         "fail: in a session what has to do with another problem does not count",
         in_vain(session=True),
         failure(6, 1),
