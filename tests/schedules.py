@@ -35,6 +35,7 @@ import anyio
 from dig import InteractionGraph, Monitor, Output, Watch
 from dig.detectors import standard
 from dig.errors import JournalError
+from dig.graph.records import Failure
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime import Agent, Bus, RunResult, simulate
 from dig.runtime.keyed_random import KeyedRandom
@@ -207,6 +208,12 @@ class _Outside:
 
     def inject(self, output: Output) -> None:
         self._bus.inject(output)
+
+    def waits(self, **what: str) -> None:
+        self._bus._demand(lambda: self._monitor.waits(**what))
+
+    def request_failed(self, how: Failure, **keys: str) -> None:
+        self._bus._demand(lambda: self._monitor.request_failed(how, **keys))
 
     def tick(self) -> None:
         self._bus._demand(self._monitor.tick)
