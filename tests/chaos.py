@@ -250,10 +250,11 @@ def _interfere(monitor: Monitor, name: str, luck: float) -> list[Effect]:
         if luck < 0.6:
             return monitor.join(name)
         if luck < 0.63:
-            held = [v.id for v in monitor.graph.running.values()]
-            return monitor.waits(activation=held[0]) if held else monitor.waits(event="e1")
+            running = [*monitor.graph.running]
+            return monitor.waits(activation=running[0]) if running else []
         if luck < 0.66:
-            return monitor.request_failed("limit", event="e1")
+            asked = [e.id for e in monitor.graph.live.values() if e.by is None]
+            return monitor.request_failed("limit", event=asked[0] if asked else None)
         if luck < 0.8:
             count = monitor.graph.event_count
             return monitor.redirect(f"e{1 + int(luck * 1000) % max(1, count)}", (name,))

@@ -212,8 +212,8 @@ class _Outside:
     def waits(self, **what: str) -> None:
         self._bus._demand(lambda: self._monitor.waits(**what))
 
-    def request_failed(self, how: Failure, **keys: str) -> None:
-        self._bus._demand(lambda: self._monitor.request_failed(how, **keys))
+    def request_failed(self, how: Failure, event: str | None) -> None:
+        self._bus._demand(lambda: self._monitor.request_failed(how, event=event))
 
     def tick(self) -> None:
         self._bus._demand(self._monitor.tick)
