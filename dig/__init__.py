@@ -28,6 +28,7 @@ from ._version import __version__ as __version__
 if typing.TYPE_CHECKING:
     from dig.adapters import notes as notes
     from dig.adapters import notes_about as notes_about
+    from dig.adapters import waiting as waiting
     from dig.adapters.wrapping import session_of as session_of
     from dig.adapters.wrapping import unwrap as unwrap
     from dig.adapters.wrapping import wrap as wrap
@@ -59,7 +60,7 @@ if typing.TYPE_CHECKING:
 _HOME = {
     name: home
     for home, names in {
-        "dig.adapters": "notes notes_about",
+        "dig.adapters": "notes notes_about waiting",
         "dig.adapters.wrapping": "session_of unwrap wrap",
         "dig.detectors.describe": "explain",
         "dig.detectors.finding": "Finding",

@@ -1,6 +1,7 @@
 """The base of every adapter; adapters import it from here, and from no module in here.
 
-- `session`: what a wrapper tells the monitor. `turn`: one agent at work. `calls`: one agent calls
+- `session`: what a wrapper tells the monitor. `turn`: one agent at work; `context`: that of the
+  running code. `errors`: which activation raised. `calls`: one agent calls
   another and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
 - `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of one
   that does not answer.
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
+from .context import current, enclosing, inside, notes, notes_about, waiting
+from .errors import MOST_IN_ERROR, CalledOffError, describe
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
@@ -32,25 +35,16 @@ from .plan import (
 )
 from .relief import RELIEVED
 from .session import Mode, Session, Statistics
-from .turn import (
-    MOST_IN_ERROR,
-    HandedOver,
-    Turn,
-    current,
-    describe,
-    enclosing,
-    inside,
-    notes,
-    notes_about,
-)
+from .turn import Ending, HandedOver, Turn
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RELIEVED",
-    "RELIEVING", "AdapterState", "Attached", "Call", "Deliver", "Guard", "HandedOver", "LoopCaller",
+    "RELIEVING", "AdapterState", "Attached", "Call", "CalledOffError", "Deliver", "Ending", "Guard",
+    "HandedOver", "LoopCaller",
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
     "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",
     "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
     "is_whole", "known", "like", "names_in", "need_attributes", "need_one_name", "need_version",
-    "notes", "notes_about", "unjson",
+    "notes", "notes_about", "unjson", "waiting",
 ]  # fmt: skip

@@ -11,10 +11,11 @@ from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
+from .context import enclosing, inside
 from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
-from .turn import Turn, enclosing, inside
+from .turn import Turn
 
 StartAgent = Callable[[str, tuple[str, ...]], Any]
 """Starts an agent, by its name, with the notes that stand beside what it is called with."""
@@ -180,13 +181,17 @@ class Call:
 
     def _fail(self, error: BaseException) -> None:
         """The agent has raised, or its caller was cancelled: nothing may stay open."""
-        caller = self._caller
-        self._session.release(self._answer or self.event)
-        turn = self._turn or self._begin()
+        caller, session = self._caller, self._session
+        session.release(self._answer or self.event)
         if caller is None:
-            turn.abandon(error, answer=self._answer)
+            (self._turn or self._begin()).abandon(error, answer=self._answer)
             return
         caller.call_failed(self.event)
+        if self._turn is None and caller.is_open:  # the agent never ran
+            session.withdraw(self._instance, (self.event,), caller.instance)
+            caller.receive(self.event)
+            return
+        turn = self._turn or self._begin()
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
 
 

@@ -68,6 +68,15 @@ class AgentInstances:
         if instance in monitor.graph.agents:
             self._guard.ask(monitor.leave, instance)
 
+    def empty(self, instance: str) -> None:
+        """A turn will not begin: what lies in front of its instance would wait there for ever."""
+        is_first = instance in self._taken and instance not in self._agents
+        self.release(instance)
+        monitor = self._guard.monitor
+        if is_first and instance in monitor.graph.agents:
+            self._guard.ask(monitor.leave, instance)
+            self._guard.ask(monitor.join, instance)
+
     def _further(self, agent: str) -> str:
         free = self._free.setdefault(agent, [2])
         while True:

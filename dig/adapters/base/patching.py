@@ -8,6 +8,7 @@ from functools import wraps
 from inspect import Signature, isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, ClassVar, TypeVar, cast
 
+from .errors import CalledOffError
 from .session import Session
 
 _T = TypeVar("_T")
@@ -20,7 +21,7 @@ _NOTHING = object()
 NOTE = "[monitor] {}"
 """A note as a framework's messages show it, unless a user says how."""
 
-ADAPTER_FAILED = RuntimeError("the wrapper has failed, and does not know what became of this")
+ADAPTER_FAILED = CalledOffError("the wrapper has failed, and does not know what became of this")
 """Reason in a trace for turns whose end the adapter does not know; it is never raised."""
 
 

@@ -16,11 +16,12 @@ import anyio
 from dig.detectors.interventions import Reroute
 
 from .capabilities import RELIEVING
+from .errors import CalledOffError
 from .guard import Guard
 from .holds import LoopCaller, Waker
 from .instances import AgentInstances
 
-RELIEVED = TimeoutError("another agent was asked in its place")
+RELIEVED = CalledOffError("another agent was asked in its place")
 """The error that a trace has for turns that were given to another agent; it is never raised."""
 
 

@@ -40,12 +40,14 @@ from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
 from .capabilities import CAPABILITIES, RELIEVING, BounceLimit, Fitting, Veto, demand, known
+from .context import inside
+from .errors import RaisedErrors
 from .guard import NONE, Guard
 from .holds import HoldWaiter, Waker
 from .instances import AgentInstances
 from .payload import as_small_payload
 from .relief import Relief
-from .turn import Turn, inside, recipients
+from .turn import Turn, recipients
 from .watchdog import Watchdog
 
 Mode = Literal["observe", "heal"]
@@ -154,6 +156,7 @@ class Session:
         self._approve = setup.approve
         self._forget_step()
         self._turns: dict[Turn, None] = {}
+        self._errors = RaisedErrors()
         self._bounces = BounceLimit()
         make = partial(self._make_monitor, setup, tuple(agents), sink)
         self.guard = guard = Guard(make, clock, strict=strict)
@@ -199,6 +202,16 @@ class Session:
         """Give an instance back that no turn was begun on."""
         self.guard.run(self.instances.release, instance, default=None)
 
+    def withdraw(self, instance: str, events: Iterable[str], to: str) -> None:
+        """Take back what lies in front of an instance that was reserved and never ran.
+
+        Args:
+            instance: The instance, which is given back.
+            events: The events of the turn that it was reserved for.
+            to: The instance that takes them instead.
+        """
+        self.guard.run(self._withdraw, instance, tuple(events), to, default=None)
+
     def begin(
         self, agent: str, events: Iterable[str] | None = None, *, at_once: bool = False
     ) -> Turn:
@@ -211,7 +224,10 @@ class Session:
             at_once: Release those events first, since they are not waited for any more.
         """
         events = None if events is None else tuple(events)
-        turn = Turn(self.guard, self.holds, agent, events, self._end_turn, same_work=self.same_work)
+        turn = Turn(
+            self.guard, self.holds, agent, events, self._end_turn,
+            same_work=self.same_work, errors=self._errors,
+        )  # fmt: skip
         if at_once and events:
             self.release(*events)
         self.guard.run(self._begin, turn, default=None)
@@ -389,6 +405,14 @@ class Session:
     def _end_turn(self, turn: Turn) -> None:
         self._turns.pop(turn, None)
         self.instances.release(turn.instance)
+        if not self._turns:
+            self._errors.forget()
+
+    def _withdraw(self, instance: str, events: tuple[str, ...], to: str) -> None:
+        self.release(*events)
+        for event in events:
+            self.guard.ask(self.monitor.redirect, event, (to,))
+        self.instances.empty(instance)
 
     def _finish(self, outcome: Outcome, reason: str) -> None:
         self.guard.ask(self.monitor.finish, outcome)

@@ -8,72 +8,28 @@ by then (docs/wrapping.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from dig._util.text import one_line
+from dig._util.ranges import union
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import SYSTEM, WAITS, Fate
 from dig.monitor.messages import About, Output, Pending, Started
 
+from .errors import Failure, RaisedErrors, stack_incident
 from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
 
-MOST_IN_ERROR = 300
-"""The number of characters of an exception's message that are kept."""
+Ending = Literal["error", "limit", "timeout"]
+"""The end of a request without an answer: an error, a limit of its framework, its time."""
 
 MOST_SENT = 64
 """The number of messages of a turn that are remembered, to know one again."""
 
 NOTHING: tuple[str, ...] = ("",)
-
-current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
-"""The turn that the running code belongs to."""
-
-
-def notes() -> tuple[str, ...]:
-    """The notes of the monitor for the turn that this code belongs to, oldest first.
-
-    Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
-    """
-    turn = current.get()
-    return turn.notes if turn is not None else ()
-
-
-def notes_about() -> tuple[About, ...]:
-    """The content of the notes of the turn that this code belongs to, as data, oldest first."""
-    turn = current.get()
-    return turn.about if turn is not None else ()
-
-
-def enclosing() -> Iterator[Any]:
-    """The turns that the running code belongs to, of whatever session, the innermost first."""
-    turn = current.get()
-    while turn is not None:
-        yield turn
-        turn = turn.outer
-
-
-class inside:
-    """A block of a `with` statement; its code, and the tasks that it makes, belong to a turn."""
-
-    def __init__(self, turn: Turn) -> None:
-        """Prepare; nothing is changed yet."""
-        self._turn = turn
-
-    def __enter__(self) -> None:
-        self._turn.outer = current.get()
-        self._token = current.set(self._turn)
-
-    def __exit__(self, *raised: object) -> None:
-        with suppress(ValueError):  # in another context by now: nothing to restore there
-            current.reset(self._token)
-
 
 class EqualMessages:
     """The messages of a turn, where equal ones are one piece of work (`wrap(same_work=True)`)."""
@@ -141,6 +97,7 @@ class Turn:
         on_end: Callable[[Turn], object] = lambda turn: None,
         *,
         same_work: bool = False,
+        errors: RaisedErrors | None = None,
     ) -> None:
         """Make one; `Session.begin` does.
 
@@ -151,9 +108,11 @@ class Turn:
             events: The events that the turn takes up when it starts; ``None``: all in front of it.
             on_end: Told inside a step when the turn is over.
             same_work: Whether equal messages to several agents are one event.
+            errors: The exceptions that agents of its session have raised.
         """
         self.guard = guard
         self._holds = holds
+        self._errors = errors or RaisedErrors()
         self._on_end = on_end
         self.instance = instance
         self.events: list[Pending] = []
@@ -165,6 +124,7 @@ class Turn:
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
         self._awaited = 0  # answers that have not come yet
+        self._waits = 0  # blocks of its code that wait on purpose
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
@@ -315,10 +275,21 @@ class Turn:
 
     @in_step(None)
     def waits(self) -> None:
-        """Say in the trace (incident `waits`) that this activation waits for a person."""
+        """Wait for a person, or for something else, on purpose, until the turn `resumes` or ends.
+
+        The trace says so (incident `waits`), and nothing that is still open is overdue meanwhile.
+        """
         self._act()
+        self._waits += 1
+        self._tell_waits()
+
+    @in_step(None)
+    def resumes(self) -> None:
+        """Go on after `waits`: in an activation of its own, so that a hang after it is seen."""
+        self._waits -= 1
         if self._activation is not None:
-            self.guard.incident(WAITS, {"activation": self._activation})
+            self._go_on([])
+            self._act()
 
     # --- how it ends ---
 
@@ -385,7 +356,7 @@ class Turn:
 
     @in_step("")
     def submit(
-        self, answer: Any, *, error: str | None = None, usage: Any = None, bounces: bool = True
+        self, answer: Any, *, error: Failure | None = None, usage: Any = None, bounces: bool = True
     ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
@@ -424,29 +395,53 @@ class Turn:
         self._over()
         return False
 
+    @in_step("")
     def fail(
         self, error: BaseException, to: str | Iterable[str] = (), *,
-        submits: bool = False, retried: bool = False,
+        submits: bool = False, retried: bool = False, how: Ending = "error",
     ) -> str:  # fmt: skip
-        """End because the agent raised.
+        """End because the agent raised, or passes on what another raised, or was called off.
 
         Args:
             error: The error that the agent raised; cancellation too.
             to: The recipients of a notice about it.
-            submits: The error is the answer to the outside; it never comes back.
+            submits: The request that the turn works for ends by it, without an answer. Only what
+                was called off by its caller is answered, by the error: that never comes back.
             retried: The host will start the agent again: it keeps what it was given.
+            how: The end of that request; a limit, or a lack of time, is no error of this turn.
 
         Returns:
             The id of the notice or the answer; empty, if there is none.
         """
-        text = describe(error)
-        if submits:
-            answer = self.submit({"error": text}, error=text)
+        failure = self._errors.failure(error, self.instance)
+        if how != "error":
+            failure = Failure(failure.error, cancelled=True)
+        if submits and how == "error" and failure.cancelled:
+            answer = self.submit({"error": failure.error}, error=failure)
             self.was_bounced(answer)
             return answer
-        to = recipients(to)
-        last = [Output({"error": text}, to, "notice")] if to else []
-        return self.guard.run(self._end, last, None, text, retried, default="")
+        to, activation, events = recipients(to), "", tuple(self.events)
+        if self.is_open:
+            self._act()
+            activation = self._activation or ""
+        last = [Output({"error": failure.error}, to, "notice")] if to else []
+        name = self._end(last, None, failure, retried)
+        if activation and not (failure.because or failure.cancelled):
+            self._errors.add(error, activation, self.instance)
+        if submits and activation:
+            self._report_end(events, how, failure, failure.because or activation)
+        return name
+
+    def _report_end(
+        self, events: Iterable[Pending], how: Ending, failure: Failure, activation: str
+    ) -> None:
+        """The requests that some events go back to end without an answer."""
+        graph, monitor = self.guard.monitor.graph, self.guard.monitor
+        numbers = [graph.history.event_number(event.id) for event in events]
+        for request in graph.unanswered(union([graph.sources_of(n) for n in numbers])):
+            blamed = None if failure.cancelled else activation
+            detail = {"event": request, "activation": blamed, "error": failure.error}
+            self.guard.ask(monitor.request_failed, how, **detail)
 
     @in_step(None)
     def relieve(self) -> None:
@@ -458,15 +453,17 @@ class Turn:
 
     @in_step("")
     def abandon(
-        self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = ""
-    ) -> str:
+        self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = "",
+        how: Ending = "error",
+    ) -> str:  # fmt: skip
         """End because the agent raised, or because its answer is not waited for any more.
 
         Args:
             error: The error that was raised; cancellation too.
-            to: The recipients of a notice about it; ``None``: the error is the answer to the
-                outside, unless there is an accepted one.
+            to: The recipients of a notice about it; ``None``: the request from outside ends by
+                it, unless there is an accepted answer.
             answer: The answer that the agent has given, if it has; it is released.
+            how: The end of its request, if it has no answer.
 
         Returns:
             The id of the notice or the answer; empty, if there is none.
@@ -475,7 +472,7 @@ class Turn:
         if to is not None:
             return self.fail(error, to) or answer
         if not (answer and self.guard.monitor.graph.is_accepted(answer)):
-            answer = self.fail(error, submits=True) or answer
+            answer = self.fail(error, submits=True, how=how) or answer
         self.was_bounced(answer)
         return answer
 
@@ -496,11 +493,17 @@ class Turn:
         effects = self.guard.ask(self.guard.monitor.start, self.instance)
         started = next(effect for effect in effects if isinstance(effect, Started))
         self._activation = started.activation
+        if self._waits > 0:
+            self._tell_waits()
         for event in started.events:
             is_ours = self._mine is None or event.id in self._mine
             if is_ours or event.sender == SYSTEM:
                 self._take(event)
         self._mine = set()
+
+    def _tell_waits(self) -> None:
+        if self._activation is not None:
+            self.guard.incident(WAITS, {"activation": self._activation})
 
     def _take(self, event: Pending) -> None:
         if event.sender == SYSTEM:
@@ -521,23 +524,26 @@ class Turn:
                 self.receive()
 
     def _close(
-        self, outputs: list[Output], usage: Any = None, error: str | None = None
+        self, outputs: list[Output], usage: Any = None, failure: Failure | None = None
     ) -> list[str]:
         """End the activation in progress, in any case; returns the ids of its outputs."""
         ask, monitor, activation = self.guard.ask, self.guard.monitor, self._activation
         if activation is None:
             return []
+        error = failure.fields if failure else {}
         fates = tuple(self._inputs.values())
         self._activation, self._inputs, self._queue = None, {}, []
         try:
-            ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
+            ask(monitor.end, activation, fates, outputs, usage=usage, **error)
         except PayloadError:  # too large, or what an adapter should have used `as_payload` for
             outputs = [replace(out, payload=as_small_payload(out.payload)) for out in outputs]
             usage = as_small_payload(usage)
-            ask(monitor.end, activation, fates, outputs, usage=usage, error=error)
+            ask(monitor.end, activation, fates, outputs, usage=usage, **error)
         except DecisionError as wrong:
             ask(monitor.end, activation, fates, error=str(wrong))
             raise
+        if failure is not None and failure.stack:
+            ask(monitor.incident, *stack_incident(activation, failure))
         history = monitor.graph.history
         made = history.outputs(history.activation(activation) or 0)
         return [history.event_ids[n] for n in made]
@@ -557,14 +563,16 @@ class Turn:
         self._mine = {*(self._mine or ()), continuation}
         return tuple(names[queued:])
 
-    def _end(self, last: list[Output], usage: Any, error: str | None, retried: bool = False) -> str:
+    def _end(
+        self, last: list[Output], usage: Any, failure: Failure | None, retried: bool = False
+    ) -> str:
         if not self.is_open:
             return ""
         self._act()
         if retried:
             self._inputs = {event: Fate(event, "delay") for event in self._inputs}
         try:
-            names = self._close([*self._queue, *last], usage, error)
+            names = self._close([*self._queue, *last], usage, failure)
         finally:
             self._over()
         self._outputs += names
@@ -587,11 +595,3 @@ class Turn:
 def recipients(to: str | Iterable[str]) -> tuple[str, ...]:
     """Recipients; one alone may go without a list."""
     return (to,) if isinstance(to, str) else tuple(to)
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line; of one that cannot be told as text, the class."""
-    kind, text = type(error).__name__, ""
-    with suppress(Exception):
-        text = str(error)
-    return one_line(f"{kind}: {text}" if text else kind, MOST_IN_ERROR)

@@ -13,7 +13,7 @@ from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TAS
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
-from dig.adapters.base import Turn, inside
+from dig.adapters.base import CalledOffError, Turn, inside
 
 from .messages import NodeWork, release_now
 from .routes import HANDS_OVER, Write, route_of, without_notes, writes_of
@@ -22,7 +22,7 @@ from .run import GraphRequest
 _END = object()
 
 
-NEVER_TOLD = RuntimeError("the node ended before this tool returned")
+NEVER_TOLD = CalledOffError("the node ended before this tool returned")
 """The error that a trace tells of such a tool; it is never raised."""
 
 

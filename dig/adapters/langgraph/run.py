@@ -18,11 +18,19 @@ from langgraph._internal._constants import (
     CONFIG_KEY_RUNTIME,
     NS_SEP,
 )
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphRecursionError
 from langgraph.graph import END
 from langgraph.types import Command
 
-from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
+from dig.adapters.base import (
+    RELIEVING,
+    AdapterState,
+    CalledOffError,
+    Ending,
+    ToolCalls,
+    Turn,
+    is_whole,
+)
 from dig.detectors.interventions import Reroute
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
@@ -122,8 +130,8 @@ class StopConditions:
         return {**config, CONF: conf}
 
 
-NEVER_RAN = RuntimeError("the graph ended before this node ran")
-"""Reason in a trace for turns that never ran; it is never raised."""
+CALLED_OFF = CalledOffError("the graph ended before this node did")
+"""The reason in a trace for nodes that were at work when another one failed."""
 
 
 class Within(NamedTuple):
@@ -499,20 +507,27 @@ class GraphRequest(AdapterState):
         if self._turn is not None or not self.is_asked:
             return True
         end = self.end_delivery()
-        for work in tuple(self.works):
-            self.give_up(work, work.error or error, end)
+        how, called_off = self._ending(error), CALLED_OFF if isinstance(error, Exception) else error
+        for work in sorted(self.works, key=lambda work: work.error is None):
+            self.give_up(work, work.error or called_off, end)
         if isinstance(error, GraphBubbleUp):
             self._end_for_outer()
             return True
-        for turn in map(self.turn_instead, self._deliveries_of_nodes()):
-            end.events.append(turn.fail(error, (end.instance,)))
+        self._withdraw_to(end)
         turn = self.turn_instead(end)
         if self.within is None:
-            turn.fail(error, submits=True)
+            turn.fail(error, submits=True, how=how)
         else:
             caller = self.within.caller
             caller.receive(turn.abandon(error, caller.address))
         return True
+
+    def _ending(self, error: BaseException) -> Ending:
+        """The end of the request: LangGraph's own limits are errors of no node."""
+        if isinstance(error, GraphRecursionError):
+            return "limit"
+        is_of_node = any(work.error is not None for work in self.works)
+        return "timeout" if isinstance(error, TimeoutError) and not is_of_node else "error"
 
     def _end_for_outer(self) -> None:
         """The graph that this one is a node of has to know something, and decides what is next."""
@@ -542,8 +557,17 @@ class GraphRequest(AdapterState):
     def _forget_who_waits(self) -> None:
         """The request is over: no node will run any more."""
         self._forget_over()
-        for turn in map(self.turn_instead, self._deliveries_of_nodes()):
-            turn.fail(NEVER_RAN)
+        if self._deliveries_of_nodes():
+            end = self.end_delivery()
+            self._withdraw_to(end)
+            self.turn_instead(end).end()
+
+    def _withdraw_to(self, end: NodeDelivery) -> None:
+        """Nodes that never ran are no turns: what they were to be given goes to `__end__`."""
+        for delivery in self._deliveries_of_nodes():
+            instance = self.pending.take(delivery).instance
+            self.session.withdraw(instance, delivery.events, end.instance)
+            end.events.extend(delivery.events)
 
 
 def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
