@@ -35,12 +35,12 @@ from .plan import (
 )
 from .relief import RELIEVED
 from .session import Mode, Session, Statistics
-from .turn import Ending, HandedOver, Turn
+from .turn import HandedOver, Turn
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
     "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RELIEVED",
-    "RELIEVING", "AdapterState", "Attached", "Call", "CalledOffError", "Deliver", "Ending", "Guard",
+    "RELIEVING", "AdapterState", "Attached", "Call", "CalledOffError", "Deliver", "Guard",
     "HandedOver", "LoopCaller",
     "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
     "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",

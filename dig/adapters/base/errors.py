@@ -42,7 +42,7 @@ class CalledOffError(Exception):
 
 
 @dataclass(frozen=True)
-class Failure:
+class TurnFailure:
     """The end of an activation by an error.
 
     Attributes:
@@ -70,13 +70,13 @@ class RaisedErrors:
         """Begin with none."""
         self._latest: deque[tuple[BaseException, str, str]] = deque(maxlen=MOST_ERRORS)
 
-    def failure(self, error: BaseException, agent: str) -> Failure:
+    def failure(self, error: BaseException, agent: str) -> TurnFailure:
         """The failure of an activation of an agent that ends with an exception."""
         text = describe(error)
         if is_called_off(error):
-            return Failure(text, cancelled=True)
+            return TurnFailure(text, cancelled=True)
         because = next(self._raised_by_others(error, agent), None)
-        return Failure(text, because, stack="" if because else stack_of(error))
+        return TurnFailure(text, because, stack="" if because else stack_of(error))
 
     def add(self, error: BaseException, activation: str, agent: str) -> None:
         """Remember that an activation of an agent has raised an exception."""
@@ -135,6 +135,6 @@ def stack_of(error: BaseException) -> str:
     return ""
 
 
-def stack_incident(activation: str, failure: Failure) -> tuple[str, Any]:
+def stack_incident(activation: str, failure: TurnFailure) -> tuple[str, Any]:
     """The incident that keeps a stack trace beside the record of the error."""
     return STACK, {"activation": activation, "text": failure.stack}

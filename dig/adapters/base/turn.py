@@ -10,26 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from dig._util.ranges import union
 from dig.errors import DecisionError, PayloadError
-from dig.graph.records import SYSTEM, WAITS, Fate
+from dig.graph.records import SYSTEM, Failure, Fate
 from dig.monitor.messages import About, Output, Pending, Started
 
-from .errors import Failure, RaisedErrors, stack_incident
+from .errors import RaisedErrors, TurnFailure, stack_incident
 from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
 
-Ending = Literal["error", "limit", "timeout"]
-"""The end of a request without an answer: an error, a limit of its framework, its time."""
-
 MOST_SENT = 64
 """The number of messages of a turn that are remembered, to know one again."""
 
 NOTHING: tuple[str, ...] = ("",)
+
 
 class EqualMessages:
     """The messages of a turn, where equal ones are one piece of work (`wrap(same_work=True)`)."""
@@ -281,7 +279,8 @@ class Turn:
         """
         self._act()
         self._waits += 1
-        self._tell_waits()
+        if self._activation is not None:
+            self.guard.ask(self.guard.monitor.waits, activation=self._activation)
 
     @in_step(None)
     def resumes(self) -> None:
@@ -356,7 +355,12 @@ class Turn:
 
     @in_step("")
     def submit(
-        self, answer: Any, *, error: Failure | None = None, usage: Any = None, bounces: bool = True
+        self,
+        answer: Any,
+        *,
+        error: TurnFailure | None = None,
+        usage: Any = None,
+        bounces: bool = True,
     ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
@@ -398,7 +402,7 @@ class Turn:
     @in_step("")
     def fail(
         self, error: BaseException, to: str | Iterable[str] = (), *,
-        submits: bool = False, retried: bool = False, how: Ending = "error",
+        submits: bool = False, retried: bool = False, how: Failure = "error",
     ) -> str:  # fmt: skip
         """End because the agent raised, or passes on what another raised, or was called off.
 
@@ -415,7 +419,7 @@ class Turn:
         """
         failure = self._errors.failure(error, self.instance)
         if how != "error":
-            failure = Failure(failure.error, cancelled=True)
+            failure = TurnFailure(failure.error, cancelled=True)
         if submits and how == "error" and failure.cancelled:
             answer = self.submit({"error": failure.error}, error=failure)
             self.was_bounced(answer)
@@ -433,15 +437,15 @@ class Turn:
         return name
 
     def _report_end(
-        self, events: Iterable[Pending], how: Ending, failure: Failure, activation: str
+        self, events: Iterable[Pending], how: Failure, failure: TurnFailure, activation: str
     ) -> None:
         """The requests that some events go back to end without an answer."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
         numbers = [graph.history.event_number(event.id) for event in events]
         for request in graph.unanswered(union([graph.sources_of(n) for n in numbers])):
             blamed = None if failure.cancelled else activation
-            detail = {"event": request, "activation": blamed, "error": failure.error}
-            self.guard.ask(monitor.request_failed, how, **detail)
+            fields = {"event": request, "activation": blamed, "error": failure.error}
+            self.guard.ask(monitor.request_failed, how, **fields)
 
     @in_step(None)
     def relieve(self) -> None:
@@ -454,7 +458,7 @@ class Turn:
     @in_step("")
     def abandon(
         self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = "",
-        how: Ending = "error",
+        how: Failure = "error",
     ) -> str:  # fmt: skip
         """End because the agent raised, or because its answer is not waited for any more.
 
@@ -494,16 +498,12 @@ class Turn:
         started = next(effect for effect in effects if isinstance(effect, Started))
         self._activation = started.activation
         if self._waits > 0:
-            self._tell_waits()
+            self.guard.ask(self.guard.monitor.waits, activation=started.activation)
         for event in started.events:
             is_ours = self._mine is None or event.id in self._mine
             if is_ours or event.sender == SYSTEM:
                 self._take(event)
         self._mine = set()
-
-    def _tell_waits(self) -> None:
-        if self._activation is not None:
-            self.guard.incident(WAITS, {"activation": self._activation})
 
     def _take(self, event: Pending) -> None:
         if event.sender == SYSTEM:
@@ -524,7 +524,7 @@ class Turn:
                 self.receive()
 
     def _close(
-        self, outputs: list[Output], usage: Any = None, failure: Failure | None = None
+        self, outputs: list[Output], usage: Any = None, failure: TurnFailure | None = None
     ) -> list[str]:
         """End the activation in progress, in any case; returns the ids of its outputs."""
         ask, monitor, activation = self.guard.ask, self.guard.monitor, self._activation
@@ -564,7 +564,7 @@ class Turn:
         return tuple(names[queued:])
 
     def _end(
-        self, last: list[Output], usage: Any, failure: Failure | None, retried: bool = False
+        self, last: list[Output], usage: Any, failure: TurnFailure | None, retried: bool = False
     ) -> str:
         if not self.is_open:
             return ""

@@ -26,12 +26,12 @@ from dig.adapters.base import (
     RELIEVING,
     AdapterState,
     CalledOffError,
-    Ending,
     ToolCalls,
     Turn,
     is_whole,
 )
 from dig.detectors.interventions import Reroute
+from dig.graph.records import Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, new_in, shown, update
@@ -522,7 +522,7 @@ class GraphRequest(AdapterState):
             caller.receive(turn.abandon(error, caller.address))
         return True
 
-    def _ending(self, error: BaseException) -> Ending:
+    def _ending(self, error: BaseException) -> Failure:
         """The end of the request: LangGraph's own limits are errors of no node."""
         if isinstance(error, GraphRecursionError):
             return "limit"
