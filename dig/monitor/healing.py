@@ -38,6 +38,7 @@ from .holds import Holds
 from .ladders import Ladder, Ladders
 from .messages import About, Healed, Proposed, TakenOut
 from .recorder import Recorder
+from .relevance import Scope
 from .sanitize import are_names
 from .schedule import DeliverySchedule
 
@@ -180,6 +181,7 @@ class Healing:
             return []
         wishes = _limited(self._ask(healer, finding, ladder), extent)
         about, now = self._as_data(finding), self._recorder.now
+        scope = self._recorder.relevance.scope(finding)
         proposed: list[Proposed] = []
         if rule is not None and extent == "ask":
             how = rule.why, rule.deadline_s, rule.otherwise
@@ -188,7 +190,7 @@ class Healing:
         else:
             for wish in wishes:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
-                    self._carry_out_fitted(row, wish, about, moved)
+                    self._carry_out_fitted(row, wish, about, moved, scope)
         if ladder and self.ladders is not None:
             self.ladders.wait(ladder, self._progress(ladder, now), now)
         return proposed
@@ -210,6 +212,7 @@ class Healing:
     def apply_approved(self, proposed: Proposed) -> None:
         """Do what a person, or the deadline, has agreed to, as far as it still makes sense."""
         moved: set[str] = set()
+        scope = self._recorder.relevance.scope(proposed.finding)
         for wish in proposed.interventions:
             if self._recorder.is_over:
                 return
@@ -217,7 +220,7 @@ class Healing:
             if reason is not None:
                 self.refuse(proposed.row, reason)
             else:
-                self._carry_out_fitted(proposed.row, wish, proposed.about, moved)
+                self._carry_out_fitted(proposed.row, wish, proposed.about, moved, scope)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
@@ -426,14 +429,16 @@ class Healing:
         )  # fmt: skip
 
     def _carry_out_fitted(
-        self, row: int, wish: Intervention, about: About, moved: set[str]
+        self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
         """Do what the host can do of an intervention; see `_carry_out`."""
         intervention = self._fitted(wish)
         if intervention is not None:
-            self._carry_out(row, intervention, about, moved)
+            self._carry_out(row, intervention, about, moved, scope)
 
-    def _carry_out(self, row: int, what: Intervention, about: About, moved: set[str]) -> None:
+    def _carry_out(
+        self, row: int, what: Intervention, about: About, moved: set[str], scope: Scope
+    ) -> None:
         """Write an intervention down, and do it; without words it says nothing as data, either.
 
         Args:
@@ -441,6 +446,7 @@ class Healing:
             what: The intervention.
             about: The subject of its note, as data.
             moved: The events that were rerouted because of the same findings.
+            scope: The turns that its note is for.
         """
         if isinstance(what, Refuse):
             self.refuse(row, what.reason)
@@ -455,14 +461,14 @@ class Healing:
         if isinstance(what, Create):
             name = self._holds.new_id("e")
             self._write(row, "create", name, what.to, what.note, about=told)
-            self._holds.emit_notice(what.note, what.to, name, said)
+            self._holds.emit_notice(what.note, what.to, name, said, scope)
         elif isinstance(what, Inject) or what.event in moved:
             to = what.to if isinstance(what, Inject) else None
             self._write(row, "inject", what.event, to, what.note, about=told)
-            self._holds.payloads.add_note(what.event, what.note, to, said)
+            self._holds.payloads.add_note(what.event, what.note, to, said, scope)
         else:
             self._write(row, what.action, what.event, what.to, what.note, about=told)
-            self._holds.payloads.add_note(what.event, what.note, None, said)
+            self._holds.payloads.add_note(what.event, what.note, None, said, scope)
             self._send(what)
             moved.add(what.event)
 

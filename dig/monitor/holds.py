@@ -12,11 +12,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from dig._util.ranges import union
 from dig.detectors.policy import Policy
 from dig.graph.records import NOTICE, SYSTEM, WAITS, Deliver, Emit, Expire, Redirect
 
-from .messages import About, Answered, Delivered, Output, Over, Pending, Wake
+from .messages import About, Answered, Delivered, Output, Over, Started, Wake
 from .recorder import Recorder
+from .relevance import Scope
 
 LEFT = "The agent that was to get this back has left: it is taken as it is."
 
@@ -51,7 +53,7 @@ class Holds:
 
     def emit(
         self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...],
-        *, hold: bool = True, about: About | None = None,
+        *, hold: bool = True, about: About | None = None, scope: Scope | None = None,
     ) -> None:  # fmt: skip
         """Generate an event, and hold it.
 
@@ -63,6 +65,7 @@ class Holds:
             to: Its recipients.
             hold: Whether the event is to arrive now; if not, it is on its way.
             about: Of a system event: what it is about, as data.
+            scope: Of a system event: the turns that it is for; ``None``: all.
         """
         if (
             self._policy.notices
@@ -71,7 +74,7 @@ class Holds:
             and self._policy.is_notice(to)
         ):
             output = replace(output, type=NOTICE)
-        self.payloads.put(name, sender, output, about)
+        self.payloads.put(name, sender, output, about, scope)
         policy: str | None = None
         if output.policy is not None and not output.final:
             policy = getattr(output.policy, "recorded_as", type(output.policy).__name__)
@@ -83,8 +86,9 @@ class Holds:
             self.held[name] = None
 
     def emit_notice(
-        self, note: str, to: tuple[str, ...], name: str | None = None, about: About | None = None
-    ) -> None:
+        self, note: str, to: tuple[str, ...], name: str | None = None, about: About | None = None,
+        scope: Scope | None = None,
+    ) -> None:  # fmt: skip
         """Make a system event with a note, and hold it.
 
         Args:
@@ -92,9 +96,10 @@ class Holds:
             to: Its recipients.
             name: Its id; ``None``: a new one.
             about: The subject of the note, as data.
+            scope: The turns that it is for; ``None``: all.
         """
         name = name or self.new_id("e")
-        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about)
+        self.emit(name, SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about, scope=scope)
 
     def redirect(self, event: str, to: tuple[str, ...], *, hold: bool = True) -> None:
         """Replace the recipients of an event, and hold it, unless it is to arrive later."""
@@ -197,11 +202,23 @@ class Holds:
 
     # --- the agents that have mail ---
 
-    def started(self, agent: str, buffer: Sequence[str]) -> tuple[Pending, ...]:
+    def started(self, activation: str, agent: str, buffer: Sequence[str]) -> Started:
         """An agent is started in front of its buffer: what it is shown of it."""
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
-        return tuple([self.payloads.pending(event, agent) for event in buffer])
+        pending, graph = self.payloads.pending, self._graph
+        if not self._recorder.relevance.is_used:
+            return Started(activation, agent, tuple([pending(event, agent) for event in buffer]))
+        concerned = union([graph.event(event).sources for event in buffer])
+        shown, kept = [], []
+        for event in buffer:
+            scope = self.payloads.scope(event)
+            showing = "now" if scope is None else scope.showing(graph, concerned)
+            if showing == "now":
+                shown.append(pending(event, agent, concerned))
+            elif showing == "later":
+                kept.append(event)
+        return Started(activation, agent, tuple(shown), tuple(kept))
 
     def ended(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
         """An agent's activation has ended: have the agent started again if it has reason to work.

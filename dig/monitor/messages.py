@@ -217,11 +217,20 @@ class Wake:
 
 @frozen
 class Started:
-    """An activation has begun, in front of its agent's whole buffer."""
+    """An activation has begun, in front of its agent's whole buffer.
+
+    Attributes:
+        activation: Its id.
+        agent: The agent.
+        events: What the agent is shown of the buffer.
+        kept: Notes of the system for turns about other requests: the host shows them to nobody
+            and leaves them where they lie (fate `delay`).
+    """
 
     activation: str
     agent: str
     events: tuple[Pending, ...]
+    kept: tuple[str, ...] = ()
 
 
 @frozen

@@ -28,7 +28,7 @@ from .approvals import Approvals
 from .gates import Gates
 from .healing import Healing
 from .holds import Holds
-from .messages import Effect, Gate, Output, Started
+from .messages import Effect, Gate, Output
 from .recorder import Recorder
 from .sanitize import Sanitizer, are_names, failure_detail, waiting_detail
 from .schedule import DeliverySchedule
@@ -202,8 +202,7 @@ class Monitor:
             raise RequestError(f"agent {agent!r} {why}; it cannot be started")
         activation, inputs = self._new_id("a"), tuple(state.buffer)
         self._recorder.write(records.Start, activation, agent, inputs)
-        events = self._holds.started(agent, inputs)
-        self._recorder.effects.append(Started(activation, agent, events))
+        self._recorder.effects.append(self._holds.started(activation, agent, inputs))
         return self._leave_call()
 
     def end(

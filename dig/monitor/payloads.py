@@ -10,23 +10,30 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from dig._util.json_values import plain
+from dig._util.ranges import NOTHING, RangeSet
 from dig.graph.graph import InteractionGraph
 
 from .messages import About, Output, Pending
+from .relevance import Scope
 
 _T = TypeVar("_T")
 
 
-class _Carried:
-    __slots__ = ("about", "final", "notes", "payload", "sender", "type")
+_Beside = tuple[_T, tuple[str, ...] | None, Scope | None]
+"""What stands beside a payload, the recipients that are shown it, and the turns that it is for."""
 
-    def __init__(self, sender: str | None, output: Output) -> None:
+
+class _Carried:
+    __slots__ = ("about", "final", "notes", "payload", "scope", "sender", "type")
+
+    def __init__(self, sender: str | None, output: Output, scope: Scope | None = None) -> None:
         self.sender = sender
         self.type = output.type
         self.final = output.final
         self.payload = output.payload
-        self.notes: list[tuple[str, tuple[str, ...] | None]] = []
-        self.about: list[tuple[About, tuple[str, ...] | None]] = []
+        self.scope = scope
+        self.notes: list[_Beside[str]] = []
+        self.about: list[_Beside[About]] = []
 
 
 class PayloadStore:
@@ -46,8 +53,9 @@ class PayloadStore:
         return event in self._carried
 
     def put(
-        self, event: str, sender: str | None, output: Output, about: About | None = None
-    ) -> None:
+        self, event: str, sender: str | None, output: Output, about: About | None = None,
+        scope: Scope | None = None,
+    ) -> None:  # fmt: skip
         """Keep what a new event carries.
 
         Args:
@@ -55,10 +63,11 @@ class PayloadStore:
             sender: The agent that generated it, ``None`` or ``"system"``.
             output: The output that carries the payload.
             about: Of a system event: what it is about, as data.
+            scope: Of a system event: the turns that it is for; ``None``: all.
         """
-        self._carried[event] = _Carried(sender, output)
+        self._carried[event] = _Carried(sender, output, scope)
         if about is not None:
-            self._carried[event].about.append((about, None))
+            self._carried[event].about.append((about, None, None))
 
     def restore(self, event: str, payload: Any) -> None:
         """Keep again what an event carries that was used up, and is to be shown to an agent."""
@@ -78,8 +87,9 @@ class PayloadStore:
         return None if carried is None else carried.payload
 
     def add_note(
-        self, event: str, note: str, to: tuple[str, ...] | None, about: About | None = None
-    ) -> None:
+        self, event: str, note: str, to: tuple[str, ...] | None, about: About | None = None,
+        scope: Scope | None = None,
+    ) -> None:  # fmt: skip
         """Put a note beside an event's payload.
 
         Args:
@@ -87,21 +97,50 @@ class PayloadStore:
             note: The words; empty: there are none.
             to: The recipients that are shown the note; ``None``: all.
             about: The subject of the note, as data.
+            scope: The turns that it is for; ``None``: all.
         """
         if note:
-            self._carried[event].notes.append((note, to))
+            self._carried[event].notes.append((note, to, scope))
         if about is not None:
-            self._carried[event].about.append((about, to))
+            self._carried[event].about.append((about, to, scope))
 
-    def pending(self, event: str, agent: str | None = None) -> Pending:
+    def pending(
+        self, event: str, agent: str | None = None, concerned: RangeSet = NOTHING
+    ) -> Pending:
         """An event as an agent is shown it; without an agent, as a gate is shown it.
 
         A gate gets a payload of its own, so it can change nothing by changing that.
+
+        Args:
+            event: Its id.
+            agent: The agent.
+            concerned: The sources of the events in front of the agent.
         """
         it = self._carried[event]
         payload = it.payload if agent is not None else plain(it.payload)
-        notes, about = _shown_to(agent, it.notes), _shown_to(agent, it.about)
+        notes = self._shown_to(agent, concerned, it.notes)
+        about = self._shown_to(agent, concerned, it.about)
         return Pending(event, it.type, it.sender, payload, notes, it.final, about)
+
+    def scope(self, event: str) -> Scope | None:
+        """The turns that a system event is for; ``None``: all, or it is another event."""
+        return self._carried[event].scope
+
+    def _shown_to(
+        self, agent: str | None, concerned: RangeSet, beside: Sequence[_Beside[_T]]
+    ) -> tuple[_T, ...]:
+        """An agent's share of what stands beside an event; a gate is shown all."""
+        if not beside:
+            return ()
+        return tuple(
+            item
+            for item, to, scope in beside
+            if agent is None
+            or (
+                (to is None or agent in to)
+                and (scope is None or scope.showing(self._graph, concerned) == "now")
+            )
+        )
 
     def drop_consumed(self) -> None:
         """Drop what the events carry that the latest record closed: it is used up."""
@@ -114,12 +153,3 @@ class PayloadStore:
         """The graph has evicted history: drop what the events carry that it knows no more."""
         knows = self._graph.knows
         self._carried = {name: it for name, it in self._carried.items() if knows(name)}
-
-
-def _shown_to(
-    agent: str | None, some: Sequence[tuple[_T, tuple[str, ...] | None]]
-) -> tuple[_T, ...]:
-    """An agent's share of notes that are for all or for some; a gate is shown all."""
-    if not some:
-        return ()
-    return tuple(one for one, to in some if to is None or agent is None or agent in to)

@@ -27,6 +27,7 @@ from dig.graph.records import (
 
 from .messages import ComponentFailed, Effect, Over, PartsSlow, Raised
 from .payloads import PayloadStore
+from .relevance import Relevance
 from .sinks import Eviction, FanOut, Sink
 
 MOST_SLOW_S = 3.0
@@ -46,6 +47,7 @@ class Recorder:
         watch: The graph with its detectors.
         detector_seconds: The seconds that each detector has looked, by pattern.
         payloads: The payloads of the events; those that a record uses up are dropped with it.
+        relevance: Tells which turns the notes beside them are for.
         now: The moment of the call in progress, in microseconds.
         found: The findings that are not healed yet, each with the logical time of its record.
         effects: The effects that the host has to carry out when the call returns, in order.
@@ -69,6 +71,7 @@ class Recorder:
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.payloads = PayloadStore(self.graph)
+        self.relevance = Relevance(self.graph)
         self.now = 0
         self.found: list[tuple[int, Finding]] = []
         self.effects: list[Effect] = []
@@ -120,6 +123,8 @@ class Recorder:
         due = watch.not_before
         found = watch.advance(now) if due is not None and due <= now else []
         graph.apply(record)
+        if self.relevance.is_used:
+            self.relevance.look(record)
         self._unwritten.append(record)
         if graph.is_over or graph.finished is not None:
             self.is_over, self.can_write = True, graph.finished is None

@@ -404,6 +404,7 @@ class Host:
         try:
             decision = as_decision(value)
             fates, outputs = decision.parts()
+            fates = (*fates, *_delayed(started.kept))
         except Exception as error:  # whatever an agent returns must not end the team
             return self.failed(started, str(error))
         usage = self._used(started.activation) if decision.usage is None else decision.usage
@@ -439,7 +440,8 @@ class Host:
             The effects, and the seconds after which the agent is to be started again.
         """
         wait = self._count_failure(started.agent, error)
-        kept = [Fate(event.id, "delay") for event in started.events]  # notes too: it read nothing
+        # Notes too: it read nothing.
+        kept = _delayed([*(event.id for event in started.events), *started.kept])
         usage = self._used(started.activation)
         try:
             ended = self.monitor.end(
@@ -544,6 +546,11 @@ def with_note(view: View, note: str) -> View:
         for event in view.events
     )
     return replace(view, events=events)
+
+
+def _delayed(events: Iterable[str]) -> tuple[Fate, ...]:
+    """The fates of events that stay in front of their agent."""
+    return tuple(Fate(event, "delay") for event in events)
 
 
 def _shown(event: Pending, before: Pending | None = None) -> Pending:

@@ -503,6 +503,7 @@ class Turn:
             is_ours = self._mine is None or event.id in self._mine
             if is_ours or event.sender == SYSTEM:
                 self._take(event)
+        self._inputs |= {event: Fate(event, "delay") for event in started.kept}
         self._mine = set()
 
     def _take(self, event: Pending) -> None:
