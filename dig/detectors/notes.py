@@ -13,6 +13,7 @@ from itertools import islice
 
 from dig._util.text import one_line, value_text
 from dig.graph.graph import InteractionGraph
+from dig.graph.records import NOTICE, TOOL_CALL
 
 from .finding import Finding
 from .interventions import Create, Inject, Reroute
@@ -65,11 +66,36 @@ def _described(graph: InteractionGraph, name: str) -> str:
 
 
 def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
-    """A reroute as words alone, for a host that cannot send its event: the note names the event."""
+    """A reroute as words alone, for a host that cannot send its event: the note names the event.
+
+    Work that was to be given to another agent stays where it is, so no word asks for it twice.
+    """
     note = wish.note
-    if note and quoted(wish.event) not in note:
+    if note and wish.action != "reroute":
+        note = f"{described(graph, [wish.event])} is not done yet, and is still with its agent."
+    elif note and quoted(wish.event) not in note:
         note = f"About {described(graph, [wish.event])}: {note}"
     return Create(note, wish.to, wish.without)
+
+
+def reader(graph: InteractionGraph, event: str) -> str | None:
+    """The event beside which a note about an event is read.
+
+    A tool reads no notes: what is said about a call of one is for the agent that calls, beside the
+    continuation of its turn.
+
+    Returns:
+        The event itself, that continuation, or ``None`` if the agent has no turn that goes on.
+    """
+    state, h = graph.event(event), graph.history
+    if state.type != TOOL_CALL:
+        return event
+    v = h.generator[state.n]
+    for n in h.outputs(v):
+        other = graph.event(h.event_ids[n])
+        if other.type == NOTICE and h.agent(v) in (*other.flight, *other.copies):
+            return other.id
+    return None
 
 
 def absent(graph: InteractionGraph, event: str) -> str:
@@ -89,6 +115,16 @@ def absent(graph: InteractionGraph, event: str) -> str:
     near = [name for name in present[:MOST_COMPARED] if len(name) <= MOST_CHARACTERS]
     close = get_close_matches(asked, near, 1)
     return f"{text}; did you mean {quoted(close[0])}? " if close else f"{text}. "
+
+
+def nobody_takes(graph: InteractionGraph, event: str) -> str:
+    """Why an event that is lost had no recipient, which no rerun can change; empty: it had one."""
+    state = graph.event(event)
+    if state.cause != "no_recipient" or any(name in graph.agents for name in state.sent_to):
+        return ""
+    if not state.sent_to:
+        return f"nobody takes {quoted(state.type)}"
+    return f"there is no {listed(state.sent_to)}; the team has {listed(list(graph.agents))}"
 
 
 def words(work: Iterable[tuple[str, object]]) -> str:

@@ -22,6 +22,7 @@ EDITION = 2
 
 SYSTEM = "system"
 NOTICE = "notice"
+TOOL_CALL = "tool_call"
 
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""

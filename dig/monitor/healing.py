@@ -28,7 +28,7 @@ from dig.detectors.interventions import (
     action_of,
 )
 from dig.detectors.ladder import Progress
-from dig.detectors.notes import MOST_QUOTED, words
+from dig.detectors.notes import MOST_QUOTED, reader, words
 from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
 from dig.errors import PART_ERRORS
@@ -454,7 +454,13 @@ class Healing:
         if isinstance(what, Replace):
             self._replace(row, what)
             return
-        if not isinstance(what, Inject) and what.without:
+        if isinstance(what, Inject):
+            event = reader(self._recorder.graph, what.event)
+            if event is None:
+                self.refuse(row, "a tool reads no notes, and its caller's turn is over")
+                return
+            what = replace(what, event=event)
+        elif what.without:
             about = replace(about, without=what.without)
         said = about if what.note else None
         told = said and said.row()

@@ -11,6 +11,8 @@ from functools import partial
 from inspect import iscoroutine
 from typing import Any
 
+from dig.graph.records import TOOL_CALL
+
 from .context import enclosing, inside
 from .payload import Pieces, as_payload
 from .session import Session
@@ -299,7 +301,7 @@ class ToolCalls:
             The event; await `Session.released`, then `begin`.
         """
         instance = self._session.reserve_instance(f"{TOOL}{name}")
-        event = asker.send(as_payload(arguments), instance, "tool_call")
+        event = asker.send(as_payload(arguments), instance, TOOL_CALL)
         self._open[key] = asker, instance, event
         if not self._session.is_held(event):
             self.begin(key)

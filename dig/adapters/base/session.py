@@ -20,6 +20,7 @@ import anyio
 
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
+from dig.detectors.notes import nobody_takes
 from dig.errors import SettingsError
 from dig.graph.records import Outcome
 from dig.monitor.messages import (
@@ -438,6 +439,10 @@ class Session:
     def _refuse(self, wish: Reroute) -> str | None:
         graph = self.monitor.graph
         event = graph.event(wish.event)
+        missing = graph.uncovered(event.id) if event.final else [event.id]
+        reasons = [nobody_takes(graph, lost) for lost in missing]
+        if reasons and all(reasons):
+            return reasons[0]  # no rerun makes an agent appear
         if not event.final:
             relieves = wish.action in RELIEVING
             return (self.relief.why_not(wish) if relieves else None) or self._veto(wish)
