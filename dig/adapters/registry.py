@@ -27,6 +27,14 @@ KINDS = (
 
 PLAIN = "dig.adapters.plain.adapter"
 
+NOT_YET = (
+    "agno", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
+    "haystack_experimental", "langroid", "letta", "llama_index", "metagpt", "pydantic_ai",
+    "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
+)  # fmt: skip
+"""The packages of frameworks whose teams have no adapter: as plain objects they would show nothing
+of what goes on between their agents."""
+
 
 @runtime_checkable
 class Adapter(Protocol):
@@ -45,12 +53,19 @@ def adapter_of(team: Any) -> Adapter:
     """The adapter for a team, with its module imported.
 
     Raises:
-        SettingsError: There is none yet.
+        SettingsError: There is none for its framework.
     """
     origins = [f"{kind.__module__}." for kind in type(team).__mro__]
     for prefix, module in KINDS:
         if any(origin.startswith(prefix) for origin in origins) and _is_meant(prefix):
             return _load(module, team)
+    refused = next((f for f in NOT_YET if any(o.startswith(f"{f}.") for o in origins)), None)
+    if refused is not None:
+        raise SettingsError(
+            f"a team of {refused} ({type(team).__qualname__}) has no wrapper. Wrap the functions "
+            "that call its agents, dig.wrap({'NAME': function, ..}), or write an adapter and give "
+            "it as adapter=.. (docs/wrapping.md has one in fifty lines)"
+        )
     return _load(PLAIN, team)
 
 

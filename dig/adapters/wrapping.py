@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, signature
+from logging import INFO, WARNING
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
@@ -30,11 +32,15 @@ from .base.guard import logger
 from .base.session import fitting
 from .registry import Adapter, adapter_of
 
+if TYPE_CHECKING:
+    from dig.traces.otel.follow import Exporting
+    from dig.traces.otel.otlp import ExportReport
+
 _T = TypeVar("_T")
 
 _KINDS = {
     "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool,
-    "tools": bool, "inside": bool,
+    "tools": bool, "inside": bool, "contents": bool,
 }  # fmt: skip
 """Types of arguments that are no function."""
 
@@ -66,6 +72,8 @@ def wrap(
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
     on_alarm: OnAlarm | None = None,
+    otlp: str | None = None,
+    contents: bool = False,
     **options: Any,
 ) -> _T:
     """Put the monitor between the agents of a team.
@@ -89,6 +97,9 @@ def wrap(
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
         on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
+        otlp: The address of an OpenTelemetry receiver, such as `http://localhost:4318`, that gets
+            spans of what goes on; ``None``: that of the variable `DIG_OTLP`, if there is one.
+        contents: Whether payloads, notes and answers are sent there, too.
         options: The further options of the team's adapter.
 
     Returns:
@@ -102,12 +113,35 @@ def wrap(
         return team
     given = {"limits": limits, "policy": policy, "approve": approve}
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
-    _check(setup=setup, adapter=adapter, sink=sink, **more, **given)
+    _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     more |= {"sink": _sinks(plan, files, sink, on_alarm), "mode": mode, "require": require}
-    return cast(_T, _attach(team, plan, _session(plan, setup, **more), files))
+    with ExitStack() as stack:
+        export = stack.enter_context(_export(plan, otlp, contents))
+        session = _session(plan, setup, **more)
+        if export is not None:
+            export(files.path).attach(session.monitor)
+        return cast(_T, _attach(team, plan, session, files, stack.pop_all()))
+
+
+def _export(
+    plan: WrapPlan, otlp: str | None, contents: bool
+) -> AbstractContextManager[Exporting | None]:
+    """The export to the receiver that the call or the environment names, if one does."""
+    otlp = otlp or os.environ.get("DIG_OTLP") or None
+    if otlp is None or plan.served is not None:
+        return nullcontext()
+    if not isinstance(otlp, str):
+        raise SettingsError(f"otlp={otlp!r:.60} is no address, such as http://localhost:4318")
+    from dig.traces.otel.content import Content
+    from dig.traces.otel.follow import sending  # the SDK takes a while to import
+
+    def say(report: ExportReport) -> None:
+        logger.log(WARNING if report.lost else INFO, "dig: OTLP: %s", report)
+
+    return sending(otlp, say, content=Content(payloads=contents))
 
 
 def _session(plan: WrapPlan, setup: Setup, **given: Any) -> Session:
@@ -156,7 +190,7 @@ def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm |
     return FanOut(files, *(one for one in further if one is not None))
 
 
-def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
+def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files, export: ExitStack) -> Any:
     """Put the monitor into a team, and return it; if that cannot be, the session is over."""
     session.directory = files.path
     try:
@@ -164,8 +198,9 @@ def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files) -> Any:
     except BaseException:
         session.close("the team could not be wrapped")
         files.close(session)
+        export.close()
         raise
-    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files)
+    _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files, export)
     return attached.team
 
 
@@ -281,10 +316,12 @@ class _Wrapped:
     attached: Attached
     session: Session
     files: _Files
+    export: ExitStack
 
     def end(self, reason: str) -> None:
         self.session.close(reason)
         self.files.close(self.session)
+        self.export.close()
 
 
 _wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive in here

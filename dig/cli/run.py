@@ -295,7 +295,11 @@ def exporting(
 
     content = content_of_environment()
     with sending(
-        endpoint, warn, content=content, service_per_agent=service_per_agent, may_wait=may_wait
+        endpoint,
+        lambda report: warn(f"OTLP: {report}"),
+        content=content,
+        service_per_agent=service_per_agent,
+        may_wait=may_wait,
     ) as export:
         yield export
 

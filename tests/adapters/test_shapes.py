@@ -178,3 +178,12 @@ def test_a_package_of_ones_own_is_not_taken_for_a_framework(
     own = type("Boss", (Worker,), {"__module__": "agents.agent"})()
     assert adapter_of(own).__name__ == "dig.adapters.plain.adapter"  # type: ignore[attr-defined]
     dig.unwrap(dig.wrap(own, limits=Limits()))
+
+
+@pytest.mark.parametrize("module", ["crewai.crew", "google.adk.agents", "pydantic_ai.agent"])
+def test_a_team_of_a_framework_without_a_wrapper_is_refused(module: str) -> None:
+    """As a plain object it would show nothing of its agents; the error names both ways to go on."""
+    team = type("Crew", (), {"__module__": module, "kickoff": lambda self: "done"})()
+    with pytest.raises(SettingsError, match=r"has no wrapper.*dig\.wrap\(\{.*adapter=") as refused:
+        dig.wrap(team)
+    assert module.rpartition(".")[0] in str(refused.value)

@@ -36,6 +36,8 @@ from .writer import Observe, Tracers, Writer, span_of
 if TYPE_CHECKING:
     from dig.runtime.bus import Bus
 
+    from .otlp import ExportReport
+
 ROOM = 65_536
 """The most records that may wait. They wait for this process only, never for a receiver."""
 
@@ -306,14 +308,14 @@ def instrument(
     return follower
 
 
-Exporting = Callable[[Path], Follower]
-"""Makes what follows the run with this directory."""
+Exporting = Callable[[Path | None], Follower]
+"""Makes what follows the run with this directory; without one, its ids are drawn by chance."""
 
 
 @contextmanager
 def sending(
     endpoint: str | None,
-    say: Callable[[str], None],
+    say: Callable[[ExportReport], object],
     *,
     content: Content | None = None,
     service_per_agent: bool = False,
@@ -337,8 +339,8 @@ def sending(
     otlp = Otlp(endpoint, service_per_agent=service_per_agent)
     followers: list[Follower] = []
 
-    def follow(directory: Path) -> Follower:
-        origin = origin_of(directory)
+    def follow(directory: Path | None) -> Follower:
+        origin = None if directory is None else origin_of(directory)
         follower = Follower(otlp.writer, origin, content=content, may_wait=may_wait)
         followers.append(follower)
         return follower
@@ -350,7 +352,7 @@ def sending(
             follower.close()
         report = otlp.close()
         if followers:
-            say(f"OTLP: {report}")
+            say(report)
 
 
 def current_traceparent() -> str | None:
