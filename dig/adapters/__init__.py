@@ -21,10 +21,11 @@ from .base import (
     need_version,
     notes,
     notes_about,
+    waiting,
 )
 from .registry import Adapter
 
 __all__ = [
     "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",
-    "as_call", "as_payload", "need_version", "notes", "notes_about",
+    "as_call", "as_payload", "need_version", "notes", "notes_about", "waiting",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -58,27 +58,21 @@ def wrap(
     team: _T,
     *,
     mode: Mode = "observe",
-    journal: str | Path | None = None,
-    segment_bytes: int | None = SEGMENT_BYTES,
+    journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     usual: Usual | TeamUsual | str | Path | None = None,
-    policy: Policy | None = None,
-    approve: Approve | None = None,
-    setup: Setup | None = None,
-    keep: int | None = KEEP,
+    policy: Policy | None = None, approve: Approve | None = None,
+    setup: Setup | None = None, keep: int | None = KEEP,
     require: Iterable[str] = (),
     same_work: bool = False,
     adapter: Adapter | None = None,
     sink: Sink | None = None,
     on_finding: Callable[[Finding], object] | None = None,
     on_alarm: OnAlarm | None = None,
-    otlp: str | None = None,
-    contents: bool = False,
+    otlp: str | None = None, contents: bool = False,
     **options: Any,
-) -> _T:
-    """Put the monitor between the agents of a team.
-
-    Requests are problems, and results answers, until `unwrap`. Whatever fails, the team goes on.
+) -> _T:  # fmt: skip
+    """Put the monitor between the agents of a team, until `unwrap`; if it fails, the team goes on.
 
     Args:
         team: A dict, list, tuple or object of callables, or a framework's (docs/wrapping.md).
@@ -97,13 +91,12 @@ def wrap(
         sink: Is given every record too.
         on_finding: Told of each finding; maybe on another thread.
         on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
-        otlp: The address of an OpenTelemetry receiver, such as `http://localhost:4318`, that gets
-            spans of what goes on; ``None``: that of the variable `DIG_OTLP`, if there is one.
-        contents: Whether payloads, notes and answers are sent there, too.
+        otlp: The address of an OpenTelemetry receiver; ``None``: the variable `DIG_OTLP` has it.
+        contents: Whether payloads are sent there, too.
         options: The further options of the team's adapter.
 
     Returns:
-        The team, with the same interface; wrapped already, it is returned as it is.
+        The team, with the same interface.
 
     Raises:
         JournalError: The run directory cannot be made.
@@ -118,30 +111,38 @@ def wrap(
     setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     more |= {"sink": _sinks(plan, files, sink, on_alarm), "mode": mode, "require": require}
-    with ExitStack() as stack:
-        export = stack.enter_context(_export(plan, otlp, contents))
-        session = _session(plan, setup, **more)
-        if export is not None:
-            export(files.path).attach(session.monitor)
-        return cast(_T, _attach(team, plan, session, files, stack.pop_all()))
+    make, export = partial(_session, plan, setup, **more), _Export(plan, otlp, contents=contents)
+    return cast(_T, _attach(team, plan, make, files, export))
 
 
-def _export(
-    plan: WrapPlan, otlp: str | None, contents: bool
-) -> AbstractContextManager[Exporting | None]:
-    """The export to the receiver that the call or the environment names, if one does."""
-    otlp = otlp or os.environ.get("DIG_OTLP") or None
-    if otlp is None or plan.served is not None:
-        return nullcontext()
-    if not isinstance(otlp, str):
-        raise SettingsError(f"otlp={otlp!r:.60} is no address, such as http://localhost:4318")
-    from dig.traces.otel.content import Content
-    from dig.traces.otel.follow import sending  # the SDK takes a while to import
+class _Export:
+    """The export of a session to the receiver that a call or the environment names, if one does."""
 
-    def say(report: ExportReport) -> None:
+    def __init__(self, plan: WrapPlan, otlp: str | None, *, contents: bool) -> None:
+        self._stack = ExitStack()
+        self._follow: Exporting | None = None
+        address = otlp or os.environ.get("DIG_OTLP")
+        if not address or plan.served is not None:
+            return
+        if not isinstance(address, str):
+            raise SettingsError(f"otlp={otlp!r:.60} is no address, such as http://localhost:4318")
+        from dig.traces.otel.content import Content
+        from dig.traces.otel.follow import sending  # the SDK takes a while to import
+
+        content = Content(payloads=contents)
+        self._follow = self._stack.enter_context(sending(address, self._tell, content=content))
+
+    def follow(self, session: Session) -> None:
+        """Follow a session from its first record on."""
+        if self._follow is not None:
+            self._follow(session.directory).attach(session.monitor)
+
+    def close(self) -> None:
+        """Send what waits, and log what became of it; twice does no harm."""
+        self._stack.close()
+
+    def _tell(self, report: ExportReport) -> None:
         logger.log(WARNING if report.lost else INFO, "dig: OTLP: %s", report)
-
-    return sending(otlp, say, content=Content(payloads=contents))
 
 
 def _session(plan: WrapPlan, setup: Setup, **given: Any) -> Session:
@@ -190,16 +191,19 @@ def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm |
     return FanOut(files, *(one for one in further if one is not None))
 
 
-def _attach(team: Any, plan: WrapPlan, session: Session, files: _Files, export: ExitStack) -> Any:
+def _attach(
+    team: Any, plan: WrapPlan, make: Callable[[], Session], files: _Files, export: _Export
+) -> Any:
     """Put the monitor into a team, and return it; if that cannot be, the session is over."""
-    session.directory = files.path
-    try:
+    with ExitStack() as undo:
+        undo.callback(export.close)
+        session = make()
+        undo.callback(files.close, session)
+        undo.callback(session.close, "the team could not be wrapped")
+        session.directory = files.path
+        export.follow(session)
         attached = plan.attach(session)
-    except BaseException:
-        session.close("the team could not be wrapped")
-        files.close(session)
-        export.close()
-        raise
+        undo.pop_all()
     _wrapped[id(attached.team)] = _Wrapped(team, attached, session, files, export)
     return attached.team
 
@@ -316,7 +320,7 @@ class _Wrapped:
     attached: Attached
     session: Session
     files: _Files
-    export: ExitStack
+    export: _Export
 
     def end(self, reason: str) -> None:
         self.session.close(reason)

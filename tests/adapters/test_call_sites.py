@@ -195,6 +195,8 @@ async def by_hand(watching: Session) -> None:
     watching.begin("dan").forward("ann")
     watching.begin("ann").abandon(Boom(), "dan")
     watching.redirect(third, "cyd", "again")
+    never = watching.reserve_instance("cyd")
+    watching.withdraw(never, [watching.request("?", never)], "dan")
     watching.recipients_of(third)
     watching.is_held(third)
     watching.guard.incident("said", "something")

@@ -27,10 +27,14 @@ def fitted(wish: Act, *can: str) -> tuple[Intervention | None, str | None]:
 
 @pytest.mark.parametrize("action", ["redeliver", "reassign", "restart"])
 def test_a_step_is_taken_if_it_is_declared_and_else_told_of(action: Sending) -> None:
-    """Else the agent gets a note that names the event, or nothing if it can be told nothing."""
+    """Else the agent is told how things stand, or nothing if it can be told nothing."""
     wish = Reroute("held", "it is yours", ("bob",), action=action)
     assert fitted(wish, action) == (wish, None)
-    told = Create("About `held` (`problem` from outside, in front of `ann`): it is yours", ("bob",))
+    words = (
+        "`held` (`problem` from outside, in front of `ann`) is not done yet, and is still with its "
+        "agent."
+    )
+    told = Create(words, ("bob",))  # it is not asked to do again what another agent still has
     assert fitted(wish, "tell", "reroute") == (told, f"{action} is not declared")
     assert fitted(wish) == (None, f"{action} is not declared")
 

@@ -13,6 +13,7 @@ from dig import Create, Finding, Healer, Hold, InteractionGraph, Limits, Pending
 from dig.adapters import Mode, notes, notes_about
 from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.errors import SettingsError
+from dig.graph.records import REQUEST_FAILED
 
 from .watching import Clock, Watched, watched
 
@@ -286,8 +287,8 @@ async def test_an_answer_goes_back_to_nobody_but_its_submitter() -> None:
         assert reasons(it) == ["an answer goes back to who submitted it"]
 
 
-async def test_an_exception_is_not_taken_back() -> None:
-    """ET about an exception: it goes to who has asked, whatever is allowed."""
+async def test_an_exception_is_no_answer() -> None:
+    """It goes to the caller, whatever is open, and the trace says which request has failed."""
     team: Team = {}
 
     async def boss(question: str) -> None:
@@ -304,8 +305,10 @@ async def test_an_exception_is_not_taken_back() -> None:
             with pytest.raises(ValueError, match="no idea"):
                 await team["boss"]("?")
         it.must_be_sound()
-        assert it.patterns == ["ET"]
-        assert reasons(it) == ["this answer cannot be taken back"]
+        assert it.rows("heal") == []
+        failed = [row["detail"] for row in it.rows("incident") if row["what"] == REQUEST_FAILED]
+        error = {"error": "ValueError: no idea"}
+        assert failed == [{"how": "error", "event": "e1", "activation": "a3", **error}]
 
 
 async def test_two_that_wait_for_each_other_are_found_and_told() -> None:
@@ -495,8 +498,8 @@ async def test_a_call_goes_to_nobody_who_is_at_work_and_an_answer_to_who_has_ask
         }
 
 
-async def test_a_system_event_is_told_with_the_next_turn() -> None:
-    """What healing says to an agent that does nothing waits until it is called."""
+async def test_a_system_event_is_told_to_nobody_after_the_answer() -> None:
+    """What healing says about a request is no business of the turns for later ones."""
     team = passing_on()
     heard: list[tuple[str, ...]] = []
 
@@ -509,8 +512,8 @@ async def test_a_system_event_is_told_with_the_next_turn() -> None:
         await team["desk"]("money?")
         await team["listener"]("hello")
         await team["listener"]("hello again")
-        assert heard[0] == ("listen!",) * 2  # with each finding
-        assert heard[1] == ()
+        assert [row["action"] for row in it.rows("heal")] == ["create"] * 2
+        assert heard == [(), ()]
         it.must_be_sound()
 
 

@@ -24,7 +24,7 @@ def shown() -> list[str]:
 
 def test_a_wrapper_of_ones_own_has_fifty_lines_and_finds_an_early_answer() -> None:
     """The net answers while a message lies in its queue; ET is found, and all is restored."""
-    framework, wrapper = shown()[1:]
+    framework, wrapper = shown()[-2:]
     assert len(wrapper.strip().splitlines()) <= 52
     names: dict[str, Any] = {}
     exec(compile(framework + wrapper, str(PAGE), "exec"), names)

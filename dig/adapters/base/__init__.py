@@ -17,7 +17,7 @@ from __future__ import annotations
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
 from .context import current, enclosing, inside, notes, notes_about, waiting
-from .errors import MOST_IN_ERROR, CalledOffError, describe
+from .errors import MOST_IN_ERROR, RECORDED_STACK, STACK, CalledOffError, describe
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
@@ -39,12 +39,53 @@ from .turn import HandedOver, Turn
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [
-    "ADAPTER_FAILED", "CAPABILITIES", "LONG_ACTIVATION", "MOST_IN_ERROR", "NOTE", "RELIEVED",
-    "RELIEVING", "AdapterState", "Attached", "Call", "CalledOffError", "Deliver", "Guard",
-    "HandedOver", "LoopCaller",
-    "Mode", "NoteDelivery", "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session",
-    "Statistics", "StreamedCall", "ToolCalls", "Turn", "WrapPlan", "allowing", "as_call",
-    "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
-    "is_whole", "known", "like", "names_in", "need_attributes", "need_one_name", "need_version",
-    "notes", "notes_about", "unjson", "waiting",
+    "ADAPTER_FAILED",
+    "CAPABILITIES",
+    "LONG_ACTIVATION",
+    "MOST_IN_ERROR",
+    "NOTE",
+    "RECORDED_STACK",
+    "RELIEVED",
+    "RELIEVING",
+    "STACK",
+    "AdapterState",
+    "Attached",
+    "Call",
+    "CalledOffError",
+    "Deliver",
+    "Guard",
+    "HandedOver",
+    "LoopCaller",
+    "Mode",
+    "NoteDelivery",
+    "Patches",
+    "RecipientOrder",
+    "RunAgent",
+    "ServedSession",
+    "Session",
+    "Statistics",
+    "StreamedCall",
+    "ToolCalls",
+    "Turn",
+    "WrapPlan",
+    "allowing",
+    "as_call",
+    "as_payload",
+    "current",
+    "current_turn",
+    "describe",
+    "enclosing",
+    "importing",
+    "inside",
+    "is_whole",
+    "known",
+    "like",
+    "names_in",
+    "need_attributes",
+    "need_one_name",
+    "need_version",
+    "notes",
+    "notes_about",
+    "unjson",
+    "waiting",
 ]  # fmt: skip

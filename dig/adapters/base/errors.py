@@ -11,7 +11,7 @@ import traceback
 from asyncio import CancelledError  # noqa: TID251  wrapped teams may run without anyio
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import CancelledError as FutureCancelledError
+from concurrent.futures import CancelledError as CalledOffError
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -36,9 +36,8 @@ MOST_LINKS = 64
 STACK = "stack trace"
 """The incident with the stack trace of an activation that raised."""
 
-
-class CalledOffError(Exception):
-    """The reason in a trace for turns that were called off; it is never raised."""
+RECORDED_STACK = "_dig_stack"
+"""The attribute of an exception that a repeated run raises again: its recorded stack trace."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def links(error: BaseException) -> Iterator[BaseException]:
 def is_called_off(error: BaseException) -> bool:
     """Whether an exception says that a turn was called off, and not that it failed."""
     kinds: tuple[type[BaseException], ...] = (
-        CancelledError, FutureCancelledError, GeneratorExit, CalledOffError,
+        CancelledError, CalledOffError, GeneratorExit,
     )  # fmt: skip
     with suppress(Exception):  # there is no event loop here
         kinds = (*kinds, get_cancelled_exc_class())
@@ -130,6 +129,9 @@ def describe(error: BaseException) -> str:
 def stack_of(error: BaseException) -> str:
     """The stack trace of an exception without values of variables; its end, if it is long."""
     with suppress(Exception):  # the text of a user's exception may raise
+        recorded = getattr(error, RECORDED_STACK, None)
+        if recorded is not None:
+            return str(recorded)
         text = "".join(traceback.format_exception(error))
         return text if len(text) <= MOST_STACK else f"...{text[3 - MOST_STACK :]}"
     return ""

@@ -157,8 +157,7 @@ class Session:
         self._approve = setup.approve
         self._forget_step()
         self._turns: dict[Turn, None] = {}
-        self._errors = RaisedErrors()
-        self._bounces = BounceLimit()
+        self._errors, self._bounces = RaisedErrors(), BounceLimit()
         make = partial(self._make_monitor, setup, tuple(agents), sink)
         self.guard = guard = Guard(make, clock, strict=strict)
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step

@@ -26,6 +26,8 @@ from dig._util.text import name, one_line
 from dig.adapters.base import (
     LONG_ACTIVATION,
     MOST_IN_ERROR,
+    RECORDED_STACK,
+    STACK,
     LoopCaller,
     ServedSession,
     Session,
@@ -118,6 +120,11 @@ class Served:
             (one for one in changes if isinstance(one, TellAgent)), key=lambda one: one.at
         )
         self._limit_s = PATIENCE_S + 3 * parent.times[-1] / 1_000_000
+        self._stacks = {
+            row.detail["activation"]: row.detail["text"]
+            for row in parent.incidents
+            if row.what == STACK
+        }
         self._count = 0  # records of the new run
         self._freed: float | None = None if at else time.monotonic()
         self._due: set[int] = set()  # the ends of the answers that the journal is to give
@@ -320,10 +327,14 @@ class Served:
             except Exception as raised:
                 error = raised
             await self._wait(partial(self._ends, turn))
-        edited = self._edits.get(self._ending(turn), _NO_VALUE)
+        ending = self._ending(turn)
+        edited = self._edits.get(ending, _NO_VALUE)
         if edited is not _NO_VALUE:
             return edited
         if error is not None:
+            stack = self._stacks.get(ending)
+            if stack is not None:  # its lines are not those of this run
+                setattr(error, RECORDED_STACK, stack)
             raise error
         return result
 
