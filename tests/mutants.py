@@ -41,6 +41,7 @@ SELECTION = (
     "tests/monitor/test_release.py",
     "tests/monitor/test_ladders.py",
     "tests/graph/test_graph.py",
+    "tests/graph/test_rules.py",
     "tests/graph/test_retention.py",
     "tests/diagnosis/attribution/test_deciding.py",
     "tests/tasks/test_forks.py",
