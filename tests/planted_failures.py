@@ -89,7 +89,7 @@ FAILURES = [
     ),
     Mutant(
         "fail-notices", FAIL,
-        "for event in ended.consumed if event.work}", "for event in ended.consumed}",
+        "for e in ended.consumed if e.work}", "for e in ended.consumed}",
         "a notice that says the same makes good",
     ),
     # -- requests that failed ---
