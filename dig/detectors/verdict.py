@@ -1,8 +1,8 @@
-"""The verdict on a run: at most five lines for a reader who does not know the project.
+"""The verdict on a run: at most six lines for a reader who does not know the project.
 
-`RunSoFar` follows the records of a run, live or stored. Its `verdict` says what the run was to do,
-how it ended, what went wrong, what healing did and what it cost. The terminal, the page,
-`result.json`, notebooks and exports all show it.
+`RunSoFar` follows the records of a run, live or stored. Its `verdict` says first what failed, if a
+request did, then what the run was to do, how it ended, what went wrong, what healing did and what
+it cost. The terminal, the page, `result.json`, notebooks and exports all show it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from itertools import islice
 from typing import Any
 
 from dig._util.text import counted, cut, name, one_line
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
+    REQUEST_FAILED,
     Deliver,
     Emit,
     End,
     FindingRow,
     Finish,
     HealRow,
+    IncidentRow,
     Limits,
     Record,
     Run,
@@ -30,6 +33,8 @@ from dig.graph.records import (
 
 from .describe import SILENCED, seconds, worth
 from .finding import SEVERITIES, Finding, texts_in
+from .headline import Headline, Headlines, answered_by, worst
+from .mended import CONSUMED
 from .patterns import BY_NAME
 from .rivals import is_rivals
 
@@ -48,6 +53,7 @@ class FiveLines:
     """The course of a run, in words.
 
     Attributes:
+        headline: The failure of a request, or the agent whose work its answer lacks; empty: none.
         task: The task of the run.
         end: The end of the run.
         score: The quality of its answer.
@@ -56,6 +62,7 @@ class FiveLines:
         cost: The cost of the run.
     """
 
+    headline: str = ""
     task: str = ""
     end: str = ""
     score: str = ""
@@ -163,16 +170,19 @@ class _Raised:
     def __init__(self) -> None:
         self.by_value: dict[str, dict[str, _Times]] = {}
 
-    def text(self, has_errors: bool) -> str:
+    def text(self, has_errors: bool, has_headline: bool) -> str:
         """The worst findings in the order of their first: the first three patterns in full.
 
         Args:
             has_errors: Whether turns ended with an error, which is told after this.
+            has_headline: Whether failed turns are told before this.
         """
-        value = next((one for one in SEVERITIES if one in self.by_value), None)
+        told_before = {"FAIL"} if has_headline else set[str]()
+        values = (one for one in SEVERITIES if self.by_value.get(one, {}).keys() - told_before)
+        value = next(values, None)
         if value is None:
             return ""
-        times = self.by_value[value]
+        times = {p: one for p, one in self.by_value[value].items() if p not in told_before}
         first, *later = (times[one].text(one) for one in [*times][:MOST_NAMED])
         told = first
         if value == "error":
@@ -195,8 +205,19 @@ class RunSoFar:
         is_early: Whether work is missing from the answer that was accepted last.
     """
 
-    def __init__(self) -> None:
-        """Begin before the first record."""
+    def __init__(self, graph: InteractionGraph | None = None) -> None:
+        """Begin before the first record.
+
+        Args:
+            graph: The graph of the run, which has each record that comes; ``None``: there is no
+                headline.
+        """
+        self._graph = graph
+        self._headlines = Headlines()
+        self._failing: dict[str, Headline] = {}  # by request
+        self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
+        self._lacks: Headline | None = None  # the accepted answer
+        self._worse: set[str] = set()  # the patterns whose errors no answer has mended yet
         self.run: Run | None = None
         self.agents: dict[str, None] = {}
         self._us = self._running = 0
@@ -220,6 +241,7 @@ class RunSoFar:
                 trace itself has no findings.
         """
         self._us = record.us
+        self._headlines.look(record)
         look = _LOOKS.get(type(record))
         if look is not None:
             look(self, record)
@@ -235,7 +257,7 @@ class RunSoFar:
         self._counts["messages"] += 1
         if record.by is None:
             self._counts["requests"] += 1
-            self._goal = self._goal or _goal(record.payload)
+            self._goal = self._goal or goal_text(record.payload)
         elif record.final and record.by == self._error_of:
             self._failed.add(record.event)
 
@@ -244,10 +266,30 @@ class RunSoFar:
             self.is_early, self._came_after = record.event in self._early, True
             self._counts["failed" if record.event in self._failed else "answered"] += 1
             self._counts["early"] += self.is_early
+            self._accept(record.event)
             for answers in (self._early, self._failed):
                 answers.discard(record.event)
                 if len(answers) > MOST_ANSWERS:  # those that were sent back never come here
                     answers.clear()
+
+    def _accept(self, answer: str) -> None:
+        """Forget what an accepted answer has mended; what it lacks itself may be the headline."""
+        graph, lacks = self._graph, self._lacking.pop(answer, None)
+        if graph is None or self.run is None:
+            return
+        is_session = self.run.session
+        answered = answered_by(graph, answer) if is_session and self._failing else []
+        if not self.is_early:
+            self._worse &= {*CONSUMED, "STALL"}
+        for event in [one for one in self._failing if not is_session or one in answered]:
+            del self._failing[event]
+        if lacks is not None or not is_session:
+            self._lacks = lacks
+
+    def _incident(self, record: IncidentRow) -> None:
+        detail = record.detail if isinstance(record.detail, Mapping) else {}
+        if record.what == REQUEST_FAILED and detail.get("event") is not None:
+            self._counts["failed"] += detail.get("how") == "error"
 
     def _start(self, record: Start) -> None:
         self._counts["turns"] += 1
@@ -264,15 +306,41 @@ class RunSoFar:
 
     def _find(self, finding: Finding | FindingRow, into: _Raised | None = None) -> None:
         value, pattern = worth(finding), str(finding.pattern)
-        if self.run is None or is_rivals(pattern) or value == SILENCED:
+        if self.run is None or is_rivals(pattern):
+            return
+        if value == SILENCED:  # a detector of today may have raised the same just before
+            self._keep_headline(finding)
+            return
+        if (pattern, finding.stage) == ("FAIL", "turn"):  # the number of failed turns is told
             return
         times = (into or self._recorded).by_value.setdefault(value, {})
         if pattern not in times:
             plain = plain_text(finding, self.run.limits, self.agents)
             times[pattern] = _Times(finding.us, plain)
         times[pattern].number += 1
+        if not self._keep_headline(finding) and value == "error":
+            self._worse.add(pattern)
         if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
+
+    def _keep_headline(self, finding: Finding | FindingRow) -> bool:
+        """Keep the headline that a finding is, unless it is silenced; whether it is one."""
+        headline = None if self._graph is None else self._headlines.of(self._graph, finding)
+        if headline is None:
+            return False
+        kept = self._failing if headline.stage == "request" else self._lacking
+        kept.pop(headline.event, None)  # the latest comes last
+        if finding.silenced is None:
+            kept[headline.event] = headline
+        if len(kept) > MOST_ANSWERS:
+            del kept[next(iter(kept))]
+        return True
+
+    @property
+    def headline(self) -> Headline | None:
+        """The failed request that stands, or else the accepted answer that lacks work."""
+        lacks = [] if self._lacks is None else [self._lacks]
+        return worst([*lacks, *self._failing.values()], has_errors=bool(self._worse))
 
     def _heal(self, record: HealRow) -> None:
         if record.action == "refused":
@@ -295,7 +363,10 @@ class RunSoFar:
             state: The state of a run without an end, `cut off` for instance; empty: not known.
             private: Leave out the words of the task and of errors.
         """
+        headline = self.headline
+        says = "" if headline is None else headline.private if private else headline.says
         return FiveLines(
+            says,
             self._task_text(private),
             self._end_text(state),
             "The answer was not scored." if self._counts["answered"] else "",
@@ -366,8 +437,10 @@ class RunSoFar:
         return self._recorded if self._recorded.by_value else self._found
 
     def _failure_text(self, private: bool) -> str:
-        failed = self._counts["failed turns"]
-        told = self._raised.text(failed > 0)
+        failed, has_headline = self._counts["failed turns"], self.headline is not None
+        told = self._raised.text(failed > 0, has_headline)
+        if has_headline:
+            return told
         if failed:
             first = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
             told += f" {counted(failed, 'turn')} ended with an error{first}."
@@ -437,11 +510,12 @@ _LOOKS: Mapping[type, Any] = {
     End: RunSoFar._end,
     FindingRow: RunSoFar._find,
     HealRow: RunSoFar._heal,
+    IncidentRow: RunSoFar._incident,
     Finish: RunSoFar._close,
 }
 
 
-def _goal(payload: Any) -> str:
+def goal_text(payload: Any) -> str:
     """The first sentence of what a request asks for: its goal, or else its longest text."""
     asked = payload.get("goal") if isinstance(payload, Mapping) else None
     text = asked or max(islice(texts_in(payload), 50), key=len, default="")

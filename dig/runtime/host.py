@@ -225,7 +225,8 @@ class Setup:
 
     def tally(self, monitor: Monitor) -> Tally:
         """The counter of the effects of such a run, which begins now."""
-        tally = Tally(most=None if self.kept is None else MOST_FINDINGS)
+        most = None if self.kept is None else MOST_FINDINGS
+        tally = Tally(most=most, so_far=RunSoFar(monitor.graph))
         monitor.follow(tally.so_far)
         return tally
 

@@ -139,9 +139,11 @@ class RunResult:
     def _cards(self) -> Iterator[Card]:
         """The run from left to right: the first alarm of each pattern, healing, and the end."""
         told = self.verdict
+        if told.headline:
+            yield Card("Failed", told.headline, _RED)
         alarms: dict[str, Finding] = {}
         for one in self.findings:
-            if one.is_alarm:
+            if one.is_alarm and not (told.headline and one.pattern == "FAIL"):
                 alarms.setdefault(one.pattern, one)
         for pattern, one in [*alarms.items()][:MOST_EXPLAINED]:
             label = f"{title_of(pattern)} at {moment(one.us)}"

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from dig import Finding, InteractionGraph, Watch, explain
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
 from dig.detectors import standard
+from dig.detectors.verdict import RunSoFar
 from dig.graph.codec import decode
 from dig.runtime.host import Tally
 from dig.traces.run import RecordedRun
+from tests import failing
 from tests.histories import arrive, emit, final, trace, turn
 from tests.oracle import Row
 from tests.strategies import traces
@@ -168,3 +170,16 @@ def test_a_result_shows_each_finding() -> None:
     raised = [row[:3] for row in shown if row[1:2] == ["ET"]]
     assert raised[12] == ["warning", "ET", "12.0 s"]
     assert shown[-1] == ["and 5 more"]
+
+
+def test_a_failed_run_begins_with_its_headline() -> None:
+    """On the first card, and in the first row; the same pattern has no card of its own."""
+    rows, watch = failing.failed(), Watch(standard())
+    tally = Tally(so_far=RunSoFar(watch.graph))
+    for record in map(decode, rows):
+        tally.findings += watch.feed(record)
+        tally.so_far(record)
+    text = tally.result(watch.graph, "an agent raised")._repr_html_()
+    parsed(text)
+    assert text.index("Failed") < text.index(failing.FAILED) < text.index("headline")
+    assert "Failed turn (FAIL) at" not in text

@@ -48,7 +48,8 @@ class TerminalState:
 
     def __init__(self, agents: Iterable[str] = ()) -> None:
         """Begin with the agents that are known to come."""
-        self._graph, self._so_far = InteractionGraph(), RunSoFar()
+        self._graph = InteractionGraph()
+        self._so_far = RunSoFar(self._graph)
         self._caption, self._caption_us = "", -1
         self._progress = Progress()
         self._system = Lane(SYSTEM)

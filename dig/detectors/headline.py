@@ -1,0 +1,247 @@
+"""The headline of a run that failed: which turn raised, when, and which agents never ran for it.
+
+    headlines = Headlines()
+    headlines.look(record)                      # every record
+    headline = headlines.of(graph, finding)     # when a finding is raised
+
+Every place that reports a run begins with that sentence, where the finding stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dig._util.frozen import frozen
+from dig._util.ranges import RangeSet, union
+from dig._util.text import counted, cut, name, one_line
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Emit, End, FindingRow, Record, base_name
+
+from .finding import Finding
+
+MOST_ERROR = 120
+MOST_REMEMBERED = 1_000
+"""The number of errors, and of requests, that are remembered."""
+MOST_NAMED = 3
+
+_TYPED = re.compile(r"[A-Za-z_][\w.]*(: |\Z)")
+
+
+@frozen
+class Headline:
+    """The sentence about a failed request, or about an answer that lacks an agent's work.
+
+    Attributes:
+        stage: `request` or `answer`, as the finding has it.
+        event: The request or the answer; empty: the run as a whole.
+        t, us: The place and the moment of the finding.
+        says: The sentence.
+        private: The sentence without the words of the error.
+        activation: The activation that raised the error, if one did.
+        error: The error that it raised; empty: none is known.
+    """
+
+    stage: str
+    event: str
+    t: int
+    us: int
+    says: str
+    private: str
+    activation: str | None = None
+    error: str = ""
+
+    @property
+    def exception(self) -> tuple[str, str]:
+        """The type of the error, empty if the error does not begin with one, and its message."""
+        kind, _, message = self.error.partition(": ")
+        return (kind, message) if _TYPED.match(self.error) else ("", self.error)
+
+
+class Headlines:
+    """Follows the errors of a run, and says of a finding of FAIL what failed."""
+
+    def __init__(self) -> None:
+        """Begin before the first record."""
+        self._errors: dict[str, End] = {}  # by activation
+        self._posed: dict[str, int] = {}  # request -> when it came, in microseconds
+
+    def look(self, record: Record) -> None:
+        """Take note of an error, and of a request."""
+        if isinstance(record, End) and record.error is not None:
+            _remember(self._errors, record.activation, record)
+        elif isinstance(record, Emit) and record.by is None:
+            _remember(self._posed, record.event, record.us)
+
+    def of(self, graph: InteractionGraph, finding: Finding | FindingRow) -> Headline | None:
+        """The headline that a finding is; ``None``: it is none, as the stage `turn` is.
+
+        Args:
+            graph: The graph of the run, which has the record that raised the finding.
+            finding: The finding.
+        """
+        evidence, subject = finding.evidence, finding.subject
+        is_told = finding.pattern == "FAIL" and finding.stage in ("request", "answer")
+        if not is_told or not isinstance(evidence, Mapping) or not isinstance(subject, Mapping):
+            return None
+        listed = evidence.get("failed")
+        failed = [*map(str, listed)] if isinstance(listed, list | tuple) else []
+        last = failed[-1] if failed else None
+        raising = self._origin(evidence.get("activation") or last, graph)
+        known = self._errors.get(raising or "")
+        error = str((known.error if known else evidence.get("error")) or "")
+        words = _first_words(error)
+        if finding.stage == "answer":
+            says, private = (_answer(graph, failed, raising, one) for one in (words, ""))
+        else:
+            says, private = (self._request(graph, finding, raising, one) for one in (words, ""))
+        event, stage = str(subject.get("event") or ""), str(finding.stage)
+        return Headline(stage, event, finding.t, finding.us, says, private, raising, error)
+
+    def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
+        """The activation whose error another one passes on, directly or through others."""
+        while isinstance(activation, str):
+            end = self._errors.get(activation)
+            if end is None or end.because is None:
+                return activation if graph.history.activation(activation) is not None else None
+            activation = end.because
+        return None
+
+    def _request(
+        self,
+        graph: InteractionGraph,
+        finding: Finding | FindingRow,
+        raising: str | None,
+        words: str,
+    ) -> str:
+        sources = graph.sources_about(finding.subject)
+        noun = "request" if graph.run.session else "run"
+        posed = self._posed.get(str(finding.subject.get("event")), 0)
+        after = f"{(finding.us - posed) / 1_000_000:.1f} s"
+        error = f": {words}" if words else ""
+        how = finding.evidence.get("how")
+        if how == "limit":
+            turns = _turns(graph, sources)
+            return f"the {noun} ended at a limit of its framework{error}, after {turns}"
+        if how == "timeout":
+            running = (one for one in graph.activations if _concerns(graph, one, sources))
+            agents = [*dict.fromkeys(_agent(graph, one) or "" for one in running)]
+            at_work = f"; {_listed(agents)} {'was' if len(agents) == 1 else 'were'} still working"
+            return f"the {noun} was out of time after {after}{at_work if agents else ''}"
+        if raising is None:
+            return f"the {noun} ended with an error{error}, {after} in"
+        text = f"`{name(_agent(graph, raising))}` ({name(raising)}) {_did(words)}, {after} in"
+        idle = never_started(graph, sources)
+        return text + (f"; {_listed(idle)} never ran" if idle else "")
+
+
+def _answer(graph: InteractionGraph, failed: Sequence[str], raising: str | None, words: str) -> str:
+    agents = [*dict.fromkeys(filter(None, (_agent(graph, one) for one in failed)))]
+    did, who = _did(words), _agent(graph, raising) or "an agent"
+    last = f", which {did}" if len(agents) < 2 else f"; `{name(who)}` {did}"
+    return f"the answer was given without the work of {_listed(agents or [who])}{last}"
+
+
+def standing_headline(
+    findings: Sequence[Finding], headlines: Sequence[Headline | None], mended: Sequence[bool]
+) -> Headline | None:
+    """The headline of a run.
+
+    Args:
+        findings: Its findings.
+        headlines: For each the headline that it is, if it is one.
+        mended: For each whether it was mended.
+    """
+    rows = zip(findings, headlines, mended, strict=True)
+    left = [(one, line) for one, line, is_mended in rows if one.silenced is None and not is_mended]
+    has_errors = any(one.severity == "error" for one, line in left if line is None)
+    return worst([line for _, line in left if line is not None], has_errors=has_errors)
+
+
+def worst(headlines: Sequence[Headline], *, has_errors: bool) -> Headline | None:
+    """The headline of a run: the latest failed request, else the latest answer that lacks work.
+
+    Args:
+        headlines: The headlines that are neither mended nor silenced, in order.
+        has_errors: Whether another error stands, which is worse than such an answer.
+    """
+    requests = [one for one in headlines if one.stage == "request"]
+    answers = [] if has_errors else [one for one in headlines if one.stage == "answer"]
+    return next(reversed(requests or answers), None)
+
+
+def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
+    """The events from outside that go into an answer, or into what its agent remembers."""
+    h, n = graph.history, graph.history.event(answer)
+    v = -1 if n is None else h.generator[n]
+    if v < 0:
+        return []
+    turns = [v]
+    if graph.run.memory or not h.inputs(v):
+        turns += [w for w in h.ended_by.get(h.agent_of[v], ()) if w < v]
+    return graph.source_ids(union([graph.sources_of(e) for w in turns for e in h.inputs(w)]))
+
+
+def never_started(graph: InteractionGraph, sources: RangeSet | None) -> list[str]:
+    """The agents for which there was work about a request, and that never began on it.
+
+    Args:
+        graph: The graph of the run.
+        sources: The request, as source numbers; ``None``: the run as a whole.
+    """
+    h, asked = graph.history, dict[str, None]()
+    for event in graph.live.values():
+        is_left = event.work and not event.consumed and event.cause != "no_recipient"
+        if is_left and (sources is None or not event.sources.isdisjoint(sources)):
+            to = (*event.copies, *event.flight, *event.sent_to)
+            asked |= dict.fromkeys(map(base_name, to))
+    if not asked:
+        return []
+    for v, agent in enumerate(h.agent_of):
+        about = base_name(h.agent_names[agent])
+        if about in asked and _concerns(graph, h.activation_ids[v], sources):
+            del asked[about]
+    return list(asked)
+
+
+def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None) -> bool:
+    return sources is None or not graph.activation_sources(activation).isdisjoint(sources)
+
+
+def _turns(graph: InteractionGraph, sources: RangeSet | None) -> str:
+    """The number of turns about a request, and the agents that had them."""
+    h = graph.history
+    turns = [v for v, one in enumerate(h.activation_ids) if _concerns(graph, one, sources)]
+    agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
+    return counted(len(turns), "turn") + (f" of {_listed(agents)}" if agents else "")
+
+
+def _agent(graph: InteractionGraph, activation: str | None) -> str | None:
+    v = None if activation is None else graph.history.activation(activation)
+    return None if v is None else base_name(graph.history.agent(v))
+
+
+def _did(words: str) -> str:
+    """The deed of a turn that failed, with the first words of its error, if they may be said."""
+    if not words:
+        return "ended with an error"
+    return f"raised {words}" if _TYPED.match(words) else f"ended with an error: {words}"
+
+
+def _first_words(error: str) -> str:
+    return one_line(error, MOST_ERROR).partition(". ")[0].rstrip(".")
+
+
+def _listed(agents: Sequence[str]) -> str:
+    """Some agents: `a`, `b` and `c`; of many the first."""
+    shown = [f"`{name(agent)}`" for agent in agents]
+    if len(shown) > MOST_NAMED:
+        return cut(shown, most=MOST_NAMED)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def _remember(rows: dict[str, Any], key: str, value: Any) -> None:
+    rows[key] = value
+    if len(rows) > MOST_REMEMBERED:
+        del rows[next(iter(rows))]

@@ -1,0 +1,209 @@
+"""The headline of a run that failed: one sentence, the same in every place that reports the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dig.detectors.headline import MOST_REMEMBERED, Headlines
+from dig.detectors.verdict import FiveLines, RunSoFar
+from dig.graph.codec import decode
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import Record
+from tests.failing import (
+    ERROR,
+    FAILED,
+    PARTIAL,
+    TEAM,
+    asked,
+    at_limit,
+    ended,
+    failed,
+    partial,
+    request_failed,
+    sent,
+)  # fmt: skip
+from tests.histories import deliver, final, row, start, trace
+from tests.oracle import Row
+
+
+def followed(rows: list[Row]) -> RunSoFar:
+    graph = InteractionGraph()
+    so_far = RunSoFar(graph)
+    for record in map(decode, rows):
+        graph.apply(record)
+        so_far(record)
+    return so_far
+
+
+def told(rows: list[Row], **settings: Any) -> FiveLines:
+    return followed(rows).verdict(**settings)
+
+
+def test_a_failed_request_names_who_raised_what_when_and_who_never_ran() -> None:
+    """Not the agent that passed it on, nor the one that was called off."""
+    assert told(failed()).headline == FAILED
+
+
+def test_the_headline_comes_first_and_nothing_repeats_it() -> None:
+    """Neither the pattern nor the number of failed turns is told once more."""
+    lines = told(failed()).lines()
+    assert lines[0] == ("headline", FAILED)
+    assert "failure" not in dict(lines)
+    assert "ended with an error" not in dict(told(partial()).lines()).get("failure", "")
+
+
+def test_an_activation_that_passes_an_error_on_leads_to_the_one_that_raised_it() -> None:
+    """A host may name the caller, which it saw last."""
+    rows = trace(asked(), request_failed(0.2, "error", "p", "a6", ERROR), agents=TEAM)
+    assert told(rows).headline == FAILED
+
+
+def test_without_an_activation_the_error_is_told_alone() -> None:
+    rows = trace(asked(), request_failed(0.2, "error", "p", None, ERROR), agents=TEAM)
+    error = "ValueError: the hotel service answered 503"
+    assert told(rows).headline == f"the run ended with an error: {error}, 0.2 s in"
+
+
+def test_a_limit_is_told_with_the_turns_and_their_agents() -> None:
+    assert told(at_limit()).headline == (
+        "the run ended at a limit of its framework: GraphRecursionError: Recursion limit of 12 "
+        "reached, after 4 turns of `writer` and `critic`"
+    )
+
+
+def test_a_time_limit_is_told_with_the_agents_at_work() -> None:
+    assert told(at_limit("timeout")).headline == (
+        "the run was out of time after 60.0 s; `writer` was still working"
+    )
+
+
+def test_an_answer_without_the_work_of_an_agent_is_the_headline() -> None:
+    assert told(partial()).headline == PARTIAL
+
+
+def test_an_answer_that_was_sent_back_is_no_headline() -> None:
+    """Only what was accepted can lack work."""
+    rows = [one for one in partial() if one["kind"] != "finish" and one.get("to", 0) is not None]
+    assert told(rows).headline == ""
+
+
+def test_an_error_that_stands_is_worse_than_an_answer_that_lacks_work() -> None:
+    """Nothing is said in the headline, since the failure below it says more."""
+    lost = row(1, "finding", pattern="OE", stage=None, severity="error", subject={"event": "x"},
+               evidence={"cause": "left"})  # fmt: skip
+    rows = partial()
+    at = next(t for t, one in enumerate(rows) if one["kind"] == "finding")
+    rows = [{**one, "t": t} for t, one in enumerate([*rows[:at], lost, *rows[at:]])]
+    lines = told(rows)
+    assert lines.headline == ""
+    assert "Orphaned event (OE)" in lines.failure
+
+
+def test_a_silenced_failure_is_no_headline() -> None:
+    rows = failed()
+    for one in rows:
+        if one.get("stage") == "request":
+            one["silenced"] = "it is known"
+    assert told(rows).headline == ""
+
+
+def test_a_request_that_is_answered_after_all_is_no_headline() -> None:
+    """In a session, an answer to another request changes nothing about it."""
+    again = [
+        *sent(1, "again", None, "writer"),
+        start(1, "b1", "writer", "w again"),
+        ended(1, "b1", "f", "again"),
+        final(1, "f", "b1"),
+        deliver(1, "f", None),
+    ]
+    first = [asked(), request_failed(0.2, "error", "p", "a4", ERROR)]
+    assert told(trace(*first, again, agents=TEAM, session=True)).headline == FAILED
+    again[3] = ended(1, "b1", "f", "again", "w")
+    assert told(trace(*first, again, agents=TEAM, session=True)).headline == ""
+
+
+def test_in_a_session_only_what_belongs_to_the_request_counts() -> None:
+    """The writer ran for another request, and that one took longer."""
+    other = [*sent(0, "q", None, "writer"), start(0, "b1", "writer", "q"), ended(0, "b1", "", "q")]
+    rows = trace(other, asked(), request_failed(0.2, "error", "p", "a4", ERROR), agents=TEAM,
+                 session=True)  # fmt: skip
+    assert told(rows).headline == FAILED
+
+
+@pytest.mark.parametrize(
+    ("how", "state"),
+    [("error", "ended by an error"), ("limit", "left without an answer")],
+)
+def test_a_session_counts_a_request_that_ended_by_an_error(how: str, state: str) -> None:
+    rows = trace(sent(0, "p", None, "a"), request_failed(1, how, "p"), session=True)
+    assert followed(rows).requests == {state: 1}
+
+
+def test_private_headlines_keep_the_words_of_errors_back() -> None:
+    """Where contents are not to be told, the agents and the time are."""
+    assert told(failed(), private=True).headline == (
+        "`hotels` (a4) ended with an error, 0.2 s in; `writer` never ran"
+    )
+    assert "503" not in str(told(failed(), private=True))
+    assert "route" not in str(told(partial(), private=True))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (ERROR, "ValueError", "the hotel service answered 503. Try it later"),
+        ("httpx.ReadTimeout", "httpx.ReadTimeout", ""),
+        ("the model is gone: forever", "", "the model is gone: forever"),
+    ],
+)
+def test_an_error_is_a_type_and_a_message(error: str, kind: str, message: str) -> None:
+    headline = followed(failed(error)).headline
+    assert headline is not None
+    assert headline.exception == (kind, message)
+    assert ("raised" in headline.says) is bool(kind)
+
+
+HOSTILE = "::error::\n\x1b[31m`x"
+
+
+def test_hostile_names_and_errors_stay_on_one_safe_line() -> None:
+    """No control characters, no line of a workflow command, and a bounded length."""
+    rows = failed("::warning::\n" + "x" * 10_000)
+    text = str(rows).replace("'hotels'", repr(HOSTILE))
+    headline = told(eval(text)).headline
+    assert headline.isprintable()
+    assert not headline.startswith("::")
+    assert len(headline) < 400
+
+
+@pytest.mark.parametrize("evidence", [{}, {"failed": 3}, {"activation": []}, None, "x"])
+def test_a_finding_of_another_shape_breaks_nothing(evidence: Any) -> None:
+    """A user's own detector may use the name of the pattern."""
+    rows = failed()
+    for one in rows:
+        if one.get("stage") == "request":
+            one |= {"evidence": evidence, "subject": evidence}
+    assert told(rows).headline.partition(" ")[0] in ("", "the")
+
+
+def test_no_more_errors_are_remembered_than_can_be_told() -> None:
+    """A session may go on for ever."""
+    headlines, graph = Headlines(), InteractionGraph()
+    for record in map(decode, failed()):
+        graph.apply(record)
+        headlines.look(record)
+    made = [made_of(number) for number in range(2 * MOST_REMEMBERED + 2)]
+    for record in made:
+        headlines.look(record)
+    assert sizes(headlines) == [MOST_REMEMBERED, MOST_REMEMBERED]
+
+
+def made_of(number: int) -> Record:
+    kind = ended(1, f"v{number}", error="x") if number % 2 else sent(1, f"e{number}", None, "a")[0]
+    return decode({"t": number, **kind})
+
+
+def sizes(headlines: Headlines) -> list[int]:
+    return [len(kept) for kept in vars(headlines).values()]
