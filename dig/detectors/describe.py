@@ -17,7 +17,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
-from .paths import PathFinder
+from .paths import MOST_PATHS, PathFinder
 from .patterns import BY_NAME, severity_of
 
 SILENCED: Literal["silenced"] = "silenced"
@@ -34,13 +34,13 @@ def seconds(us: int) -> str:
 
 def sentence(finding: Finding) -> str:
     """A finding as one line: what, when, and what proves it."""
-    return f"{_head(finding)}: {finding_text(finding)}{_aside(finding)}"
+    return f"{heading(finding)}: {finding_text(finding)}{_aside(finding)}"
 
 
 def explained(finding: Finding, graph: InteractionGraph) -> str:
     """A finding with its explanation: what, when, why, and the paths that prove it."""
     why = safe_text(str(explain_safely(graph, finding)))
-    return f"{_head(finding)}: {why}{_aside(finding)}"
+    return f"{heading(finding)}: {why}{_aside(finding)}"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -51,7 +51,8 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
         finding: The finding. One of a user's detector that has no `why` is explained by the paths
             to the events and activations that it names.
     """
-    return replace(_explanation(graph, finding), title=titled(finding))
+    now = _skipped(graph, finding) if finding.pattern == "ET" else ""
+    return replace(_explanation(graph, finding), title=titled(finding), now=now)
 
 
 def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -78,6 +79,21 @@ def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
     return Explanation(anything(finding.subject, finding.evidence), paths)
 
 
+def _skipped(graph: InteractionGraph, finding: Finding) -> str:
+    """The agents before which missing work lies and that have not run; and who sent the work."""
+    if graph.has_evicted:  # an agent whose turns are evicted did run
+        return ""
+    h, told = graph.history, dict[str, None]()
+    for event in map(graph.event, filter(graph.knows, texts_in(finding.evidence))):
+        idle = [name(one) for one in (*event.copies, *event.flight) if one not in h.agents]
+        if idle:
+            sender = h.sender(event.n)
+            by = "" if sender is None else f"to which {name(sender)} sent it, and "
+            where = "lies in front of" if event.copies else "is on its way to"
+            told[f"{name(event.id)} {where} {names(idle)}, {by}which has not been started."] = None
+    return " ".join([*told][:MOST_PATHS])
+
+
 def titled(finding: Finding) -> str:
     """A finding in a title: its severity, its name spelled out, and its moment."""
     known = BY_NAME.get(finding.pattern)
@@ -95,7 +111,8 @@ def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
     return replace(finding, explains=partial(explain_safely, graph))
 
 
-def _head(finding: Finding) -> str:
+def heading(finding: Finding) -> str:
+    """The severity, the pattern and the moment of a finding."""
     return f"{worth(finding)} {tag(finding)} at {seconds(finding.us)} (record {finding.t})"
 
 

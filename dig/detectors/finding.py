@@ -48,21 +48,28 @@ class Explanation:
         text: One or two plain sentences.
         paths: The paths that prove the sentences.
         title: The finding: its severity, its name and its time.
+        now: A sentence about the graph as it stands now, which may have grown since.
     """
 
     text: str
     paths: tuple[Path, ...] = ()
     title: str = field(default="", compare=False, repr=False)
+    now: str = field(default="", compare=False, repr=False)
+
+    @property
+    def says(self) -> str:
+        """All sentences."""
+        return f"{self.text} {self.now}".rstrip()
 
     def _repr_html_(self) -> str:
-        rows: list[Sequence[Cell]] = [("why", self.text)]
+        rows: list[Sequence[Cell]] = [("why", self.says)]
         for path in self.paths[:MOST_PICTURES]:
             rows.append(("path", path.text))
             rows += [("", Way(path.hops, path.text))] if path.hops else []
         return table(self.title, rows)
 
     def __str__(self) -> str:
-        return "\n".join([self.text, *(f"  path: {path}" for path in self.paths)])
+        return "\n".join([self.says, *(f"  path: {path}" for path in self.paths)])
 
 
 @dataclass(frozen=True, slots=True)

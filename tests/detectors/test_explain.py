@@ -50,6 +50,32 @@ def test_an_explanation_does_not_change_as_the_graph_grows(
         assert explain(graph, finding) == then
 
 
+def test_missing_work_names_the_agent_that_was_not_started_and_who_sent_it() -> None:
+    """A branch that was skipped: only the agent before which the work lies never ran."""
+    rows = trace(
+        arrive(0, "p", None, "a"),
+        turn(1, "v", "a", "q k", p="consume"),
+        [
+            emit(1, "q", "v", "b"),
+            emit(1, "k", "v", "a"),
+            deliver(1, "q", "b"),
+            deliver(1, "k", "a"),
+        ],
+        turn(2, "w", "a", "f", k="consume"),
+        final(2, "f", "w"),
+    )
+    graph, found = watched(rows)
+    ((early, explanation),) = ((f, e) for f, e in found if f.pattern == "ET")
+    assert (
+        explanation.now
+        == "q lies in front of b, to which a sent it, and which has not been started."
+    )
+    assert str(explanation).startswith(f"{explanation.text} {explanation.now}")
+    for one in (start(3, "x", "b", "q"), end(3, "x", q="consume")):
+        graph.apply(decode({"t": graph.t + 1, **one}))
+    assert explain(graph, early).now == ""
+
+
 def test_a_path_leads_along_edges_that_were_there(
     explained: list[tuple[InteractionGraph, Finding, Explanation]],
 ) -> None:

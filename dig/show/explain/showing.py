@@ -15,6 +15,7 @@ from dig.detectors.describe import healing_text, incident_text
 from dig.detectors.finding import Finding
 from dig.detectors.verdict import Line, RunSoFar
 from dig.errors import TraceError
+from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave
 from dig.runtime.result import left
@@ -79,11 +80,13 @@ def _run(explainer: Explainer) -> Explained:
 
 def _verdict(explainer: Explainer, summary: RunSummary) -> list[Line]:
     """The verdict on the run, in lines."""
-    so_far, run = RunSoFar(), explainer.run
+    graph, run = InteractionGraph(), explainer.run
+    so_far = RunSoFar(graph)
     found: dict[int, list[Finding]] = {}
     for finding in run.found:
         found.setdefault(finding.t, []).append(finding)
     for record in run.records:
+        graph.apply(record)
         so_far(record, found.get(record.t, ()))
     return verdict(so_far, summary.state, summary.score, cost_text(summary.cost)).lines()
 
@@ -194,7 +197,7 @@ def _finding(explainer: Explainer, number: int) -> Explained:
     return {
         "what": "finding",
         **one,
-        "why": why.text,
+        "why": why.says,
         "healing": [_heal(row, one["record"]) for row in explainer.run.heals_of(one["row"])],
         "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
         "also": [other["says"] for other in others],
