@@ -79,6 +79,7 @@ class Recorder:
         self.can_write = True
         self._clock = clock
         self._sinks = FanOut() if sink is None else FanOut(sink)
+        self._sinks.reads(self.graph)
         self._fail_closed = fail_closed
         self._policy = policy
         self._is_closed = False
@@ -207,6 +208,7 @@ class Recorder:
         if self.graph.t >= len(self._beginning):
             raise RequestError("a run can only be followed before its first request")
         self._sinks.add(sink)
+        FanOut(sink).reads(self.graph)
         for record in self._beginning:
             sink(record)
 

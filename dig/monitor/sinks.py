@@ -18,7 +18,9 @@ Sink = Callable[[Record], None]
 
 A sink with a method `write(records)` is given them by that, all at once, and before the sinks that
 have none. A sink with a method `evicted(eviction)` is told of every `Eviction` between the records
-before and after it; the trace has nothing about it.
+before and after it; the trace has nothing about it. One with a method `reads(graph)` is given the
+graph of the run beforehand, to look at: it has all records of a request when the first of them
+comes.
 """
 
 
@@ -80,6 +82,13 @@ class FanOut:
         for record in records:
             for sink in self._others:
                 sink(record)
+
+    def reads(self, graph: InteractionGraph) -> None:
+        """Give the graph of the run to those sinks that have a method for it."""
+        for sink in self._sinks:
+            reads = getattr(sink, "reads", None)
+            if reads is not None:
+                reads(graph)
 
     def evicted(self, eviction: Eviction) -> None:
         """Tell those sinks of an eviction that have a method for it.

@@ -25,8 +25,10 @@ from typing import Any, TypeAlias
 from dig._util.redaction import redacted
 from dig._util.text import counted, one_line
 from dig.detectors.finding import Finding, Severity
+from dig.detectors.headline import Headlines
 from dig.detectors.settings_file import read_table
 from dig.errors import SettingsError
+from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, Record, Run
 from dig.monitor.sinks import Sink
 
@@ -201,7 +203,8 @@ def _masked(alarm: Alarm) -> Alarm:
     masked = replace(
         finding, subject=redacted(finding.subject), evidence=redacted(finding.evidence)
     )
-    return replace(alarm, run=redacted(alarm.run), finding=masked)
+    headline = redacted(alarm.headline)
+    return replace(alarm, run=redacted(alarm.run), finding=masked, headline=headline)
 
 
 class Alerts:
@@ -303,19 +306,7 @@ class Alerts:
 
     def sink(self) -> Sink:
         """A sink for the records of one run, which sends its alarms and never raises or waits."""
-        run = ""
-
-        def follow(record: Record) -> None:
-            nonlocal run
-            if isinstance(record, FindingRow):
-                finding = _finding(record)
-                if finding.is_alarm:
-                    for outlet in self._outlets:
-                        outlet.put(Alarm(run, finding))
-            elif isinstance(record, Run):
-                run = record.run
-
-        return follow
+        return _AlarmSink(self._outlets)
 
     def flush(self, wait_s: float = FLUSH_S) -> tuple[AlertCounts, ...]:
         """Wait for what is not sent yet, and give up what is left; says what became of all.
@@ -329,6 +320,33 @@ class Alerts:
     def counts(self) -> tuple[AlertCounts, ...]:
         """The fates of the alarms up to now, for each destination."""
         return tuple(outlet.counts() for outlet in self._outlets)
+
+
+class _AlarmSink:
+    """Puts the alarms of one run into the queues; an error of ours ends no run."""
+
+    def __init__(self, outlets: Sequence[_Outlet]) -> None:
+        self._outlets = outlets
+        self._run = ""
+        self._graph: InteractionGraph | None = None
+        self._headlines = Headlines()
+
+    def reads(self, graph: InteractionGraph) -> None:
+        """Take the graph of the run, for headlines."""
+        self._graph = graph
+
+    def __call__(self, record: Record) -> None:
+        """Send the alarm that a record is, if it is one."""
+        self._headlines.look(record)
+        if isinstance(record, FindingRow):
+            finding = _finding(record)
+            if finding.is_alarm:
+                headline = self._graph and self._headlines.of(self._graph, finding)
+                alarm = Alarm(self._run, finding, headline=headline.says if headline else "")
+                for outlet in self._outlets:
+                    outlet.put(alarm)
+        elif isinstance(record, Run):
+            self._run = record.run
 
 
 def _finding(row: FindingRow) -> Finding:

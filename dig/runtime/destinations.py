@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from dig._util.text import counted, one_line
-from dig.detectors.describe import sentence
+from dig.detectors.describe import heading, sentence
 from dig.detectors.finding import Finding
 from dig.detectors.notes import harmless
 from dig.errors import SettingsError
@@ -46,18 +46,22 @@ class Alarm:
         run: The name of the run's configuration.
         finding: The finding; its `t` is that of its record in the trace.
         missed: The number of alarms before this one that were not sent to this destination.
+        headline: The sentence about what failed, if the finding is a failed request, or an answer
+            that lacks an agent's work; else empty.
     """
 
     run: str
     finding: Finding
     missed: int = 0
+    headline: str = ""
 
     @property
     def text(self) -> str:
         """The alarm as one line for a person."""
         missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
+        said = f"{self.headline} ({heading(self.finding)})" if self.headline else ""
         return one_line(
-            f"{sentence(self.finding)} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT
+            f"{said or sentence(self.finding)} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -18,12 +18,15 @@ import pytest
 
 import dig
 from dig import Detector, Finding, InteractionGraph, Record
+from dig.detectors import standard
+from dig.detectors.policy import Policy
 from dig.errors import SettingsError
 from dig.graph.records import Emit, FindingRow, Run
+from dig.monitor.sinks import FanOut
 from dig.runtime import Alarm, Alerts, Bus, CommandAlerts, Decision, LogAlerts, Setup, View
 from dig.runtime.alerts import AlertCounts, OnAlarm
 from dig.runtime.destinations import WebhookAlerts, destination
-from tests.helpers import Recorder
+from tests.helpers import Recorder, Stage
 
 LONG_S = 60.0  # for what comes at once, unless something is broken
 PATH = "/services/T000/B000/q1w2e3r4t5"
@@ -291,6 +294,24 @@ def server() -> Iterator[Server]:
         yield made
         made.shutdown()
         thread.join()
+
+
+def test_an_alarm_about_a_failed_request_begins_with_the_headline(server: Server) -> None:
+    """In the log, a webhook and a command; secrets in it are masked."""
+    kept = Kept()
+    alerts = Alerts(kept, WebhookAlerts(server.url))
+    stage = Stage("ab", sink=FanOut(alerts.sink()), policy=Policy(), detectors=standard())
+    stage.give("ab")
+    started = stage.start("a")
+    stage.monitor.end(started.activation, error=f"KeyError: {KEY} is no key")
+    stage.monitor.request_failed("error", activation=started.activation)
+    alerts.flush(LONG_S)
+    (alarm,) = kept.alarms
+    assert alarm.headline.startswith("`a` (a1) raised KeyError: ")
+    assert alarm.headline.endswith("0.0 s in; `b` never ran")
+    assert alarm.text.startswith(f"{alarm.headline} (error FAIL request at 0.0 s (record ")
+    assert KEY not in alarm.text
+    assert server.got[0][1]["text"].startswith("'a' (a1) raised KeyError: *** is no key")
 
 
 def test_a_webhook_gets_the_alarm_as_json(server: Server) -> None:
