@@ -13,6 +13,7 @@ from typing import Any
 
 from dig.detectors import describe
 from dig.detectors.finding import PAST
+from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
 from dig.detectors.verdict import RunSoFar
 from dig.graph.graph import InteractionGraph
@@ -34,7 +35,18 @@ from dig.monitor.sinks import Eviction
 from .activations import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
 from .ids import Origin, segment
-from .items import Attribute, Attributes, Count, Item, Level, LogItem, Sample, Span, SpanLink
+from .items import (
+    Attribute,
+    Attributes,
+    Count,
+    Item,
+    Level,
+    LogItem,
+    Mark,
+    Sample,
+    Span,
+    SpanLink,
+)  # fmt: skip
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
@@ -58,7 +70,8 @@ class Mapping:
         """
         self._origin = origin
         self._content = content or Content()
-        self._graph, self._so_far = InteractionGraph(), RunSoFar()
+        self._graph = InteractionGraph()
+        self._so_far = RunSoFar(self._graph)
         self._tree = Tree(origin, self._graph, most_depth)
         self._work = Activations(origin, self._graph, self._tree, self._content)
         self._segment = -1
@@ -199,11 +212,22 @@ class Mapping:
         """The root of the segment with its end, and what was said in the segment."""
         if self._root is not None:
             attributes = {**self._root.attributes, **(told or {}), **self._said}
+            headline, marks = self._so_far.headline, list[Mark]()
+            is_request = headline is not None and headline.stage == "request"
+            if headline and is_request and self._origin.moment(headline.us) >= self._root.start_ns:
+                error, marks = self._content.detail(headline.says), [self._exception(headline)]
             yield replace(
                 self._root, end_ns=self._origin.moment(us), attributes=attributes, error=error,
-                is_open=False,
+                is_open=False, marks=marks,
             )  # fmt: skip
         self._root, self._said = None, {}
+
+    def _exception(self, headline: Headline) -> Mark:
+        """The event of a span for the exception that ended a request, as OpenTelemetry names it."""
+        kind, message = headline.exception
+        told = {"exception.type": kind or "error", "exception.message": message or headline.says}
+        about: Attributes = {key: self._content.detail(text) for key, text in told.items()}
+        return Mark("exception", self._origin.moment(headline.us), about)
 
     def _verdict(self) -> Attributes:
         told = self._so_far.verdict(private=not self._content.payloads)

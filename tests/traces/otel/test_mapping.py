@@ -20,6 +20,7 @@ from dig.traces.otel.content import Content
 from dig.traces.otel.ids import MOST_NS, Origin, remote, segment
 from dig.traces.otel.items import Count, Item, LogItem, Sample, Span
 from dig.traces.otel.mapping import Mapping
+from tests import failing
 from tests.chaos import chaos_run
 from tests.helpers import Heals, Recorder, Sees, Stage, answer, on_emit, out
 from tests.histories import row, trace
@@ -406,3 +407,44 @@ def test_lost_work_that_is_sent_again_keeps_where_it_comes_from() -> None:
     assert spans(stage.sink)["a1"].links[0].remote
     held = [i for i in mapped(stage.sink) if isinstance(i, Sample) and i.metric == "dig.event.hold"]
     assert [sample.seconds for sample in held] == [2.0, 0.0]
+
+
+# --- failed requests ---
+
+
+def root_of(rows: list[dict[str, Any]], **settings: Any) -> Span:
+    (root,) = (
+        span for span in every_span(mapped(map(decode, rows), **settings)) if span.parent_id is None
+    )
+    return root
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_the_root_of_a_failed_request_has_the_headline_and_the_exception(session: bool) -> None:
+    """By the names of OpenTelemetry's conventions; a session that is stopped as well."""
+    root = root_of(failing.failed(session=session))
+    assert root.error == failing.FAILED
+    (mark,) = root.marks
+    assert (mark.name, mark.ns) == ("exception", ORIGIN.moment(200_000))
+    assert mark.attributes == {
+        "exception.type": "ValueError",
+        "exception.message": "the hotel service answered 503. Try it later",
+    }
+
+
+def test_secrets_in_an_exception_are_masked() -> None:
+    root = root_of(failing.failed(f"ValueError: {SECRET}"))
+    assert SECRET not in str((root.error, root.marks, root.attributes))
+
+
+def test_an_answer_that_lacks_work_is_no_error_of_the_root() -> None:
+    root = root_of(failing.partial())
+    assert (root.error, root.marks) == ("", [])
+    assert failing.PARTIAL in str(root.attributes["dig.verdict"])
+
+
+def test_a_limit_is_an_error_without_an_exception_of_a_turn() -> None:
+    """Its type is that of what the framework raised."""
+    root = root_of(failing.at_limit())
+    assert root.error.startswith("the run ended at a limit of its framework")
+    assert root.marks[0].attributes["exception.type"] == "GraphRecursionError"
