@@ -11,6 +11,8 @@ import pytest
 
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
+from tests import failing
+from tests.histories import deliver, final, row, start, trace
 from tests.show.gate.test_checked import early
 from tests.show.gate.test_verdict import mended, repeated
 from tests.traces.journals import story, write
@@ -222,3 +224,57 @@ def test_a_run_with_nothing_but_notices_passes(call: Any, tmp_path: Path) -> Non
     code, out, _ = call("check", path)
     assert code == 0 and "1 notice:\n    notice RSP at 1.0 s" in out
     assert call("check", path, "--fail-on", "notice")[0] == 1
+
+
+# --- failed requests ---
+
+
+def tried_again(*, is_failed: bool = False) -> list[Any]:
+    """A turn fails, perhaps with its request, and the agent does the work in its next turn."""
+    work = failing.ended(2, "w", "f", "p")
+    incident = failing.request_failed(1, "error", "p", "v", failing.ERROR)
+    return trace(
+        failing.sent(0, "p", None, "a", "problem"),
+        start(0, "v", "a", "p"),
+        failing.ended(1, "v", error=failing.ERROR),
+        incident if is_failed else [],
+        [start(2, "w", "a", "p"), work, final(2, "f", "w"), deliver(2, "f", None)],
+        row(2, "finish", outcome="stopped"),
+        session=True,
+        patterns=2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "code", "first"),
+    [
+        (failing.failed(), [], 1, failing.FAILED),
+        (failing.failed(), ["--ignore", "FAIL"], 0, failing.FAILED),
+        (failing.failed(session=True), [], 1, failing.FAILED),
+        (tried_again(is_failed=True), [], 0, ""),
+        (tried_again(is_failed=True), ["--fail-on", "error"], 1, ""),
+        (failing.partial(), [], 0, failing.PARTIAL),
+        (failing.partial(), ["--fail-on", "error"], 0, failing.PARTIAL),
+        (failing.partial(), ["--fail-on", "warning"], 1, failing.PARTIAL),
+        (tried_again(), ["--fail-on", "warning"], 0, ""),
+    ],
+)
+def test_a_failed_request_fails_the_check_and_a_failed_turn_does_not(
+    call: Any, tmp_path: Path, rows: list[Any], options: list[str], code: int, first: str
+) -> None:
+    """An answer that lacks work is a warning; the headline is the first line, where it stands."""
+    run = directory(tmp_path, "run", rows)
+    status, out, err = call("check", run, *options)
+    assert (status, err) == (code, "")
+    assert out.splitlines()[0] == first or (not first and out.startswith(f"{run}: "))
+
+
+def test_an_annotation_begins_with_the_headline(call: Any, tmp_path: Path) -> None:
+    """Whatever names and errors hold, no further line is a command of GitHub's."""
+    rows = json.loads(json.dumps(failing.failed("::error::x\n::stop")).replace("hotels", "::h"))
+    out = call("check", directory(tmp_path, "run", rows), "--format", "github")[1]
+    lines = out.splitlines()
+    assert "::`::h` (a4) ended with an error: ::error::x ::stop, 0.2 s in" in lines[0]
+    assert [line.startswith("::") for line in lines] == [True, False]
+    text = call("check", tmp_path / "run")[1].splitlines()
+    assert not [line for line in text if line.lstrip().startswith("::")]

@@ -6,12 +6,13 @@ Nothing here changes a file. A torn end of a journal is measured and left where 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dig.detectors.describe import explained, sentence
 from dig.detectors.finding import Finding
+from dig.detectors.headline import Headline, Headlines, standing_headline
 from dig.detectors.mended import Mending
 from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
@@ -78,6 +79,7 @@ class CheckedRun:
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
+        headline: The failed request, or the agent whose work the answer lacks; empty: none.
         usual: What is usual for its team; ``None`` if nothing was learned.
     """
 
@@ -94,6 +96,7 @@ class CheckedRun:
     incidents: Counter[str] = field(default_factory=Counter)
     not_found: Counter[str] = field(default_factory=Counter)
     torn: int = 0
+    headline: str = ""
     usual: Usual | None = None
 
     @property
@@ -162,13 +165,16 @@ def check_run(
     patterns = tuple(dict.fromkeys(str(one.pattern) for one in detectors))
     run = CheckedRun(path, patterns, state, failures=failures, torn=torn_bytes(path))
     mending, found = Mending(), list[Finding]()
+    headlines, headings = Headlines(), list[Headline | None]()
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
     for one in follow_trace(path, watch, limits, usual):
         if isinstance(one, Finding):
             mending.add(watch.graph, one)
             found.append(one)
+            headings.append(headlines.of(watch.graph, one))
             continue
         mending.look(watch.graph, one)
+        headlines.look(one)
         if isinstance(one, FindingRow):
             rows.append(one)
         elif isinstance(one, HealRow):
@@ -182,16 +188,25 @@ def check_run(
         run.state, run.outcome = "ended", graph.finished.outcome
     matched, others = recorded_rows(found, rows)
     run.not_found.update(r.pattern for r in others if r.pattern not in run.patterns)
+    ruled = [_ruled(graph, *pair, policy) for pair in zip(found, matched, strict=True)]
+    if headline := standing_headline(ruled, headings, mending.mended):
+        run.headline = headline.says
+    its = [tuple(heals.get(row.t, ())) if row is not None else () for row in matched]
+    run.findings += _told(graph, zip(ruled, mending.mended, its, strict=True))
+    return run
+
+
+def _told(
+    graph: InteractionGraph, findings: Iterable[tuple[Finding, bool, tuple[HealRow, ...]]]
+) -> Iterator[CheckedFinding]:
+    """The findings, the first of each kind and fate explained."""
     told = set[object]()
-    for finding, row, is_mended in zip(found, matched, mending.mended, strict=True):
-        finding = _ruled(graph, finding, row, policy)
-        its = tuple(heals.get(row.t, ())) if row is not None else ()
+    for finding, is_mended, heals in findings:
         kind = FindingKind.of(graph, finding)
         key = (kind, finding.severity, is_mended, finding.silenced)
         text = "" if key in told else _text(graph, finding)
         told.add(key)
-        run.findings.append(CheckedFinding(finding, kind, is_mended, its, text))
-    return run
+        yield CheckedFinding(finding, kind, is_mended, heals, text)
 
 
 def _ruled(

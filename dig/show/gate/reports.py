@@ -83,6 +83,8 @@ def run_lines(verdict: RunVerdict) -> Iterator[str]:
     """The report of one run, without its last line."""
     run = verdict.run
     count = counted(len(run.findings), "finding")
+    if run.headline:
+        yield run.headline
     yield f"{one_line(run.path, 200)}: " + (f"fails, {verdict.reasons}" * verdict.fails or "passes")
     yield f"  {count} in {counted(run.records, 'record')} of {one_line(run.name, 60)}"
     yield f"  {ending(run)}"
@@ -207,7 +209,7 @@ def github_lines(report: CheckReport) -> Iterator[str]:
     GitHub shows ten annotations of each severity a step.
     """
     wanted = [
-        (group, verdict.run.places)
+        (group, verdict.run)
         for verdict in report.verdicts
         for group in verdict.by_pattern
         if group.fails or group.is_alarm
@@ -224,10 +226,11 @@ def github_lines(report: CheckReport) -> Iterator[str]:
         if verdict.off:
             where = (trace_path(verdict.run.path), 1)
             yield _command("error", "A detector was off", verdict.off, where)
-    for group, places in sorted(wanted, key=lambda one: not one[0].fails):
-        text = "\n".join(entry(group))
+    for group, run in sorted(wanted, key=lambda one: not one[0].fails):
+        said = [run.headline] if group.kind.pattern == "FAIL" and run.headline else []
+        text = "\n".join([*said, *entry(group)])
         level = "error" if group.fails else "warning"
-        yield _command(level, group.title, text, places.of(group.first.t + 1))
+        yield _command(level, group.title, text, run.places.of(group.first.t + 1))
     for verdict in report.verdicts:
         for part, what in verdict.run.failures.items():
             title = "A part of the monitor failed"
