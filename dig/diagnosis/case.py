@@ -17,6 +17,7 @@ from typing import Any, Literal
 from dig._util.files import read_file
 from dig.adapters.plain.adapter import PLAIN_TEAM
 from dig.detectors import plugins, standard
+from dig.detectors.headline import Headline
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
 from dig.graph.records import Finish
@@ -53,6 +54,7 @@ class Case:
         accounting: Reads the payloads of its events; ``None``: nothing does.
         usual: The usual habits in good runs of its sort, as the measure for signs; without any, the
             other agents of the run are.
+        headline: The failed request, or the answer that lacks an agent's work; ``None``: none.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Case:
     attempts: tuple[Attempt, ...]
     accounting: Accounting | None = PAYLOADS
     usual: UsualTeam = field(default_factory=UsualTeam)
+    headline: Headline | None = None
 
     @cached_property
     def steps(self) -> Mapping[str, int]:
@@ -219,9 +222,10 @@ class RunSource:
         """
         found = tuple(one for some in attempts(self.run).values() for one in some)
         reads = accounting or getattr(self.task, "accounting", PAYLOADS)
+        finished = self.finished()
         return Case(
-            self.name, self.kind, self.run, failures(self.finished(), goal), found, reads,
-            usual or UsualTeam(),
+            self.name, self.kind, self.run, failures(finished, goal), found, reads,
+            usual or UsualTeam(), finished.headline,
         )  # fmt: skip
 
 

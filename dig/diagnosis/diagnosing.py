@@ -24,7 +24,7 @@ from .goal import Goal
 from .interventions.kinds import in_words, read_interventions
 from .interventions.secrecy import AnswerGuard
 from .reporting import DiagnosisReport
-from .suspects import Asking, Suspects, Together, suspects_of
+from .suspects import Asking, Suspects, Together, led_by_error, suspects_of
 from .trials.arms import TrialBudget, Trials, Tried
 from .trials.replays import Disturb, Lab, read_source
 
@@ -147,6 +147,7 @@ def diagnose(
     goal, asking = goal or Goal.parse("default"), asking or Asking()
     report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal, asking)
     if report.judged.good:
+        report.candidates = led_by_error(report.case, ())
         return report.document()
     report.helper = helper = _helper(report.source, model, expected)
     if helper is not None:
@@ -155,6 +156,8 @@ def diagnose(
     by_model = _by_model(asked, method, expected)
     together = Together(tuple(asked.values()), names_all=trying is not None)
     report.candidates = [*together.candidates(report.case)]
+    if suspects is None:
+        report.candidates = led_by_error(report.case, report.candidates)
     report.attributed = by_model.found if by_model else None
     report.has_graph = has_graph
     if trying is None:

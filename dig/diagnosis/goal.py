@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names, one_line
 from dig.detectors.finding import Finding
+from dig.detectors.headline import Headline, Headlines, standing_headline
 from dig.detectors.mended import Mending
 from dig.detectors.patterns import BY_NAME
 from dig.detectors.protocols import Detector
@@ -41,6 +42,7 @@ class Finished:
         healed: The patterns whose errors and warnings were healed in it.
         name: The name of the run in errors.
         milestones: The task's own, from the records; ``None``: those of any run.
+        headline: The failed request, or the answer that lacks an agent's work; ``None``: none.
     """
 
     records: Sequence[Record]
@@ -49,6 +51,7 @@ class Finished:
     healed: Sequence[str] = ()
     name: str = "the run"
     milestones: Callable[[Sequence[Record]], Sequence[Milestone]] | None = None
+    headline: Headline | None = None
 
     @classmethod
     def of(
@@ -82,9 +85,9 @@ class Finished:
             result = result.to_json()
         if score is not None:
             result = {**result, "score": asdict(score)}
-        unhealed = [one for one in _unhealed(records, detectors) if one.t >= since]
+        unhealed, headline = _standing(records, detectors, since)
         milestones = getattr(task, "milestones", None)
-        return cls(records, result, unhealed, name=name, milestones=milestones)
+        return cls(records, result, unhealed, (), name, milestones, headline)
 
     @property
     def score(self) -> Score | None:
@@ -102,27 +105,42 @@ class Finished:
         return ("the answer was not checked: no score is known",)
 
 
-def _unhealed(records: Iterable[Record], detectors: Sequence[Detector]) -> Iterator[Finding]:
-    """The errors in a run that are neither mended nor silenced."""
-    watch, mending = Watch(detectors), Mending()
+def _standing(
+    records: Iterable[Record], detectors: Sequence[Detector], since: int
+) -> tuple[list[Finding], Headline | None]:
+    """The errors in a run that are neither mended nor silenced, and its headline.
+
+    Args:
+        records: Its records.
+        detectors: Fresh detectors.
+        since: The first record whose findings count.
+    """
+    watch, mending, headlines = Watch(detectors), Mending(), Headlines()
     found, rows = list[Finding](), list[FindingRow]()
+    headings: list[Headline | None] = []
     for record in records:
         due = watch.advance(record.us)
         watch.graph.apply(record)
         for finding in due:
             mending.add(watch.graph, finding)
         mending.look(watch.graph, record)
+        headlines.look(record)
         raised = watch.look(record)
         for finding in raised:
             mending.add(watch.graph, finding)
         found += due + raised
+        headings += [headlines.of(watch.graph, one) for one in due + raised]
         if isinstance(record, FindingRow):
             rows.append(record)
     recorded, _ = recorded_rows(found, rows)
-    return mending.unhealed(
+    ruled = [
         replace(one, silenced=str(row.silenced)) if row and row.silenced is not None else one
         for one, row in zip(found, recorded, strict=True)
-    )
+    ]
+    unhealed = [one for one in mending.unhealed(ruled) if one.t >= since]
+    is_past = [one.t < since for one in ruled]
+    mended = [past or was for past, was in zip(is_past, mending.mended, strict=True)]
+    return unhealed, standing_headline(ruled, headings, mended)
 
 
 class Judgement(NamedTuple):
@@ -188,11 +206,13 @@ def _has_answers(run: RecordedRun) -> Judgement:
 
 def is_unfailed(run: Finished) -> Judgement:
     """The default: a run with such an answer, and without an unhealed error."""
-    answered = has_answer(run)
+    answered, headline = has_answer(run), run.headline
+    if headline is not None and headline.stage == "request":
+        return Judgement(False, None, headline.says)
     if answered.good and run.unhealed:
         left = names([*dict.fromkeys(_titled(finding.pattern) for finding in run.unhealed)])
         return Judgement(False, None, f"errors that were not healed: {left}")
-    return answered
+    return answered if headline is None else answered._replace(why=headline.says)
 
 
 def _titled(pattern: str) -> str:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from dig._util.text import counted, name, one_line
 from dig.errors import SettingsError
+from dig.graph.records import End
 from dig.show.gate.checked import runs_in
 from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.milestones import Evidence
@@ -38,6 +39,8 @@ LEAST = 0.01
 BLAMED = 0.1
 """The weight that findings add which are about an agent."""
 MOST_EVIDENCE = 3
+RAISED = 0.9
+"""The share of the activation that raised the error of a failed request."""
 CERTAIN = 0.9
 """The weight from which on a sign is certain."""
 
@@ -258,6 +261,44 @@ def _one(some: Sequence[Candidate], share: float) -> Candidate:
         mechanism=next((one.mechanism for one in [first, *some] if one.mechanism), None),
         is_certain=any(one.is_certain for one in some),
     )
+
+
+def led_by_error(case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates, first of them the activation that raised the error of the headline.
+
+    Args:
+        case: The run.
+        candidates: The candidates by other reasons, the likeliest first.
+    """
+    headline = case.headline
+    one = case.run.activations.get((headline and headline.activation) or "")
+    if headline is None or one is None or one.end is None:
+        return [*candidates]
+    says = f"{name(one.id)} of {name(one.agent)} ended with an error{_others(case, one)}"
+    step = case.steps[one.id]
+    first = Candidate(
+        id="c0", agent=one.agent, share=RAISED, by=("errors",), t=one.t, until=one.end.t,
+        activation=one.id, step=step, evidence=(Evidence(one.end.t, says, step),),
+        mechanism="failed", status="origin", is_certain=headline.stage == "request",
+    )  # fmt: skip
+    others = [
+        replace(one, share=one.share * (1 - RAISED), status="open", is_certain=False)
+        for one in candidates
+        if one.agent != first.agent
+    ]
+    return [replace(one, id=f"c{number}") for number, one in enumerate([first, *others], 1)]
+
+
+def _others(case: Case, raising: RecordedActivation) -> str:
+    """The number of turns that passed an error on, and of those that were called off for it."""
+    passing, called_off = {raising.id}, 0
+    for end in case.run.records[raising.t :]:
+        if isinstance(end, End):
+            passing |= {end.activation} if end.because in passing else set()
+            called_off += end.cancelled
+    counts = {"passed it on": len(passing) - 1, "called off": called_off}
+    told = [f"{counted(n, 'turn')} {what}" for what, n in counts.items() if n]
+    return f"; {', '.join(told)}" if told else ""
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -58,11 +58,18 @@ def _lines(
     found: Diagnosis, best: HypothesisRow | None, source: RunSource | None, forks: Path | None
 ) -> Iterator[str]:
     run = name(found.source.name)
+    if found.goal.good and found.answer is not None:
+        yield f"{run} is good, but {found.goal.why}"
+        yield from _answer(found, best)
+        return
     if found.goal.good:
         yield f"{run} is good ({one_line(found.goal.why, 80)}): nothing to explain"
         return
     yield f"{run} failed: {found.goal.why}"
     said = sorted(found.failures, key=lambda one: one.about == OUTCOME)
+    others = [one for one in said if not one.evidence[0].says.startswith("FAIL: ")]
+    if len(others) < len(said):  # the first line says it, and how the run ended
+        said = [one for one in others if one.about != OUTCOME]
     for failure in said[: 1 if said and said[0].about != OUTCOME else 2]:
         yield f"  {_shown(failure.evidence[0])}"
     yield from _answer(found, best)

@@ -110,6 +110,12 @@ class RecordedActivation:
         return self.end is not None and self.end.error is not None
 
     @property
+    def has_raised(self) -> bool:
+        """Whether the activation ended with an error of its own: not passed on, not called off."""
+        end = self.end
+        return end is not None and self.has_failed and not (end.because or end.cancelled)
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The events that it generated."""
         return self.end.outputs if self.end else ()

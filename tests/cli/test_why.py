@@ -12,9 +12,11 @@ from dig.graph.records import Start
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.reader import TRACE, read_records
+from tests import failing
 from tests.diagnosis.failed_runs import failed
 from tests.diagnosis.served_teams import failed as wrapped
 from tests.show.page.pages import inlined
+from tests.traces.runs import directory
 
 ANSWERED = "dig.diagnosis.goal:has_answer"
 
@@ -201,3 +203,44 @@ def test_a_wrapped_run_needs_an_entry(call: Any, tmp_path: Path) -> None:
     """Status 2, and the option is named."""
     status, _, err = call("why", wrapped(tmp_path), "--try")
     assert status == 2 and "--entry module:function" in err
+
+
+# --- failed requests ---
+
+
+def test_why_names_the_turn_that_raised(call: Any, tmp_path: Path) -> None:
+    """Those who passed it on or were called off are counted; the writer, who never ran, is not."""
+    run = directory(tmp_path, "trip", failing.failed())
+    status, out, _ = call("why", run)
+    lines = out.splitlines()
+    assert status == 1
+    assert lines[:3] == [
+        f"trip failed: {failing.FAILED}",
+        "Cause: hotels, from record 13 on (suspected, confidence high)",
+        "  record 16: a4 of hotels ended with an error; 1 turn passed it on, 1 turn called off",
+    ]
+    assert "Cause" not in str(lines[3:]) and "503" not in str(lines[1:])
+    told = json.loads(call("why", run, "--json")[1])
+    assert (told["answer"]["activation"], told["answer"]["confidence"]) == ("a4", "high")
+    suspected = {one["agent"] for one in told["candidates"] if one["share"] > 0.05}
+    assert suspected == {"hotels"}
+
+
+def test_why_names_the_turn_whose_work_an_answer_lacks(call: Any, tmp_path: Path) -> None:
+    """The run is good, since that is a warning, but not without a word."""
+    run = directory(tmp_path, "shop", failing.partial())
+    status, out, _ = call("why", run)
+    assert status == 0
+    assert out.splitlines() == [
+        f"shop is good, but {failing.PARTIAL}",
+        "Cause: prices, from record 7 on (suspected, confidence medium)",
+        "  record 8: a2 of prices ended with an error",
+    ]
+
+
+def test_at_a_limit_there_is_no_turn_to_blame_first(call: Any, tmp_path: Path) -> None:
+    """The headline is the reason; what signs say stands below it."""
+    status, out, _ = call("why", directory(tmp_path, "talk", failing.at_limit()))
+    assert status == 1
+    assert out.startswith("talk failed: the run ended at a limit of its framework: ")
+    assert "confidence high" not in out

@@ -198,7 +198,7 @@ def test_experiments_within_a_loop(silent: Path) -> None:
 def test_a_case_has_nothing_that_gives_the_answer_away(silent: Path) -> None:
     """What suspects are given does not hold the faults, the seed, or the score."""
     case = read_case(silent, ANSWERED)
-    public = {"name", "kind", "run", "failures", "attempts", "accounting", "usual"}
+    public = {"name", "kind", "run", "failures", "attempts", "accounting", "usual", "headline"}
     assert {*vars(case)} - {"steps", "seen"} == public
     assert "faults" not in repr(vars(case)["failures"])
 

@@ -51,7 +51,7 @@ def hung(seen: Seen) -> Iterator[Shown]:
         lasted = seen.lasted(one)
         if one.agent in slow or one.agent in seen.run.leaves:
             continue
-        if one.has_failed and lasted >= HUNG_S and _is_long(seen, one):
+        if one.has_raised and lasted >= HUNG_S and _is_long(seen, one):
             yield _shown(
                 one, f"{name(one.id)} of {name(one.agent)} was cut off after {lasted:.0f} s"
             )
@@ -63,15 +63,16 @@ def slow(seen: Seen) -> Iterator[Shown]:
     """An activation took long and ended by itself; so did others of the agent that were cut off."""
     agents = {one.agent for one in seen.ended if _is_long(seen, one)}
     for one in seen.run.activations.values():
-        if one.agent in agents and _is_long(seen, one):
+        is_own = one.has_raised or not one.has_failed
+        if is_own and one.agent in agents and _is_long(seen, one):
             how = f"took {seen.lasted(one):.0f} s"
             yield _shown(one, f"{name(one.id)} of {name(one.agent)} {how}, longer than usual")
 
 
 def failed(seen: Seen) -> Iterator[Shown]:
-    """An activation ended with an error, and was not cut off."""
+    """An activation ended with an error of its own, and was not cut off."""
     for one in seen.run.activations.values():
-        if one.has_failed and (seen.lasted(one) < HUNG_S or not _is_long(seen, one)):
+        if one.has_raised and (seen.lasted(one) < HUNG_S or not _is_long(seen, one)):
             yield _shown(one, f"{name(one.id)} of {name(one.agent)} ended with an error")
 
 
@@ -136,7 +137,8 @@ def holding(seen: Seen) -> Iterator[Shown]:
     last = {one.agent: one for one in seen.run.activations.values()}
     for agent, one in last.items():
         held = [event for event in seen.held_by(agent) if event.id in one.inputs]
-        if held and one.end is not None and one.agent not in seen.run.leaves:
+        is_own = one.has_raised or not one.has_failed
+        if held and is_own and one.end is not None and one.agent not in seen.run.leaves:
             ids = [event.id for event in held]
             says = f"{name(agent)} held {names(ids)} at the end and did nothing about it"
             idle = not one.fates and not one.outputs

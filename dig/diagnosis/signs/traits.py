@@ -146,6 +146,8 @@ def _kinds(events: Iterable[RecordedEvent]) -> str:
 def _of_activation(run: RecordedRun, activation: RecordedActivation, of: str) -> Iterator[Trait]:
     """The end of an activation, its length, and the fate of each event before it."""
     end, agent, name = activation.end, activation.agent, activation.id
+    if activation.has_failed and not activation.has_raised:
+        return
     t, until = (run.last.t, run.last.us) if end is None else (end.t, end.us)
     yield Trait(("lasted",), (until - activation.us) / 1_000_000, agent, t, name)
     if end is not None:

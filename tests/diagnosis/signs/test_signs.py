@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from dig.diagnosis.signs.seen import UsualTeam
-from dig.diagnosis.signs.table import ROWS
+from dig.diagnosis.signs.seen import Seen, UsualTeam
+from dig.diagnosis.signs.table import ROWS, signs
 from dig.graph.codec import decode, encode
 from dig.traces.run import RecordedRun
+from tests import failing
 from tests.diagnosis.written import Written, counts, good, part, usual
+from tests.histories import row, trace
 
 PARTS = (("q1", "problem", part(0, 10), "b"), ("q2", "problem", part(10, 20), "c"))
 
@@ -279,3 +281,19 @@ def test_an_answer_to_another_problem_is_no_answer(peers: UsualTeam) -> None:
         one for one in trace.finish().signs(peers) if one.name in ("silent", "kept the answer")
     ]
     assert [(one.agent, one.mechanism) for one in found] == [("b", "withheld")]
+
+
+@pytest.mark.parametrize("way", [{"cancelled": True}, {"because": "a4"}])
+def test_an_error_of_another_agent_is_no_sign(way: dict[str, Any]) -> None:
+    """A turn that was called off, or that passed an error on, speaks against nobody."""
+    rows = failing.asked()
+    (end,) = (one for one in rows if one["kind"] == "end" and one["activation"] == "a5")
+    for one in ("cancelled", "because"):
+        end.pop(one, None)
+    rows.append({**end, **way})
+    rows.remove(end)
+    lines = trace(rows, row(99, "finish", outcome="error"), agents=failing.TEAM)
+    found = signs(Seen(RecordedRun(map(decode, lines))))
+    assert {sign.agent for sign in found if sign.name in ("failed", "hung", "holds work")} == {
+        "hotels"
+    }
