@@ -26,6 +26,10 @@ def runs(
         list[str] | None, typer.Option(help="Only runs in which this was raised; repeatable.")
     ] = None,
     agents: Annotated[int | None, typer.Option(help="Only runs of so many agents.")] = None,
+    waiting: Annotated[
+        bool,
+        typer.Option("--waiting", help="List what waits for a person, and since when, instead."),
+    ] = False,
     sort: Annotated[str, typer.Option(help="One of {sorts}.")] = "date",
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     as_json: AsJson = False,
@@ -38,19 +42,27 @@ def runs(
     """
     from rich.console import Console
 
+    from dig.show.runs import listing
     from dig.show.runs.index import overview
-    from dig.show.runs.listing import SORTS, RunFilter, ordered, print_list
 
-    if sort not in SORTS:
-        raise SettingsError(f"runs cannot be sorted by {sort!r}; try one of: {', '.join(SORTS)}")
-    chosen = RunFilter(task, method, outcome, tuple(pattern or ()), agents)
+    if sort not in listing.SORTS:
+        raise SettingsError(
+            f"runs cannot be sorted by {sort!r}; try one of: {', '.join(listing.SORTS)}"
+        )
+    chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents)
     everything = overview(folder)
-    found = ordered(filter(chosen.has, everything), sort, reverse=reverse)
-    if as_json:
+    found = listing.ordered(filter(chosen.has, everything), sort, reverse=reverse)
+    if waiting:
+        rows = listing.waiting_rows(found)
+        for row in rows:
+            print(json.dumps(row) if as_json else listing.waiting_text(row))
+        if not rows and not as_json:
+            print(f"{safe_text(folder)}: nothing waits for a person")
+    elif as_json:
         for one in found:
             print(json.dumps(one.to_json()))
     elif found:
-        print_list(Console(), found)
+        listing.print_list(Console(), found)
     else:
         what = "no runs" if not everything else f"none of {len(everything)} runs is such a one"
         print(f"{safe_text(folder)}: {what}")

@@ -13,6 +13,7 @@ from dig.show.server import shelf
 from dig.show.server.server import Server
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
+from tests import failing
 from tests.browser.conftest import GONE, Witness
 from tests.browser.pages import visited
 from tests.histories import arrive, row
@@ -163,3 +164,18 @@ def test_names_of_runs_are_text(page: Page, witness: Witness, tmp_path: Path) ->
         href = page.locator("tbody th a").get_attribute("href")
         assert page.evaluate("async (url) => (await fetch(url)).status", href) == 200
         assert json.loads(page.evaluate("JSON.stringify(digRuns.runs.length)")) == 1
+
+
+def test_the_list_says_what_failed_and_what_waits_for_a_person(
+    page: Page, folder: Path, server: Server
+) -> None:
+    """The sentence of the headline; who waits, since when and for what at the pointer."""
+    directory(folder, "failed", failing.failed())
+    directory(folder, "waits", failing.waiting(), began="2026-01-02T10:00:00+00:00")
+    page.goto(server.address)
+    cells = {name: page.locator("tr", has_text=name).locator("td") for name in ("failed", "waits")}
+    expect(cells["failed"].nth(1)).to_have_text(failing.FAILED)
+    expect(cells["waits"].nth(2)).to_have_text("1")
+    since = "2026-01-02T10:00:03.500000+00:00"
+    told = f"buyer since {since}: Buy the tickets"
+    expect(cells["waits"].nth(2)).to_have_attribute("title", told)

@@ -10,6 +10,7 @@ import pytest
 
 from dig.graph.records import End
 from dig.traces.journal.reader import read_records
+from tests import failing
 from tests.diagnosis.failed_runs import failed
 from tests.traces.runs import directory, hasty, solved, store
 
@@ -160,3 +161,60 @@ def test_diff_of_a_fork_shows_both_runs_side_by_side(call: Any, tmp_path: Path) 
     assert "agent-1 used e1 and sent" in lines[place + 2]
     other = failed(tmp_path, seed=3)
     assert "the same up to record" not in call("diff", run, other)[1]
+
+
+# --- what failed, and what waits ---
+
+
+@pytest.fixture
+def troubled(tmp_path: Path) -> Path:
+    runs = {
+        "failed": failing.failed(),
+        "resumed": failing.waiting(is_resumed=True),
+        "waits": failing.waiting(),
+    }
+    for name, rows in runs.items():
+        directory(tmp_path / "runs", name, rows, began="2026-01-02T10:00:00+00:00")
+    return tmp_path / "runs"
+
+
+def test_a_list_of_runs_tells_what_failed_and_how_many_wait(call: Any, troubled: Path) -> None:
+    """The second time, too, when the index knows the runs."""
+    for _ in range(2):
+        lines = call("runs", troubled)[1].splitlines()
+        assert f"  {failing.FAILED}" in lines
+        rows = [json.loads(line) for line in call("runs", troubled, "--json")[1].splitlines()]
+        assert [row["headline"] for row in rows] == [failing.FAILED, "", ""]
+        assert [len(row["waits"]) for row in rows] == [0, 0, 1]
+
+
+def test_what_waits_for_a_person_is_listed_with_since_when(call: Any, troubled: Path) -> None:
+    """A row an activation in progress; one that went on does not wait any more."""
+    code, out, err = call("runs", troubled, "--waiting")
+    since = "2026-01-02T10:00:03.500000+00:00"
+    assert (code, out, err) == (
+        0, f"since {since}: `buyer` of run waits: Buy the tickets\n", "",
+    )  # fmt: skip
+    (line,) = call("runs", troubled, "--waiting", "--json")[1].splitlines()
+    assert json.loads(line) == {
+        "run": "waits", "activation": "a1", "agent": "buyer", "since": since, "since_s": 3.5,
+        "request": "Buy the tickets",
+    }  # fmt: skip
+
+
+def test_a_run_without_a_date_tells_its_own_time(call: Any, tmp_path: Path) -> None:
+    store(tmp_path / "w.dig.jsonl", failing.waiting())
+    assert "since 3.5 s after the beginning: `buyer`" in call("runs", tmp_path, "--waiting")[1]
+
+
+def test_where_nothing_waits_that_is_said(call: Any, runs: Path) -> None:
+    assert "nothing waits for a person" in call("runs", runs, "--waiting")[1]
+    assert call("runs", runs, "--waiting", "--json")[1] == ""
+
+
+def test_show_begins_with_the_headline(call: Any, troubled: Path) -> None:
+    """As text below the name of the run, as JSON in the verdict."""
+    text = " ".join(" ".join(call("show", troubled / "failed")[1].splitlines()[1:3]).split())
+    assert text == f"headline: {failing.FAILED}"
+    shown = json.loads(call("show", troubled / "failed", "--json")[1])
+    assert shown["verdict"][0] == ["headline", failing.FAILED]

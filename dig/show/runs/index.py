@@ -25,7 +25,7 @@ from .summary import RunSummary, standing, summarise
 
 INDEX = ".index.sqlite"
 _SUFFIX = ".dig.jsonl"
-_VERSION = 6
+_VERSION = 7
 _WAIT_S = 5.0
 _TABLE = """runs
     (key TEXT PRIMARY KEY, stamp TEXT NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL)"""

@@ -102,6 +102,7 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "method": lambda run: name(run.method) if run.method else "",
     "agents": lambda run: str(run.agents or ""),
     "outcome": lambda run: run.ending,
+    "waiting": lambda run: str(len(run.waits) or ""),
     "alarms": lambda run: str(_alarms(run) or ""),
     "findings": _findings,
     "score": lambda run: _figure(grade(run.score), ".4g"),
@@ -109,7 +110,7 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),
 }
 _COMMON = ("task", "method")
-_RIGHT = ("agents", "alarms", "score", "time", "tokens")
+_RIGHT = ("agents", "waiting", "alarms", "score", "time", "tokens")
 _LEAST_NEEDED = ("tokens", "time", "date", "agents", "method", "score", "task")
 _MAY_BE_CUT = ("task", "method", "findings")
 _LEAST_WIDTH = 16
@@ -133,12 +134,27 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
         rest = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
         for line in wrap(", ".join(rest), max(8, console.width - 2)):
             console.print(Text(f"  {line}", "dim"), soft_wrap=True)
+        if runs[n].headline:
+            console.print(Text(f"  {runs[n].headline}"), soft_wrap=True)
     for run in runs:
         if run.problem:
             console.print(Text(f"broken: {one_line(run.problem)}"), soft_wrap=True)
     console.print(Text(_foot(len(runs), same)), soft_wrap=True)
     if simulated := sum(run.agents_are == "simulated" for run in runs):
         console.print(Text(f"{simulated} of {len(runs)} with simulated agents"), soft_wrap=True)
+
+
+def waiting_rows(runs: Iterable[RunSummary]) -> list[dict[str, Any]]:
+    """What waits for a person in some runs, a row each; what has waited longest comes first."""
+    rows = [{"run": run.name, **one} for run in runs for one in run.waits]
+    return sorted(rows, key=lambda row: (row["since"] is None, row["since"] or "", row["since_s"]))
+
+
+def waiting_text(row: Mapping[str, Any]) -> str:
+    """What waits for a person, in a line."""
+    when = row["since"] or f"{row['since_s']:.1f} s after the beginning"
+    asked = f": {row['request']}" if row["request"] else ""
+    return one_line(f"since {when}: `{name(row['agent'])}` of run {name(row['run'])}{asked}")
 
 
 def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: str = "") -> Text:

@@ -6,22 +6,28 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from dig._util.files import open_file, read_file
+from dig._util.text import MOST_LISTED
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
-from dig.detectors.verdict import RunSoFar
+from dig.detectors.verdict import RunSoFar, goal_text
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
-from dig.graph.records import OUTCOMES, FindingRow, HealRow
+from dig.graph.graph import InteractionGraph
+from dig.graph.records import OUTCOMES, WAITS, Emit, FindingRow, HealRow, IncidentRow, Record
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.journal.recovery import is_cut_off
 from dig.traces.journal.segments import fault, segment_path
 from dig.traces.usage import Costs, is_number
+
+MOST_ASKED = 10_000
+"""The number of requests whose first words are remembered."""
 
 State = Literal["ended", "in progress", "cut off", "broken"]
 
@@ -55,6 +61,10 @@ class RunSummary:
         data_are: A description of the task's data.
         team: What was wrapped, if the run is the session of a wrapped team.
         requests: What happened to its requests: how many were answered, for instance.
+        headline: The failed request, or the agent whose work the answer lacks; empty: none.
+        waits: The activations that wait for a person, each with `activation`, `agent`, `since`
+            (a date, if the run has one), `since_s` (on its clock), and the first words of its
+            `request`.
     """
 
     path: str
@@ -80,6 +90,8 @@ class RunSummary:
     data_are: str | None = None
     team: str | None = None
     requests: dict[str, int] = field(default_factory=dict)
+    headline: str = ""
+    waits: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -102,6 +114,49 @@ class RunSummary:
         return dict(vars(self))
 
 
+class _Waits:
+    """Follows the activations that wait for a person."""
+
+    def __init__(self, graph: InteractionGraph) -> None:
+        self._graph = graph
+        self._asked: dict[str, str] = {}  # request -> its first words
+        self._since: dict[str, int] = {}  # activation -> since when, in microseconds
+
+    def __call__(self, record: Record) -> None:
+        if isinstance(record, Emit) and record.by is None:
+            self._asked[record.event] = goal_text(record.payload)
+            if len(self._asked) > MOST_ASKED:
+                del self._asked[next(iter(self._asked))]
+        elif isinstance(record, IncidentRow) and record.what == WAITS:
+            for one in self._graph.running.values():
+                if one.waits:
+                    self._since.setdefault(one.id, record.us)
+
+    def rows(self, began: str | None) -> list[dict[str, Any]]:
+        """Those that still wait, in the order in which they began to."""
+        running = self._graph.running
+        return [
+            {
+                "activation": one, "agent": running[one].agent, "since": _moment(began, us),
+                "since_s": us / 1_000_000, "request": self._request(one),
+            }
+            for one, us in self._since.items()
+            if one in running
+        ]  # fmt: skip
+
+    def _request(self, activation: str) -> str:
+        events = self._graph.source_ids(self._graph.activation_sources(activation))
+        return "; ".join(self._asked.get(event, "") for event in events[:MOST_LISTED])
+
+
+def _moment(began: str | None, us: int) -> str | None:
+    """A moment on the clock of a run, as a date."""
+    try:
+        return (datetime.fromisoformat(began or "") + timedelta(microseconds=us)).isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
 class _Raised:
     """Counts findings by pattern and by worth."""
 
@@ -117,16 +172,19 @@ class _Raised:
 def summarise(path: Path) -> RunSummary:
     """Summarise a run; if its trace cannot be read, the summary says so."""
     side, result = beside(path, SIDE), beside(path, RESULT)
-    watch, costs, so_far = Watch(standard()), Costs(), RunSoFar()
+    watch, costs = Watch(standard()), Costs()
+    so_far, waits = RunSoFar(watch.graph), _Waits(watch.graph)
     recorded, found, heals = _Raised(), _Raised(), Counter[str]()
     state = standing(path)
     problem = None
     try:
         # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
-            found.count(*watch.feed(record))
+            raised_here = watch.feed(record)
+            found.count(*raised_here)
             costs(record)
-            so_far(record)
+            so_far(record, raised_here)
+            waits(record)
             if isinstance(record, FindingRow):
                 recorded.count(record)
             elif isinstance(record, HealRow):
@@ -166,6 +224,8 @@ def summarise(path: Path) -> RunSummary:
         data_are=_text(side.get("data_are")),
         team=_text(side.get("team")),
         requests=so_far.requests,
+        headline=so_far.headline.says if so_far.headline else "",
+        waits=waits.rows(_text(side.get("began"))),
     )
 
 

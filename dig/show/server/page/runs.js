@@ -5,6 +5,9 @@ const EVERY_MS = 2000;
 const COLUMNS = [
   { label: "run", text: (run) => run.path },
   { label: "outcome", text: (run) => run.ending, style: standing, isChoice: true },
+  { label: "what failed", text: (run) => run.headline, style: () => "headline" },
+  { label: "waiting", text: (run) => run.waits.length || "", sort: (run) => run.waits.length,
+    style: (run) => (run.waits.length ? "warning" : ""), isNumber: true, title: waiting },
   { label: "score", text: (run) => (run.figure === null ? "" : `${round(run.figure)}`),
     sort: (run) => run.figure ?? Infinity, style: (run) => run.quality, isNumber: true },
   { label: "task", text: (run) => word(run.task ?? run.team), isChoice: true },
@@ -63,6 +66,12 @@ function findings(run) {
   return Object.entries(run.findings).sort().map(([name, count]) => `${name} ${count}`).join(" · ");
 }
 
+/** Who waits for a person, since when, and for what. */
+function waiting(run) {
+  const since = (one) => one.since ?? `${one.since_s.toFixed(1)} s`;
+  return run.waits.map((one) => `${one.agent} since ${since(one)}: ${one.request}`).join("\n");
+}
+
 function counted(shown, all) {
   if (!all) return "There are no runs here yet. What comes is shown by itself.";
   return shown === all ? `${all} ${all === 1 ? "run" : "runs"}` : `${shown} of ${all} runs`;
@@ -93,9 +102,10 @@ function chosen() {
 function row(run) {
   const tr = document.createElement("tr");
   tr.className = run.state.replace(" ", "-");
-  COLUMNS.forEach(({ text, style, isNumber }, i) => {
+  COLUMNS.forEach(({ text, style, isNumber, title }, i) => {
     const cell = element(i ? "td" : "th", "", i ? {} : { scope: "row" });
     cell.className = `${isNumber ? "number" : ""} ${style?.(run) ?? ""}`.trim();
+    if (title?.(run)) cell.title = title(run);
     if (i) cell.append(String(text(run)));
     else cell.append(picker(run), element("a", text(run), { href: run.address }));
     tr.append(cell);
