@@ -13,8 +13,10 @@ from dig.show.page.writing import write_report
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
+from tests import failing
 from tests.browser.conftest import Witness
 from tests.browser.pages import box, opened, report, settled, state
+from tests.traces.runs import directory
 
 STUCK = TeamRun(seed=604, method="dig", profile=Profile.of(["error=0"]))
 
@@ -114,3 +116,15 @@ def test_a_diagnosis_is_told_with_its_candidates_and_what_was_tried(
     expect(page.locator("#overview")).to_contain_text("The failure went on by a1 \u2192 a7")
     page.get_by_role("button", name="1 agent-3 lost e7").click()
     assert settled(page, "s.selected.id === 'a7'")["selected"]["kind"] == "activation"
+
+
+def test_the_first_thing_said_about_a_failed_run_is_its_headline(
+    page: Page, tmp_path: Path
+) -> None:
+    """In the line above the cards, marked as bad; no card says the same, or that nothing failed."""
+    opened(page, report(directory(tmp_path, "r", failing.failed()), tmp_path / "f.html"))
+    headline = page.locator("#headline.bad")
+    expect(headline).to_have_text(failing.FAILED)
+    assert box(page, "#headline")["y"] < box(page, "#cards")["y"]
+    labels = page.locator("#cards .label").all_inner_texts()
+    assert [label.split(" · ")[0] for label in labels] == ["No answer"]

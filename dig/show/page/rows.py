@@ -43,7 +43,7 @@ from dig.traces.usage import Costs
 MOST_TEXT = 4_000
 MOST_IDS = 400
 MOST_USAGE = 1_000
-LONG = ("payload", "error")  # whose texts are cut where there is much
+LONG = ("payload", "error", "why", "says")  # whose texts are cut where there is much
 
 Row = dict[str, Any]
 _readable = encoder(readable=True)
@@ -72,7 +72,7 @@ class Rows:
         self._raised: dict[str, deque[Explanation]] = {}
         self.found: list[Row] = []
         self.has_findings = False
-        self.so_far, self.costs = RunSoFar(), Costs()
+        self.so_far, self.costs = RunSoFar(self._watch.graph), Costs()
         self._progress = Progress()
 
     def of(self, record: Record) -> Row:

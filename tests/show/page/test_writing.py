@@ -14,6 +14,7 @@ import pytest
 from dig.errors import JournalError, TraceError
 from dig.show.page.document import live_page
 from dig.show.page.writing import write_report
+from tests import failing
 from tests.histories import arrive, deliver, emit, end, start, trace
 from tests.hostile import ATTACKS
 from tests.oracle import Row
@@ -135,3 +136,12 @@ def test_what_cannot_be_read_or_written_is_told(run: Path, tmp_path: Path) -> No
         write_report(broken)
     with pytest.raises(JournalError, match="cannot write"):
         write_report(run, tmp_path / "none" / "x.html")
+
+
+def test_the_head_of_a_failed_run_begins_with_its_headline(tmp_path: Path) -> None:
+    """A page without contents keeps the words of the error back."""
+    run = directory(tmp_path, "r", failing.failed())
+    for payloads, says in ((True, failing.FAILED), (False, "`hotels` (a4) ended with an error")):
+        write_report(run, tmp_path / "r.html", payloads=payloads)
+        label, text = inlined((tmp_path / "r.html").read_text("utf-8"))["head"]["verdict"][0]
+        assert label == "headline" and text.startswith(says)

@@ -14,17 +14,19 @@ export class Cards {
   update() {
     const { model, live } = this.app,
       { head } = model;
-    const headline = this._stuck() ?? this._end() ?? "";
-    put(this.headline, { textContent: headline, hidden: !headline });
+    const failed = this._line("headline"),
+      headline = failed ?? this._stuck() ?? this._line("end") ?? "";
+    const kind = failed ? "headline bad" : "headline";
+    put(this.headline, { textContent: headline, hidden: !headline, className: kind });
     const version = [model.version, live, head.state, JSON.stringify(head.verdict)].join("|");
     if (version === this.version) return;
     this.version = version;
     refill(this.list, ...this._cards().map((card) => this._card(card)));
   }
 
-  /** The line of the verdict that says how the run ended. */
-  _end() {
-    return this.app.model.head.verdict?.find(([label]) => label === "end")?.[1];
+  /** A line of the verdict: what failed, or how the run ended. */
+  _line(wanted) {
+    return this.app.model.head.verdict?.find(([label]) => label === wanted)?.[1];
   }
 
   /** Since when no agent gets on with the work of a run that goes on, and what comes of that. */
@@ -63,10 +65,13 @@ export class Cards {
 
   /** The first findings of the worst kind, one of each pattern, with the healing of each. */
   _failures() {
-    const { model } = this.app;
+    const { model } = this.app,
+      failed = this._line("headline");
     const all = ["error", "warning"]
       .map((value) => model.findings.filter((one) => worth(one) === value))
+      .map((some) => some.filter(({ pattern }) => !failed || pattern !== "FAIL")) // said above
       .find((found) => found.length);
+    if (!all && failed) return [];
     if (!all)
       return model.finish ? [{ kind: "none", label: "No failure", says: "None was found." }] : [];
     const firsts = [...new Map(all.toReversed().map((one) => [one.pattern, one])).values()];
@@ -121,7 +126,7 @@ export class Cards {
         kind: model.run.session ? "none" : "error",
         label: model.run.session ? "Requests" : "No answer",
         at: finish,
-        says: this._end() ?? "The run has no end.",
+        says: this._line("end") ?? "The run has no end.",
         open: () => this.app.tabs.show("overview"),
       };
     return {
