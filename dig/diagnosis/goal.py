@@ -244,8 +244,8 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
-_COMPARISON = re.compile(r"\s*([\w.-]+)\s*(<=|>=|==|!=|<|>)\s*([^<>=!]+?)\s*")
-_AND = re.compile(r"\s+and\s+")
+_COMPARISON = re.compile(r"([\w.-]+)\s*(<=|>=|==|!=|<|>)\s*+([^<>=!]+)")
+_AND = re.compile(r"(?<!\s)\s+and\s+")
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ class Goal:
 
 
 def _condition(text: str) -> Condition:
-    found = _COMPARISON.fullmatch(text)
+    found = _COMPARISON.fullmatch(text.strip())
     if found is None:
         raise SettingsError(
             f"{one_line(repr(text), 80)} is no comparison; a goal is written as "

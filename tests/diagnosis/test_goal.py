@@ -74,7 +74,7 @@ def test_a_run_that_healing_had_to_save_is_not_healthy_and_a_session_is_judged_a
         ("findings.ET<=2", True), ("findings.ET==1", False), ("findings.DL==0", True),
         ("cost.tokens<301", True), ("cost.cost_usd<0.5", False), ("outcome==submitted", True),
         ("score.complete==true and seconds<60", True), ("seconds<60 and score.rmse<1", False),
-        ("score.reason<3", False),
+        ("score.reason<3", False), ("\n seconds <\t60 \n and  findings.ET  == 2 ", True),
     ],
 )  # fmt: skip
 def test_a_goal_compares_values_of_the_result(text: str, good: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import anyio
@@ -163,6 +164,30 @@ def test_an_unknown_mode_is_refused() -> None:
 def test_the_first_object_of_a_text_is_taken(text: str) -> None:
     """Whatever stands around it; what stands in a model's thoughts does not count."""
     assert parse(text, Sum, "text") == Sum(total=4)
+
+
+@pytest.mark.parametrize(
+    "text", ['```\n{"total": 4}\n```', ' \n```json  \n\n{"total": 4}\n\n  ```\n', '{"total": 4}\n']
+)
+def test_a_fence_is_taken_off_by_the_first_and_the_last_line(text: str) -> None:
+    assert parse(text, Sum) == Sum(total=4)
+
+
+@pytest.mark.parametrize("text", ['```JSON\n{"total": 4}\n```', "```\n```", "```\n\n```", "```"])
+def test_what_is_no_fence_around_an_answer_is_left(text: str) -> None:
+    with pytest.raises(ValueError, match="Invalid JSON"):
+        parse(text, Sum)
+
+
+@pytest.mark.parametrize("text", ["```\n", "```json \n \n", "\n", "```", "{\n", "[", "</think>"])
+def test_no_reply_makes_it_slow(text: str) -> None:
+    """64 KB of it, with and without an end, are refused in no time."""
+    for reply in (text * 16_000, text + "\n" * 64_000, text + " \n" * 32_000 + "```x"):
+        for mode in ("strict", "text"):
+            began = time.process_time()
+            with pytest.raises(ValueError, match=r"Invalid JSON|empty|object"):
+                parse(reply, Sum, mode)
+            assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(

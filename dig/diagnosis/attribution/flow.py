@@ -125,7 +125,7 @@ def prose_of(text: str) -> str:
 def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"]:
     """The outcome that the output of a tool or worker tells of."""
     code = _EXIT.match(text)
-    if code is not None and int(code[1]) != 0:
+    if code is not None and code[1].strip("-0"):
         return "failed"
     if marks(text, words.nothing):
         return "nothing"

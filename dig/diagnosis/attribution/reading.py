@@ -44,7 +44,7 @@ _PLANNERS = frozenset(
 )  # fmt: skip
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _OUTPUT = "exitcode:"
-_TO = re.compile(r"\(\s*->\s*([^)]+)\)")
+_TO = re.compile(r"\(\s*->\s*+([^()]+)\)")
 _AFTER_NAME = re.compile(r"[,:*]")
 MOST_IN_NAME = 200
 

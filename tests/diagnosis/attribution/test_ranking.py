@@ -193,6 +193,7 @@ def test_outcomes_of_tools() -> None:
     assert outcome("exitcode: 2 (execution failed)", words) == "failed"
     assert outcome("exitcode: 0\nThere is no code to run", words) == "nothing"
     assert outcome("exitcode: 0\n42", words) == "done"
+    assert outcome(f"exitcode: -{'9' * 5000}", words) == "failed"
     assert outcome("misslungen", Vocabulary.of({"failure": ["MISSLUNGEN"]})) == "failed"
     with pytest.raises(SettingsError, match="no list of words"):
         Vocabulary.of({"errors": ["x"]})
