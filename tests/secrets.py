@@ -27,8 +27,9 @@ def _jwt(draw: Draw) -> str:
 
 def _pem(draw: Draw) -> str:
     lines = "\n".join(_some(draw, 64, _LETTERS + "+/") for _ in range(3))
-    kind = draw.choice(["", "RSA ", "EC ", "OPENSSH "])
-    return f"-----BEGIN {kind}PRIVATE KEY-----\n{lines}\n-----END {kind}PRIVATE KEY-----"
+    kind = draw.choice(["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY",
+                        "PGP PRIVATE KEY BLOCK"])  # fmt: skip
+    return f"-----BEGIN {kind}-----\n{lines}\n-----END {kind}-----"
 
 
 SHAPED: dict[str, Callable[[Draw], str]] = {
@@ -46,6 +47,10 @@ SHAPED: dict[str, Callable[[Draw], str]] = {
     "pypi": lambda d: f"pypi-AgEIcHlwaS5vcmc{_some(d, 60, _LETTERS + '-_')}",
     "hugging face": lambda d: f"hf_{_some(d, 34)}",
     "sendgrid": lambda d: f"SG.{_some(d, 22, _LETTERS + '-_')}.{_some(d, 43, _LETTERS + '-_')}",
+    "vault": lambda d: f"hvs.CAESI{_some(d, 86, _LETTERS + '-_')}",
+    "digitalocean": lambda d: f"do{d.choice('opr')}_v1_{_some(d, 64, '0123456789abcdef')}",
+    "databricks": lambda d: f"dapi{_some(d, 32, '0123456789abcdef')}{d.choice(['', '-2'])}",
+    "telegram": lambda d: f"{d.randrange(10**8, 10**10)}:AA{_some(d, 33, _LETTERS + '-_')}",
     "jwt": _jwt,
     "private key": _pem,
 }

@@ -63,7 +63,11 @@ OWN = {
 """The patterns that see only what the package itself brings."""
 
 HANDED_IN = {
-    "dig/_util/redaction.py _compiled": [(redaction._SECRET, "sub"), (redaction._NAME, "fullmatch")]
+    "dig/_util/redaction.py _compiled": [
+        (redaction._SECRET, "sub"),
+        (redaction._RARE, "sub"),
+        (redaction._NAME, "fullmatch"),
+    ]
 }
 """The patterns whose text does not stand in the call."""
 

@@ -19,38 +19,71 @@ _NAMES = (
     r"|private[-_ ]?key|client[-_ ]?secret|secret|token|passw(?:or)?d|passphrase|credentials?)"
 )
 # A quotation mark in JSON text in JSON text has a backslash before it, then 3, 7, 15 and 31.
+_Q = r"\\{0,31}[\"']"
+_PART = r"[^\s\"'\\,;&<>]"
 _SECRET = (
     r"(?i)(?P<head>"
-    rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}\\{{0,31}}[\"']?\s*(?:=>|:=|[:=])\s*"
-    r"\\{0,31}[\"']?(?:bearer\s+|basic\s+)?|\b(?:bearer|basic)\s+)"
-    r"(?P<tail>(?!(?:bearer|basic)\s)(?!\*\*\*|-----BEGIN )[^\s\"'\\,;&<>]{6,})"
+    rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}{_Q}?\s*"
+    rf"(?:=>|:=|[:=]|,\s*{_Q}value{_Q}\s*:)\s*{_Q}?(?:bearer\s+|basic\s+)?"
+    r"|\b(?:bearer|basic)\s+)"
+    rf"(?P<tail>(?!(?:bearer|basic)\s)(?!\*\*\*|-----BEGIN ){_PART}{{6,}})"
     r"|(?P<start>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,64}:)(?P<word>[^\s/@\"']{3,})(?=@)"
     # the shapes of well-known issuers, whose own documents describe them
     r"|(?<![a-z0-9])(?:"
     r"(?-i:sk|pk|rk)[-_][\w-]{8,}|(?-i:gh[oprsu])_\w{16,}|github_pat_\w{20,}"
     r"|glpat-[\w-]{8,}|xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}|npm_\w{20,}|pypi-[\w-]{20,}|hf_\w{20,}"
     r"|(?-i:SG)\.[\w-]{16,}\.[\w-]{16,}|(?-i:AIza)[\w-]{30,}|(?-i:ya29)\.[\w-]{20,}"
-    r"|(?-i:AKIA|ASIA)(?-i:[0-9A-Z]{16}))"
+    r"|(?-i:AKIA|ASIA)(?-i:[0-9A-Z]{16,}))"
     # its run of letters has to begin here: else many beginnings would share one long run
     r"|(?<![\w-])(?-i:eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+    r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
 )
+_RARE = (
+    # the code that ends a login, and `pwd`, are often something else
+    rf"(?i)(?P<head>[?&](?:amp;)?(?:(?:[\w-]{{0,40}}[-_])?sig(?:nature)?=|code=(?={_PART}{{0,64}}\d))"
+    rf"|(?<![a-z])pwd{_Q}?\s*[:=]\s*{_Q}?(?={_PART}{{0,64}}\d)(?!{_PART}{{0,64}}[(/])"
+    rf"|authorization{_Q}\s*,\s*{_Q}|hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/"
+    r"|discord(?:app)?\.com/api/webhooks/|\.webhook\.office\.com/webhookb2/)"
+    rf"(?P<tail>(?!\*\*\*){_PART}{{6,}})"
+    rf"|(?P<start>cookie(?:{_Q}?\s*:|{_Q}\s*,)\s*{_Q}?)"
+    r"[\w.-]{1,64}=[^\s\"'\\;,]+(?:;\s*[\w.-]{1,64}=[^\s\"'\\;,]*)*"
+    r"|(?<![a-z0-9])(?-i:hvs\.[\w-]{16,}|do[opr]_v1_\w{16,}|dapi[0-9a-zA-Z]{32,}(?:-\d)?"
+    r"|(?:bot)?\d{8,10}:AA[\w-]{30,})"
+)
+"""The shapes whose signs are seldom seen: they cost nothing where there is none."""
+
 _NAME = rf"(?i)(?:.*[-_ .]|.*(?-i:[a-z])(?=[A-Z]))?{_NAMES}"
 
 _NAMED = ("key", "secret", "token", "pass", "credential", "authorization")
-_SIGNS = (
-    (":", (*_NAMED, "://")),
-    ("=", _NAMED),
-    (".", ("sg.", "ya29.", "eyj")),
-    ("-", ("k-", "key-", "glpat-", "xox", "xapp-", "pypi-")),
-    ("_", ("k_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_")),
-    ("b", ("bearer", "basic")),
-    ("B", ("bearer", "basic")),
-    ("A", ("aiza", "akia", "asia")),
-)
+_SIGNS = {
+    ":": (*_NAMED, "://"),
+    "=": _NAMED,
+    ".": ("sg.", "ya29.", "eyj"),
+    "-": ("k-", "-----b", "glpat-", "xox", "xapp-", "pypi-"),
+    "_": ("k_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "_pat_", "npm_", "hf_"),
+    "b": ("bearer", "basic"),
+    "B": ("bearer", "basic"),
+    "A": ("aiza", "akia", "asia"),
+}
+_RARE_SIGNS = {
+    ":": ("cookie", "pwd", ":aa", "authorization", "hooks.slack", "/api/webhooks", ".webhook."),
+    "=": ("cookie", "pwd", "sig=", "signature=", "code="),
+    ".": ("hvs.",),
+    "_": ("_v1_",),
+    "d": ("dapi",),
+}
+_ALL_SIGNS = {
+    **{mark: _SIGNS.get(mark, ()) + _RARE_SIGNS.get(mark, ()) for mark in _SIGNS | _RARE_SIGNS},
+    ":": (*_SIGNS[":"], "cookie", "pwd", ":aa"),  # the others have a sign in it already
+}
 """A text with a secret has one of these characters and, in small letters, one of the signs beside
 it; to look for them is cheaper than the pattern."""
 
+_TITLES, _TITLED = ("name", "Name", "key", "Key"), ("value", "Value")
+"""The members of an object that names a header, a field or a variable, and that holds it."""
+
+_DIGITS = frozenset("0123456789")
 _NUMBERS = {int, float, bool, type(None)}
 
 
@@ -60,7 +93,9 @@ def mask_secrets(text: str) -> str:
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
     """
-    return _compiled(_SECRET).sub(_mask, text) if _has_sign(text) else text
+    if _has_sign(text, _SIGNS):
+        text = _compiled(_SECRET).sub(_mask, text)
+    return _compiled(_RARE).sub(_mask, text) if _has_sign(text, _RARE_SIGNS) else text
 
 
 @cache
@@ -71,12 +106,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def may_hold_secrets(texts: Iterable[str]) -> bool:
     """Whether a JSON value with these texts and keys may hold a secret: if not, it holds none."""
-    return _has_sign(":".join(texts))  # so that the name of a key counts as one in a text
+    return _has_sign(
+        ":".join(texts), _ALL_SIGNS
+    )  # so that the name of a key counts as one in a text
 
 
-def _has_sign(text: str) -> bool:
+def _has_sign(text: str, by_mark: dict[str, tuple[str, ...]]) -> bool:
     lowered = ""
-    for mark, signs in _SIGNS:
+    for mark, signs in by_mark.items():
         if mark in text:
             lowered = lowered or text.lower()
             for sign in signs:
@@ -102,27 +139,49 @@ def redacted(value: Any, known: Iterable[str] = ()) -> Any:
     return _redacted(value, [secret for secret in known if secret])
 
 
-def _redacted(value: Any, known: list[str]) -> Any:
+def _redacted(value: Any, known: list[str], is_secret: bool = False) -> Any:
     if isinstance(value, str):
+        if is_secret:
+            return MASK
         for secret in known:
             value = value.replace(secret, MASK)
         return mask_secrets(value)
     if isinstance(value, dict):
-        return _object(value, known)
+        return _object(value, known, is_secret)
     if isinstance(value, list | tuple):
         if set(map(type, value)) <= _NUMBERS:  # raw data: long and flat
             return list(value)
-        return [_redacted(item, known) for item in value]
-    return value if isinstance(value, int | float | None) else _redacted(str(value), known)
+        if len(value) == 2 and _is_pair(*value):
+            return [_redacted(value[0], known, is_secret), MASK]
+        return [_redacted(item, known, is_secret) for item in value]
+    if isinstance(value, int | float | None):
+        return value
+    return _redacted(str(value), known, is_secret)
 
 
-def _object(value: dict[Any, Any], known: list[str]) -> dict[str, Any]:
+def _object(value: dict[Any, Any], known: list[str], is_secret: bool) -> dict[str, Any]:
     masked: dict[str, Any] = {}
+    title = next((value[key] for key in _TITLES if isinstance(value.get(key), str)), "")
     for key, item in value.items():
         name = _key_for(_redacted(str(key), known), masked)
-        is_secret = isinstance(item, str) and _compiled(_NAME).fullmatch(str(key)) is not None
-        masked[name] = MASK if is_secret else _redacted(item, known)
+        names = _is_name(title if key in _TITLED else str(key), item)
+        masked[name] = _redacted(item, known, is_secret or names)
     return masked
+
+
+def _is_name(name: str, item: Any) -> bool:
+    """Whether a name is that of a secret; of some names, what stands under it tells."""
+    if name[-6:].lower().endswith(("cookie", "pwd")):
+        return isinstance(item, str) and f"{name}: {MASK}" in mask_secrets(f"{name}: {item}")
+    return _compiled(_NAME).fullmatch(name) is not None
+
+
+def _is_pair(name: Any, item: Any) -> bool:
+    """Whether two values are a name and its secret, not two words that stand side by side."""
+    if not (isinstance(name, str) and isinstance(item, str)):
+        return False
+    is_opaque = "=" in item or (" " not in item and not _DIGITS.isdisjoint(item))
+    return is_opaque and _is_name(name, item)
 
 
 def _key_for(name: str, masked: dict[str, Any]) -> str:
