@@ -101,7 +101,7 @@ class Pattern:
         if self.use == "sub":
             return lambda text: compiled.sub("", text)
         method = getattr(compiled, self.use)
-        return (lambda text: [*method(text)]) if self.use == "finditer" else method  # type: ignore[no-any-return]
+        return (lambda text: [*method(text)]) if self.use == "finditer" else method
 
 
 def patterns() -> Iterator[Pattern]:

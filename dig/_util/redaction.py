@@ -7,6 +7,7 @@ recorded run can be driven again.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -25,7 +26,8 @@ _SECRET = (
     r"(?i)(?P<head>"
     rf"(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[A-Z]))){_NAMES}{_Q}?\s*"
     rf"(?:=>|:=|[:=]|,\s*{_Q}value{_Q}\s*:)\s*{_Q}?(?:bearer\s+|basic\s+)?"
-    r"|\b(?:bearer|basic)\s+)"
+    # a basic skill is no secret: one has digits, padding, or a capital in a word
+    rf"|\bbearer\s+|\bbasic\s+(?={_PART}{{0,64}}(?:[0-9=]|(?-i:[a-z][A-Z]))))"
     rf"(?P<tail>(?!(?:bearer|basic)\s)(?!\*\*\*|-----BEGIN ){_PART}{{6,}})"
     r"|(?P<start>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,64}:)(?P<word>[^\s/@\"']{3,})(?=@)"
     # the shapes of well-known issuers, whose own documents describe them
@@ -102,6 +104,24 @@ def mask_secrets(text: str) -> str:
 def _compiled(pattern: str) -> re.Pattern[str]:
     """A pattern, compiled when a text first has a sign of a secret: that takes milliseconds."""
     return re.compile(pattern)
+
+
+def masking_logger(name: str) -> logging.Logger:
+    """The logger of a name, whose messages and tracebacks have no secrets in them."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_mask_record)
+    return logger
+
+
+def _mask_record(record: logging.LogRecord) -> bool:
+    told = record.getMessage()
+    if (masked := mask_secrets(told)) != told:
+        record.msg, record.args = masked, ()
+    if record.exc_info:
+        told = logging.Formatter().formatException(record.exc_info)
+        if (masked := mask_secrets(told)) != told:
+            record.exc_info, record.exc_text = None, masked
+    return True
 
 
 def may_hold_secrets(texts: Iterable[str]) -> bool:

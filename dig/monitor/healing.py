@@ -37,7 +37,7 @@ from dig.graph.records import HealRow, micros
 from .holds import Holds
 from .ladders import Ladder, Ladders
 from .messages import About, Healed, Proposed, TakenOut
-from .recorder import Recorder
+from .recorder import FREE_TEXTS, Recorder
 from .relevance import Scope
 from .sanitize import are_names
 from .schedule import DeliverySchedule
@@ -252,7 +252,7 @@ class Healing:
             except PART_ERRORS as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
                 continue
-            for note in (wish for wish in notes if isinstance(self._fitted(wish), Inject)):
+            for note in (wish for wish in map(self._fitted, notes) if isinstance(wish, Inject)):
                 detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
                 self._recorder.incident("prevented", detail)
                 self._holds.payloads.add_note(note.event, note.note, note.to)
@@ -393,6 +393,8 @@ class Healing:
 
     def _fitted(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention that the host can do; less than all becomes an incident."""
+        texts = {name: getattr(wish, name) for name in FREE_TEXTS if hasattr(wish, name)}
+        wish = replace(wish, **{name: self._recorder.said(text) for name, text in texts.items()})
         possible, reason = self._possible(wish)
         if reason is not None and not isinstance(wish, Refuse):
             action = action_of(wish)

@@ -142,7 +142,9 @@ class Monitor:
         self._new_id = ids or Numbered()
         self._sanitizer = Sanitizer(redacts)
         policy = policy or Policy()
-        recorder = Recorder(tuple(detectors), clock, sink, stopwatch, fail_closed, policy)
+        recorder = Recorder(
+            tuple(detectors), clock, sink, stopwatch, fail_closed, policy, self._sanitizer
+        )
         holds = Holds(recorder, self._new_id, policy)
         schedule = DeliverySchedule(recorder, holds)
         healing = Healing(

@@ -7,6 +7,7 @@ records of a request at its end, and its effects come after.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from dig.detectors.finding import Finding
@@ -28,6 +29,7 @@ from dig.graph.records import (
 from .messages import ComponentFailed, Effect, Over, PartsSlow, Raised
 from .payloads import PayloadStore
 from .relevance import Relevance
+from .sanitize import Sanitizer
 from .sinks import Eviction, FanOut, Sink
 
 MOST_SLOW_S = 3.0
@@ -39,6 +41,10 @@ _Fields = ParamSpec("_Fields")
 _Kind = TypeVar("_Kind", bound=Record)
 
 
+FREE_TEXTS = ("who", "what", "why", "reason", "note")
+"""The members of an incident, and of an intervention, that a part of a user's words itself."""
+
+
 class Recorder:
     """Everything that is written in one run, and what the host has to do because of it.
 
@@ -46,6 +52,7 @@ class Recorder:
         graph: The graph.
         watch: The graph with its detectors.
         detector_seconds: The seconds that each detector has looked, by pattern.
+        said: Masks secrets in what parts of the monitor say, before it becomes a row.
         payloads: The payloads of the events; those that a record uses up are dropped with it.
         relevance: Tells which turns the notes beside them are for.
         now: The moment of the call in progress, in microseconds.
@@ -59,6 +66,7 @@ class Recorder:
     def __init__(
         self, detectors: Sequence[Detector], clock: Callable[[], float], sink: Sink | None,
         stopwatch: Timing | Callable[[], float] | None, fail_closed: bool, policy: Policy,
+        sanitizer: Sanitizer,
     ) -> None:  # fmt: skip
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
         timing = stopwatch if isinstance(stopwatch, Timing) else Timing(stopwatch)
@@ -70,6 +78,7 @@ class Recorder:
         self._recorded = timing.recorded
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
+        self.said = sanitizer.said
         self.payloads = PayloadStore(self.graph)
         self.relevance = Relevance(self.graph)
         self.now = 0
@@ -178,6 +187,8 @@ class Recorder:
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""
+        if isinstance(detail, Mapping):  # its other members are names and ids
+            detail = {k: self.said(v) if k in FREE_TEXTS else v for k, v in detail.items()}
         self.write(IncidentRow, what, detail)
         if what == FAILED and isinstance(detail, Mapping):
             failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
@@ -234,6 +245,7 @@ class Recorder:
         """Write findings down, to be healed later in the call."""
         for finding in found:
             finding = apply_policy(self._policy, self.graph, finding)
+            finding = replace(finding, evidence=self.said(finding.evidence))
             self.found.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
             self.write(

@@ -45,6 +45,12 @@ class Sanitizer:
             _measure(copy, where)
         return redacted(copy) if self._redacts and may_hold_secrets(texts) else copy
 
+    def said(self, value: Any) -> Any:
+        """What a part of the monitor has said, without secrets: it may quote what it asked."""
+        if not (self._redacts and may_hold_secrets((repr(value),))):
+            return value
+        return redacted(value)
+
     def external(self, output: Output) -> Output:
         """A copy of an event from outside.
 

@@ -12,7 +12,6 @@ Secrets are masked as in traces.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, TypeAlias
 
-from dig._util.redaction import redacted
+from dig._util.redaction import masking_logger, redacted
 from dig._util.text import counted, one_line
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.headline import Headlines
@@ -34,7 +33,7 @@ from dig.monitor.sinks import Sink
 
 from .destinations import Alarm, CallAlerts, Destination, LogAlerts, destination
 
-logger = logging.getLogger("dig")
+logger = masking_logger("dig")
 
 VARIABLE = "DIG_ALERT"
 TABLE = "alerts"

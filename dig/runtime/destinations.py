@@ -20,6 +20,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from dig._util.redaction import masking_logger
 from dig._util.text import counted, one_line
 from dig.detectors.describe import heading, sentence
 from dig.detectors.finding import Finding
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
     from urllib.request import OpenerDirector
 
-logger = logging.getLogger("dig")
+logger = masking_logger("dig")
 
 SEND_S = 10.0
 """Seconds that a webhook may take to answer, and a command to end."""

@@ -5,7 +5,6 @@ A host has no clock and no loop either; the bus and the simulator drive it.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dig._util.json_values import plain
-from dig._util.redaction import mask_secrets
+from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import one_line, value_text
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding
@@ -53,7 +52,7 @@ from .agents import Tool, View, as_decision
 from .result import ComponentFailure, RunResult, left
 from .reviewer import Reviewer, ReviewLog
 
-logger = logging.getLogger("dig")
+logger = masking_logger("dig")
 
 DESCRIBED = ("fail_closed", "limit_s", "activation_timeout_s", "retries", "backoff_s")
 """The settings that the header of a trace has as they are, under their own names."""
@@ -300,7 +299,7 @@ class Tally:
 
     def _note_failure(self, failed: ComponentFailed) -> None:
         """Count the failure of a part; log the first three, and then each doubling."""
-        name, what = (one_line(mask_secrets(text)) for text in (failed.component, failed.what))
+        name, what = (one_line(text) for text in (failed.component, failed.what))
         before = self.component_failures.get(name)
         times = 1 if before is None else before.times + 1
         failure = self.component_failures[name] = ComponentFailure(name, times, what)
@@ -312,7 +311,7 @@ class Tally:
         finish = graph.finished or Finish(graph.t, graph.now, "error")
         return RunResult(
             outcome=finish.outcome,
-            reason=reason,
+            reason=mask_secrets(reason),
             answer=self.answer,
             seconds=graph.now / 1_000_000,
             records=graph.t + 1,
@@ -512,7 +511,7 @@ class Host:
     def _count_failure(self, agent: str, error: str) -> float | None:
         """One more failure; says after how many seconds to start again, if at all."""
         self._tally.failures[agent] += 1
-        self._tally.errors[agent] = error
+        self._tally.errors[agent] = mask_secrets(error)
         self._failures[agent] += 1
         if self._failures[agent] > self._setup.retries:
             return None

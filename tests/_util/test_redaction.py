@@ -189,6 +189,8 @@ def test_headers_hooks_and_signed_addresses_are_masked_in_text(text: str, masked
         ["Cookie", "chocolate"],
         "def f(cookie: str='abcdefgh'): ...",
         "authorization, and then the rest of it",
+        "a basic understanding",
+        "Basic Researcher",
     ],
 )
 def test_ordinary_text_code_and_tables_stay(value: Any) -> None:

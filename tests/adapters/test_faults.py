@@ -261,6 +261,19 @@ async def test_slow_parts_are_told_in_the_log_and_in_statistics(
     assert "the sink 100%" in told[0]
 
 
+async def test_what_a_sink_raises_is_masked_in_statistics_result_and_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """With its traceback, and what it was raised from."""
+    error = OSError("cannot post to https://hooks.slack.com/services/T0/B0/abcdef1234")
+    error.__cause__ = ValueError("api_key=abcdef1234")
+    session = await with_faults({}, sink=Recorder(fail_at=3, error=error))
+    told = f"{session.statistics()} {session.result().to_json()}"
+    assert "cannot post to https://hooks.slack.com/services/***" in told
+    assert "Traceback" in caplog.text
+    assert "abcdef1234" not in told + caplog.text
+
+
 async def test_a_monitor_that_fails_itself_ends_its_trace_and_lets_go_of_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

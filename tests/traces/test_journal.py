@@ -83,6 +83,24 @@ def test_the_same_records_give_the_same_bytes_at_every_level(tmp_path: Path) -> 
     assert len(written) == 1
 
 
+@pytest.mark.parametrize("redacts", [True, False])
+def test_secrets_are_masked_in_the_files_beside_a_trace(tmp_path: Path, redacts: bool) -> None:
+    """Unless the run keeps them in its trace, too."""
+    header = {} if redacts else {"redacts": False}
+    said = {
+        "reason": "stopped: OSError('api_key=abcdef1234')",
+        "tokens": 5,
+        "token": ["abcdef1234"],
+    }
+    directory = RunDirectory(tmp_path, said, header=header)
+    directory.write_result({"errors": said})
+    directory.journal.close()
+    for name in ("side.json", "result.json"):
+        text = (directory.path / name).read_text()
+        assert json.loads(text) and '"tokens": 5' in text
+        assert ("abcdef1234" in text) is not redacts
+
+
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path, {"task": "t"})
     for record in story(LARGE):

@@ -6,7 +6,6 @@ written down; if the monitor cannot go on (its sink has failed, say), monitoring
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,12 +13,13 @@ from functools import partial, wraps
 from threading import Lock, get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from dig._util.redaction import mask_secrets, masking_logger
 from dig.errors import PART_ERRORS, DecisionError, PayloadError, RequestError
 from dig.graph.records import FAILED
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 
-logger = logging.getLogger("dig.wrap")
+logger = masking_logger("dig.wrap")
 
 NONE: list[Effect] = []
 
@@ -217,7 +217,7 @@ class Guard:
     def stop(self, reason: str) -> None:
         """Monitor no more; inside a step or after the last one."""
         if self.is_on:
-            self.stopped = reason
+            self.stopped = mask_secrets(reason)
             self.on_stop()
 
     def _report_failure(self, error: Exception) -> None:

@@ -7,11 +7,12 @@ reports an activation that takes longer than its limit, and a step that does not
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 import traceback
 from threading import Event, Thread
+
+from dig._util.redaction import masking_logger
 
 from .guard import Guard
 
@@ -21,7 +22,7 @@ LONG_ACTIVATION = "long activation"
 HANGS_S = 5.0
 """After how many seconds a step is reported that has not come back."""
 
-logger = logging.getLogger("dig.wrap")
+logger = masking_logger("dig.wrap")
 
 
 class Watchdog:

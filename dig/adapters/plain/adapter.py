@@ -7,13 +7,13 @@ tuple cannot be changed, so there the user gets another one.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from inspect import Parameter, isasyncgenfunction, ismethod, signature
 from types import MethodType
 from typing import Any
 
+from dig._util.redaction import masking_logger
 from dig.adapters.base import (
     RELIEVING,
     AdapterState,
@@ -38,7 +38,7 @@ from dig.errors import SettingsError
 from .callables import CallablePlace, Function, TeamCallables, replace_all, shared_state
 from .served import NOT_PLAIN, Served, serving
 
-logger = logging.getLogger("dig.wrap")
+logger = masking_logger("dig.wrap")
 
 Annotate = Callable[[tuple[Any, ...], dict[str, Any], tuple[str, ...]], Any]
 """Puts notes into the arguments of a call: `(args, kwargs, notes) -> (args, kwargs)`."""

@@ -33,6 +33,7 @@ from threading import Lock
 from typing import Any
 
 from dig._util.files import read_file
+from dig._util.redaction import may_hold_secrets, redacted
 from dig._version import __version__
 from dig.errors import JournalError, SettingsError
 from dig.graph.records import Finish, Record
@@ -286,6 +287,7 @@ class RunDirectory:
         execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self.path = parent / execution
         self._is_synced = keeping.durability != "process"
+        self._redacts = (header or {}).get("redacts", True)
         try:
             make_directory(self.path, synced=self._is_synced)
         except OSError as error:
@@ -307,8 +309,10 @@ class RunDirectory:
     def _write(self, name: str, content: Mapping[str, Any]) -> Path:
         path = self.path / name
         try:
-            text = f"{json.dumps(content, indent=2)}\n"
-            write_file(path, text.encode(), synced=self._is_synced)
+            text = json.dumps(content, indent=2)
+            if self._redacts and may_hold_secrets((text,)):
+                text = json.dumps(redacted(json.loads(text)), indent=2)
+            write_file(path, f"{text}\n".encode(), synced=self._is_synced)
         except OSError as error:
             raise cannot("write", path, error) from None
         return path

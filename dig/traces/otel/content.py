@@ -49,7 +49,7 @@ class Content:
 @lru_cache(maxsize=4096)
 def label(name: str) -> str:
     """A name or an id, as it may stand in a span."""
-    return safe_text(name, MOST_IN_LABEL)
+    return safe_text(mask_secrets(name[:4_000]), MOST_IN_LABEL)
 
 
 OTHER = "other"

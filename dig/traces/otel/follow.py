@@ -7,7 +7,6 @@ out a few times a second, turns them into spans (`mapping`) and hands these to t
 from __future__ import annotations
 
 import atexit
-import logging
 import secrets
 import time
 from collections import deque
@@ -21,6 +20,7 @@ from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, get_logger_provider
 from opentelemetry.metrics import MeterProvider
 
+from dig._util.redaction import masking_logger
 from dig.graph.records import Finish, Record
 from dig.monitor.messages import Started
 from dig.monitor.monitor import Monitor
@@ -51,7 +51,7 @@ SHARE = 0.1
 """The part of its time that the thread works while there is room, so that a run that never waits
 for anything keeps most of Python's lock. At some thousand records a second it keeps up."""
 
-_log = logging.getLogger(__name__)
+_log = masking_logger(__name__)
 
 
 class Follower:
