@@ -130,7 +130,16 @@ class ModelError(DigError):
 
 
 class StopRunError(DigError):
-    """An agent found out that the whole run cannot go on: a wrong key, a budget used up, ..."""
+    """An agent found out that the whole run cannot go on: a wrong key, a budget used up, ...
+
+    Attributes:
+        is_limit: Whether a limit that was set has been reached, and nothing is wrong.
+    """
+
+    def __init__(self, message: str, *, is_limit: bool = False) -> None:
+        """An error that says in its message why the run cannot go on."""
+        super().__init__(message)
+        self.is_limit = is_limit
 
 
 class JournalError(DigError):

@@ -37,7 +37,7 @@ from dig.monitor.messages import (
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .agents import Agent, AgentFunction, Decision, View, as_agent
+from .agents import Agent, AgentFunction, View, as_agent
 from .alerts import Alerts, OnAlarm
 from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
@@ -51,7 +51,7 @@ from .observers import (
     attempt,
     settle,
 )
-from .result import GAVE_UP, STALLED, RunResult
+from .result import RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 _FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
@@ -219,17 +219,21 @@ class Bus:
         """Give a problem to a session and wait for the answer to it; arguments as for `inject`.
 
         Raises:
-            SettingsError: The run ended before the answer came.
+            SettingsError: The run ended before the answer came; or its work is held by an agent
+                that failed for good, and nothing can happen any more: the session goes on.
         """
         question, event = Question(), self.inject(problem, to)
         self._questions[event] = question
         try:
             if not self._over.is_set():
                 await question.settled.wait()
+        except BaseException:  # the caller has gone, so the request has not failed
+            self._host.requests.abandoned.add(event)
+            raise
         finally:
             self._questions.pop(event, None)
         if not question.answered:
-            raise SettingsError("the run ended before the answer came")
+            raise SettingsError(question.failure)
         return question.answer
 
     def join(self, name: str, agent: Agent | AgentFunction) -> None:
@@ -298,7 +302,7 @@ class Bus:
     async def _act(self, task: AgentTask, started: Started, view: View) -> None:
         timeout_s = self._setup.activation_timeout_s
         value: Any = None
-        error: str | None = f"took longer than {timeout_s:g} s"
+        error: BaseException | None = TimeoutError(f"took longer than {timeout_s:g} s")
         if self._commits is not None:
             await self._commits.barrier()
         if started.activation not in self._host.monitor.graph.running or self._over.is_set():
@@ -307,18 +311,11 @@ class Bus:
         if self._contexts:
             acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
-            value, error = await attempt(partial(self._decision, task, view), Exception)
+            value, error = await attempt(partial(task.agent.act, view), Exception)
         ask = partial(self._host.failed, started, error) if error else None
         await self._close(task, started, ask or partial(self._host.decided, started, value))
-
-    async def _decision(self, task: AgentTask, view: View) -> Decision:
-        """Have an agent decide; if it raises `StopRunError`, the run is stopped."""
-        try:
-            return await task.agent.act(view)
-        except StopRunError as error:
-            self._incident(task.name, str(error), GAVE_UP)
-            self.stop(str(error))
-            raise
+        if isinstance(error, StopRunError):
+            self._end("stopped" if error.is_limit else "error", str(error))
 
     async def _close(
         self,
@@ -390,7 +387,7 @@ class Bus:
     async def _decide(self, asked: Asked) -> None:
         """Run a gate; if it raises, the event is released."""
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
-        error = f"raised {raised}" if raised else None
+        error = f"raised {raised!r}" if raised else None
         resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
         self._request(resolve)
 
@@ -464,11 +461,24 @@ class Bus:
             elif isinstance(effect, Over):
                 self._end(*(_ANSWERED if effect.outcome == "submitted" else _FAILED))
         if not goes_on and self._host.is_stalled:
-            self._end("stopped", STALLED)
+            if self._setup.session:
+                self._fail_requests()
+            else:
+                self._end(*self._host.stand_still())
 
-    def _incident(self, component: str, what: str, kind: str = FAILED) -> None:
+    def _fail_requests(self) -> None:
+        """Fail the requests of a session that nobody can go on with, if there are some."""
+        requests = self._host.requests
+        for events, activation, error in requests.lost_work():
+            for question in filter(None, map(self._questions.get, events)):
+                question.failure = error
+                question.settled.set()
+            if events:
+                self._request(partial(requests.fail, "error", events, activation, error))
+
+    def _incident(self, component: str, what: str) -> None:
         detail = {"who": component, "what": what}
-        self._request(lambda: self._host.monitor.incident(kind, detail))
+        self._request(lambda: self._host.monitor.incident(FAILED, detail))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
         if self._outcome is None:
@@ -550,7 +560,7 @@ class Resumed(Bus):
             await self._act(task, item.started, item.view)
         else:
             await self._sleep_until(item.end.us)
-            end = partial(self._host.repeat, item.started, item.end, item.outputs)
+            end = partial(self._host.repeat, item.started, item.end, item.outputs, item.stack)
             await self._close(task, item.started, end)
 
     async def _repeat_outside(self) -> None:

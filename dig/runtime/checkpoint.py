@@ -108,6 +108,7 @@ class RunningActivation:
         end: Its recorded end: its agent was called before, and is not called again; ``None`` if
             there is none.
         outputs: The outputs that the activation generates then.
+        stack: The recorded stack trace of its error.
     """
 
     started: Started
@@ -115,6 +116,7 @@ class RunningActivation:
     since_us: int
     end: End | None = None
     outputs: tuple[Output, ...] = ()
+    stack: str = ""
 
 
 @dataclass(frozen=True)

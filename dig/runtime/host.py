@@ -16,7 +16,7 @@ from typing import Any
 
 from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets, masking_logger
-from dig._util.text import one_line, value_text
+from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import MEANS, Budget, Choose, Fit, Means, only
@@ -28,9 +28,9 @@ from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
 from dig.detectors.verdict import RunSoFar
 from dig.detectors.watch import Timing
-from dig.errors import DecisionError, PayloadError, RequestError
+from dig.errors import DecisionError, PayloadError, RequestError, StopRunError
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
+from dig.graph.records import FAILURES, SYSTEM, End, Fate, Finish, Limits, Outcome, Usual
 from dig.monitor.messages import (
     Answered,
     ComponentFailed,
@@ -46,10 +46,12 @@ from dig.monitor.messages import (
     Wake,
 )
 from dig.monitor.monitor import KEEP, Monitor
+from dig.monitor.sanitize import MOST_IN_ERROR
 from dig.monitor.sinks import Sink
 
 from .agents import Tool, View, as_decision
-from .result import ComponentFailure, RunResult, left
+from .errors import TeamRequests, describe, stack_incident, stack_of
+from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, left
 from .reviewer import Reviewer, ReviewLog
 
 logger = masking_logger("dig")
@@ -337,17 +339,20 @@ class Host:
     Attributes:
         monitor: The run's monitor.
         notes: By agent: a note that it sees beside its first input in each activation.
+        requests: The requests to the team.
     """
 
     def __init__(self, setup: Setup, monitor: Monitor) -> None:
         """Begin, before the first activation."""
         self.monitor = monitor
         self.notes: Mapping[str, str] = {}
+        self.requests = TeamRequests(monitor)
         self._setup = setup
         self._tools = MappingProxyType(dict(setup.tools))
         self._turns: Counter[str] = Counter()
         self._usage: dict[str, dict[str, Any]] = {}  # of activations that have not ended
         self._failures: Counter[str] = Counter()  # in a row, by agent
+        self._ended_by: str | None = None  # the activation whose error ends the run
         self._views: dict[str, dict[str, Pending]] = {}  # each agent's latest, by event
         self._looking: set[str] = set()  # agents that wait, and look again
         self._tally = setup.tally(monitor)
@@ -406,16 +411,16 @@ class Host:
             fates, outputs = decision.parts()
             fates = (*fates, *_delayed(started.kept))
         except Exception as error:  # whatever an agent returns must not end the team
-            return self.failed(started, str(error))
+            return self.failed(started, error)
         usage = self._used(started.activation) if decision.usage is None else decision.usage
         try:
             ended = self.monitor.end(started.activation, fates, outputs, usage=usage)
         except (DecisionError, PayloadError) as error:
-            return self.failed(started, str(error))
+            return self.failed(started, error)
         except RequestError as error:
             return self._late_or_not(started, value, error)
         self._usage.pop(started.activation, None)
-        self._failures.pop(started.agent, None)
+        self._succeeded(started.agent)
         return ended, self._looks_again_s(started, outputs, ended)
 
     def _looks_again_s(
@@ -433,23 +438,30 @@ class Host:
         self._looking.add(started.agent)
         return self._setup.look_again_s
 
-    def failed(self, started: Started, error: str) -> tuple[list[Effect], float | None]:
+    def failed(self, started: Started, error: BaseException) -> tuple[list[Effect], float | None]:
         """An agent has raised, or taken too long: its inputs stay with it.
 
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """
-        wait = self._count_failure(started.agent, error)
+        text = describe(error, MOST_IN_ERROR)
+        stops = isinstance(error, StopRunError)
+        wait = self._count_failure(started, text, is_last=stops)
         # Notes too: it read nothing.
         kept = _delayed([*(event.id for event in started.events), *started.kept])
         usage = self._used(started.activation)
         try:
             ended = self.monitor.end(
-                started.activation, kept, usage=usage, error=error, retry=wait is not None
+                started.activation, kept, usage=usage, error=text, retry=wait is not None
             )
         except RequestError as refused:
-            return self._late_or_not(started, error, refused)
+            return self._late_or_not(started, text, refused)
         self._usage.pop(started.activation, None)
+        ended += self._kept_stack(started, stack_of(error))
+        if stops:
+            self._ended_by = started.activation
+            detail = {"who": started.agent, "what": str(error)}
+            ended += self.monitor.incident(GAVE_UP, detail)
         return ended, wait
 
     def _late_or_not(
@@ -474,7 +486,7 @@ class Host:
         return self.monitor.incident(LATE_OUTPUT, detail)
 
     def repeat(
-        self, started: Started, end: End, outputs: Sequence[Output]
+        self, started: Started, end: End, outputs: Sequence[Output], stack: str = ""
     ) -> tuple[list[Effect], float | None]:
         """An activation ends as it was recorded, without its agent.
 
@@ -482,23 +494,29 @@ class Host:
             started: The activation.
             end: Its recorded end.
             outputs: The events that it generates.
+            stack: The recorded stack trace of its error, if that is to be written down again.
 
         Returns:
             The effects, and the seconds after which the agent is to be started again.
         """
         wait = None
         if end.error is None:
-            self._failures.pop(started.agent, None)
+            self._succeeded(started.agent)
         else:
-            wait = self._count_failure(started.agent, str(end.error))
+            wait = self._count_failure(started, end.error)
         ended = self.monitor.end(
             started.activation, end.fates, outputs,
             usage=end.usage, error=end.error, because=end.because, cancelled=end.cancelled,
             retry=wait is not None,
         )  # fmt: skip
+        ended += self._kept_stack(started, stack)
         if end.error is None:
             wait = self._looks_again_s(started, outputs, ended)
         return ended, wait
+
+    def _kept_stack(self, started: Started, stack: str) -> list[Effect]:
+        """A stack trace is kept beside the end of an activation, if it has one."""
+        return self.monitor.incident(*stack_incident(started.activation, stack)) if stack else []
 
     def _used(self, activation: str) -> dict[str, Any] | None:
         """The usage of an activation so far; usage that is no JSON counts as none."""
@@ -508,12 +526,22 @@ class Host:
         except PayloadError:
             return None
 
-    def _count_failure(self, agent: str, error: str) -> float | None:
+    def _succeeded(self, agent: str) -> None:
+        """An agent has not failed: it has all its attempts again."""
+        self._failures.pop(agent, None)
+        self.requests.lost.pop(agent, None)
+
+    def _count_failure(self, started: Started, error: str, is_last: bool = False) -> float | None:
         """One more failure; says after how many seconds to start again, if at all."""
+        agent = started.agent
         self._tally.failures[agent] += 1
         self._tally.errors[agent] = mask_secrets(error)
         self._failures[agent] += 1
-        if self._failures[agent] > self._setup.retries:
+        if is_last or self._failures[agent] > self._setup.retries:
+            self.requests.lost.pop(agent, None)  # the latest comes last
+            times = counted(self._failures[agent], "time")
+            why = f"{agent} failed {times} in a row, at last: {error}"
+            self.requests.lost[agent] = started.activation, why
             return None
         wait: float = self._setup.backoff_s * 2 ** (self._failures[agent] - 1)
         return wait
@@ -522,18 +550,34 @@ class Host:
     def is_stalled(self) -> bool:
         """Whether nothing can ever happen any more, unless it comes from outside."""
         monitor = self.monitor
-        if monitor.is_over or self._looking:  # the end, or a look, is on its way
+        if monitor.is_over or self._looking or self._ended_by:  # the end, or a look, is on its way
             return False
-        if self._setup.session or not monitor.graph.history.event_ids:  # nothing has come yet
-            return False
+        if not monitor.graph.history.event_ids or (self._setup.session and not self.requests.lost):
+            return False  # something may come
         reviewer = self._setup.reviewer
         if reviewer is not None and reviewer.next_step(monitor.graph):  # it may speak
             return False
         return monitor.is_quiet and monitor.next_deadline() is None
 
+    def stand_still(self) -> tuple[Outcome, str]:
+        """The outcome of a run in which nothing can happen any more, and why.
+
+        It is an error if an agent holds work that failed for good: nobody else can go on. Else the
+        team stands still by itself.
+        """
+        lost = next(self.requests.lost_work(), None)
+        if lost is None:
+            return "stopped", STALLED
+        _, self._ended_by, error = lost
+        return "error", f"{STALLED}: {error}"
+
     def finish(self, outcome: Outcome, reason: str) -> RunResult:
-        """End the run and give its account."""
+        """End the run and give its account; what is left without an answer has failed."""
         answer = None if self._setup.session else self._tally.answer
+        how = "limit" if outcome == "stopped" and self._ended_by else outcome
+        if how in FAILURES:
+            requests = self.requests
+            self.count_effects(requests.fail(how, requests.open(), self._ended_by, reason))
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from dig.errors import PART_ERRORS, DigError
+from dig.errors import PART_ERRORS
 from dig.monitor.messages import Answered, Proposed, Started
 
 from .agents import Agent
@@ -42,13 +42,14 @@ class AgentTask:
 
 
 class Question:
-    """A call of `Bus.ask` waits for the answer to a problem, or the end of the run."""
+    """A call of `Bus.ask` waits for the answer to a problem, its failure, or the end of the run."""
 
     def __init__(self) -> None:
         """Begin without an answer."""
         self.settled = anyio.Event()
         self.answered = False
         self.answer: Any = None
+        self.failure = "the run ended before the answer came"
 
 
 def settle(questions: dict[str, Question], answered: Answered) -> None:
@@ -113,7 +114,7 @@ async def ask_person(
         return heal
 
     heal, raised = await attempt(ask)
-    return bool(heal), f"raised {raised}" if raised else None
+    return bool(heal), f"raised {raised!r}" if raised else None
 
 
 async def _in_thread(work: Callable[[], _T]) -> _T:
@@ -123,7 +124,7 @@ async def _in_thread(work: Callable[[], _T]) -> _T:
 async def attempt(
     work: Callable[[], Awaitable[_T]],
     errors: type[Exception] | tuple[type[BaseException], ...] = PART_ERRORS,
-) -> tuple[_T | None, str | None]:
+) -> tuple[_T | None, BaseException | None]:
     """Call what must not end the team, whatever it raises.
 
     Args:
@@ -135,12 +136,10 @@ async def attempt(
     """
     try:
         return await work(), None
-    except DigError as error:  # a sentence of ours; its type says nothing more
-        return None, str(error)
     except errors as error:
-        return None, repr(error)
+        return None, error
     except anyio.get_cancelled_exc_class() as error:
         # If this task is not cancelled, `work` awaited something else that was cancelled.
         if anyio.current_effective_deadline() == -math.inf:
             raise
-        return None, repr(error)
+        return None, error

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from dig.errors import PART_ERRORS, DigError, RealTimeError, SettingsError, StopRunError
+from dig.errors import PART_ERRORS, DecisionError, RealTimeError, SettingsError, StopRunError
 from dig.graph.records import Outcome, micros
 from dig.monitor.messages import Asked, Effect, Output, Over, Proposed, Started, TakenOut, Wake
 from dig.monitor.monitor import Monitor
@@ -24,7 +24,7 @@ from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phas
 from .group_commit import Durable, waits
 from .host import Host, Setup
 from .keyed_random import KeyedRandom, repeated
-from .result import GAVE_UP, STALLED, RunResult
+from .result import RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
 """A time in seconds, and what is asked of the monitor then: a further problem, a leave, ..."""
@@ -187,7 +187,7 @@ class Simulation:
         if due is not None:
             moments.append(max(self._now, micros(due)))
         if not moments:
-            self._outcome = ("stopped", STALLED)
+            self._outcome = self.host.stand_still()
         elif min(moments) > micros(self._setup.limit_s):
             self._now = micros(self._setup.limit_s)
             self._outcome = ("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
@@ -217,7 +217,7 @@ class Simulation:
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
         else:
-            end = partial(self.host.repeat, item.started, item.end, item.outputs)
+            end = partial(self.host.repeat, item.started, item.end, item.outputs, item.stack)
             self._end_at(item.started, item.end.us, end, item.end.error or item.outputs)
 
     def _take(self, effects: list[Effect]) -> None:
@@ -273,16 +273,17 @@ class Simulation:
         except RealTimeError:
             raise
         except StopRunError as error:
-            detail = {"who": started.agent, "what": str(error)}
-            self._take(self.host.monitor.incident(GAVE_UP, detail))
-            self.stop(str(error))
+            self._outcome = ("stopped" if error.is_limit else "error", str(error))
+            self._take(self.host.failed(started, error)[0])
             return
         except Exception as error:  # as on the bus: a failing agent loses nothing
-            think, value = 0, str(error) if isinstance(error, DigError) else repr(error)
+            think, value = 0, error
         limit_s = self._setup.activation_timeout_s
         if think > micros(limit_s):
-            think, value = micros(limit_s), f"took longer than {limit_s:g} s"
-        ask = self.host.failed if isinstance(value, str) else self.host.decided
+            think, value = micros(limit_s), TimeoutError(f"took longer than {limit_s:g} s")
+        if isinstance(value, str):
+            value = DecisionError(value)
+        ask = self.host.failed if isinstance(value, Exception) else self.host.decided
         self._end_at(started, since_us + think, partial(ask, started, value), value)
 
     def _end_at(

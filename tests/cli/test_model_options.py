@@ -47,7 +47,7 @@ def test_a_key_that_the_server_echoes_is_not_written_down(tmp_path: Path) -> Non
     with serving([fails(401, why)]) as server:
         done = run(tmp_path, "--model", "m", "--base-url", server.url, "--api-key-env", "MY_KEY")
     told = json.loads(done.stdout)
-    assert done.exit_code == 1 and told["outcome"] == "stopped"
+    assert done.exit_code == 1 and told["outcome"] == "error"
     assert told["reason"].startswith("the key in MY_KEY is not accepted")
     assert SECRET not in done.output
     again = CliRunner().invoke(app, ["replay", told["directory"], "--rerun"])

@@ -281,7 +281,7 @@ def _told(touch: Any) -> tuple[Any, ...]:
 
 
 ACTS = {
-    "crash": ("stopped", None, {"adder": 4}),
+    "crash": ("error", None, {"adder": 4}),
     "silent": ("stopped", None, {}),
     "slow factor=3": ("submitted", 3, {}),
     "stall seconds=5": ("submitted", 3, {}),

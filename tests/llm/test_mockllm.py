@@ -86,5 +86,5 @@ def test_what_it_does_not_know_fails_the_activation_and_loses_nothing(url: str) 
 def test_a_wrong_address_is_told_at_once(url: str) -> None:
     """In one sentence, with what the server says; nothing is tried again."""
     result, model = run(url.replace("/v1", "/v2"), [1, 2])
-    assert result.outcome == "stopped" and "or no such address" in result.reason
+    assert result.outcome == "error" and "or no such address" in result.reason
     assert model.spending.calls == 1

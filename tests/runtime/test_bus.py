@@ -236,12 +236,12 @@ async def test_a_failing_agent_loses_nothing(odd: Any) -> None:
 
 
 async def test_failures_are_tried_again_with_back_off_a_bounded_number_of_times() -> None:
-    """Then the run stops, because nothing can happen any more, and says what is left."""
+    """Then the run ends by that error, if nothing else can happen, and says what is left."""
     sink = Recorder()
     agent = Scripted(*[RuntimeError("no")] * 9, think_s=0.0)
     result = await Bus({"a": agent}, Setup(retries=3, backoff_s=1.0), sink=sink).run("?")
     assert [row.ts for row in rows(sink, "start")] == [0.0, 1.0, 3.0, 7.0]
-    assert (result.outcome, result.failures) == ("stopped", {"a": 4})
+    assert (result.outcome, result.failures) == ("error", {"a": 4})
     assert result.left.unconsumed == ("e1",)
 
 
@@ -267,7 +267,7 @@ async def test_an_agent_that_takes_too_long_is_cut_off() -> None:
     setup = Setup(activation_timeout_s=5.0, backoff_s=1.0)
     result = await Bus({"a": Once(long)}, setup, sink=sink).run("?")
     assert (result.outcome, result.seconds) == ("submitted", 6.0)
-    assert rows(sink, "end")[0].error == "took longer than 5 s"
+    assert rows(sink, "end")[0].error == "TimeoutError: took longer than 5 s"
 
 
 async def test_a_failing_agent_does_not_hold_up_the_others() -> None:

@@ -89,7 +89,7 @@ async def test_it_is_left_again_when_the_agent_fails() -> None:
     bus = Bus({"a": fails}, Setup(limit_s=1.0, retries=0), sink=sink)
     bus.follow(Recorder(), marking)
     await bus.run("?")
-    assert rows(sink, "end")[0].error == "RuntimeError('a1')"
+    assert rows(sink, "end")[0].error == "RuntimeError: a1"
     assert current.get() == "nobody"
 
 

@@ -87,7 +87,7 @@ async def test_what_is_no_json_costs_nothing_rather_than_the_run() -> None:
 
 
 async def test_an_agent_that_finds_out_that_nobody_can_go_on_ends_the_run() -> None:
-    """At once, with its sentence as the reason and as an incident; its events stay."""
+    """At once and by its error, with its sentence as the reason; its events stay."""
 
     async def ada(view: View) -> Decision:
         view.usage["tokens"] = 7
@@ -95,9 +95,14 @@ async def test_an_agent_that_finds_out_that_nobody_can_go_on_ends_the_run() -> N
 
     with anyio.fail_after(5):
         result, sink = await run(ada, Setup(limit_s=60))
-    assert (result.outcome, result.reason) == ("stopped", "the key is wrong")
-    assert result.left.unconsumed == ("e1",) and result.left.unfinished == {"a1": "ada"}
+    assert (result.outcome, result.reason) == ("error", "the key is wrong")
+    assert result.left.unconsumed == ("e1",) and not result.left.unfinished
     told = [(row.what, row.detail) for row in sink if isinstance(row, IncidentRow)]
-    assert told == [("gave up", {"who": "ada", "what": "the key is wrong"})]
-    finish = sink[-1]
-    assert isinstance(finish, Finish) and finish.usage == {"a1": {"tokens": 7}}
+    assert told[1:] == [
+        ("gave up", {"who": "ada", "what": "the key is wrong"}),
+        (
+            "request_failed",
+            {"how": "error", "event": "e1", "activation": "a1", "error": "the key is wrong"},
+        ),
+    ]
+    assert told[0][0] == "stack trace" and ends(sink) == [{"tokens": 7}]

@@ -133,8 +133,12 @@ def test_observing_is_as_good_as_being_away() -> None:
         run = replace(run, allowed=replace(run.allowed, interference=False))
         _, observed = simulated(run)
         _, alone = simulated(replace(run, setup=replace(run.setup, detectors=tuple)))
-        aside = ("finding", "finish")
-        assert story(alone)[:-1] == [s for s in story(observed) if not s.startswith(aside)]
+        aside = ("finding", "finish", "incident request_failed")
+        plain, watched = (
+            [line for line in story(sink) if not line.startswith(aside)]
+            for sink in (alone, observed)
+        )
+        assert plain == watched
 
 
 def test_an_agent_that_always_thinks_too_long_is_cut_off() -> None:
@@ -143,7 +147,7 @@ def test_an_agent_that_always_thinks_too_long_is_cut_off() -> None:
     setup = Setup(activation_timeout_s=5.0, retries=0)
     slow = Scripted(read, think_s=99)
     result = simulate({"a": slow}, Output("?", ("a",), "problem"), setup=setup, sink=sink)
-    assert [row.error for row in rows(sink, "end")] == ["took longer than 5 s"]
+    assert [row.error for row in rows(sink, "end")] == ["TimeoutError: took longer than 5 s"]
     assert result.failures == {"a": 1} and result.left.unconsumed == ("e1",)
 
 
@@ -177,7 +181,7 @@ def test_nonsense_from_a_policy_fails_the_activation_only(plan: Any) -> None:
     sink = Recorder()
     setup = Setup(retries=2)
     result = simulate({"a": Says(plan)}, Output("?", ("a",), "problem"), setup=setup, sink=sink)
-    assert result.outcome == "stopped" and result.failures == {"a": 3}
+    assert result.outcome == "error" and result.failures == {"a": 3}
     assert result.left.unconsumed == ("e1",)
     conservation(sink)
 
@@ -222,7 +226,7 @@ def test_an_unknown_newcomer_fails_and_harms_nobody() -> None:
         (9.0, lambda m: m.inject(Output("?", ("a",)))),
     ]
     result = simulate({"a": Scripted(tell("x"))}, setup=Setup(retries=0), script=script)
-    assert result.outcome == "stopped" and result.failures == {"x": 2}
+    assert result.outcome == "error" and result.failures == {"x": 2}
 
 
 @pytest.mark.parametrize("decided", [None, 5, (5,), ("e2",)])
@@ -444,19 +448,20 @@ def test_what_an_agent_without_a_plan_raises_or_returns_wrongly_fails_its_activa
 
     told = simulate({"ada": ada, "bob": bob}, Output("?", ("ada", "bob"), "problem"))
     assert told.errors == {
-        "ada": "ValueError('no luck')",
-        "bob": "the agent returned str, which is no Decision",
+        "ada": "ValueError: no luck",
+        "bob": "DecisionError: the agent returned str, which is no Decision",
     }
 
 
 def test_an_agent_may_stop_a_run_in_virtual_time() -> None:
-    """As on the bus, with its message as the reason, and an incident in the trace."""
+    """As on the bus, with its message as the reason, and incidents in the trace."""
 
     async def ada(view: View) -> Decision:
         raise StopRunError("the key is wrong")
 
     sink = Recorder()
     result = simulate({"ada": ada}, "?", sink=sink)
-    assert (result.outcome, result.reason) == ("stopped", "the key is wrong")
-    (incident,) = [record for record in sink if isinstance(record, IncidentRow)]
-    assert incident.detail == {"who": "ada", "what": "the key is wrong"}
+    assert (result.outcome, result.reason) == ("error", "the key is wrong")
+    told = {row.what: row.detail for row in sink if isinstance(row, IncidentRow)}
+    assert told["gave up"] == {"who": "ada", "what": "the key is wrong"}
+    assert told["request_failed"]["activation"] == "a1"

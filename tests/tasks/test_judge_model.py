@@ -85,7 +85,7 @@ async def test_a_server_that_fails_costs_a_reading_and_no_more(
 @pytest.mark.anyio
 async def test_a_key_that_is_refused_stops_the_run_with_a_sentence() -> None:
     result, _ = await judged([fails(401, "bad key")], Recorder())
-    assert (result.outcome, "the key in" in result.reason) == ("stopped", True)
+    assert (result.outcome, "the key in" in result.reason) == ("error", True)
 
 
 def test_the_log_is_data_and_the_instructions_are_ours() -> None:

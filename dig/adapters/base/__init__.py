@@ -14,10 +14,12 @@
 
 from __future__ import annotations
 
+from dig.runtime.errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
+
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
 from .context import current, enclosing, inside, notes, notes_about, waiting
-from .errors import MOST_IN_ERROR, RECORDED_STACK, STACK, CalledOffError, describe
+from .errors import CalledOffError
 from .guard import Guard
 from .holds import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like

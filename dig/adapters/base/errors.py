@@ -7,7 +7,6 @@ group that contains it.
 
 from __future__ import annotations
 
-import traceback
 from asyncio import CancelledError  # noqa: TID251  wrapped teams may run without anyio
 from collections import deque
 from collections.abc import Iterator
@@ -18,14 +17,8 @@ from typing import Any
 
 from anyio import get_cancelled_exc_class
 
-from dig._util.text import one_line
 from dig.graph.records import base_name
-
-MOST_IN_ERROR = 300
-"""The number of characters of an exception's message that are kept."""
-
-MOST_STACK = 8_000
-"""The number of characters of a stack trace that are kept, from its end."""
+from dig.runtime.errors import describe, stack_of
 
 MOST_ERRORS = 64
 """The number of exceptions that a session remembers."""
@@ -33,11 +26,6 @@ MOST_ERRORS = 64
 MOST_LINKS = 64
 """The number of exceptions behind one exception that are looked at."""
 
-STACK = "stack trace"
-"""The incident with the stack trace of an activation that raised."""
-
-RECORDED_STACK = "_dig_stack"
-"""The attribute of an exception that a repeated run raises again: its recorded stack trace."""
 
 
 @dataclass(frozen=True)
@@ -116,27 +104,3 @@ def is_called_off(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_called_off, error.exceptions))
     return isinstance(error, kinds)
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line; of one that cannot be told as text, the class."""
-    kind, text = type(error).__name__, ""
-    with suppress(Exception):
-        text = str(error)
-    return one_line(f"{kind}: {text}" if text else kind, MOST_IN_ERROR)
-
-
-def stack_of(error: BaseException) -> str:
-    """The stack trace of an exception without values of variables; its end, if it is long."""
-    with suppress(Exception):  # the text of a user's exception may raise
-        recorded = getattr(error, RECORDED_STACK, None)
-        if recorded is not None:
-            return str(recorded)
-        text = "".join(traceback.format_exception(error))
-        return text if len(text) <= MOST_STACK else f"...{text[3 - MOST_STACK :]}"
-    return ""
-
-
-def stack_incident(activation: str, failure: TurnFailure) -> tuple[str, Any]:
-    """The incident that keeps a stack trace beside the record of the error."""
-    return STACK, {"activation": activation, "text": failure.stack}

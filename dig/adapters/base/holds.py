@@ -168,7 +168,7 @@ class HoldWaiter:
 
     async def _decide(self, asked: Asked) -> None:
         decided, raised = await attempt(partial(asked.gate.decide, asked.event))
-        error = f"raised {raised}" if raised else None
+        error = f"raised {raised!r}" if raised else None
         self._guard.run(self._resolve, asked, decided, error, default=None)
 
     def _resolve(self, asked: Asked, decided: Any, error: str | None) -> None:

@@ -16,8 +16,9 @@ from dig._util.ranges import union
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import SYSTEM, Failure, Fate
 from dig.monitor.messages import About, Output, Pending, Started
+from dig.runtime.errors import stack_incident
 
-from .errors import RaisedErrors, TurnFailure, stack_incident
+from .errors import RaisedErrors, TurnFailure
 from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
@@ -544,7 +545,7 @@ class Turn:
             ask(monitor.end, activation, fates, error=str(wrong))
             raise
         if failure is not None and failure.stack:
-            ask(monitor.incident, *stack_incident(activation, failure))
+            ask(monitor.incident, *stack_incident(activation, failure.stack))
         history = monitor.graph.history
         made = history.outputs(history.activation(activation) or 0)
         return [history.event_ids[n] for n in made]

@@ -154,11 +154,13 @@ class Spending:
         spent = f"{counted(self.tokens, 'token')} in {counted(self.calls, 'request')}"
         if settings.max_tokens is not None and self.tokens >= settings.max_tokens:
             raise StopRunError(
-                f"the budget of {counted(settings.max_tokens, 'token')} is used up: {spent}"
+                f"the budget of {counted(settings.max_tokens, 'token')} is used up: {spent}",
+                is_limit=True,
             )
         if settings.max_usd is not None and self.usd >= settings.max_usd:
             raise StopRunError(
-                f"the budget of ${settings.max_usd:g} is used up: ${self.usd:.4f} for {spent}"
+                f"the budget of ${settings.max_usd:g} is used up: ${self.usd:.4f} for {spent}",
+                is_limit=True,
             )
 
     def sent(self, usage: Usage, model: str) -> None:

@@ -238,7 +238,7 @@ def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
 
 
 def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
-    """One run as a row, unless it was stopped from without: by its budget, for instance.
+    """One run as a row, unless it was cut short: by its budget or a wrong key, for instance.
 
     Raises:
         KeyboardInterrupt: The user interrupted the run.
@@ -252,7 +252,7 @@ def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
     how.allowance.spend(counts.sums)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
-    if result.outcome == "stopped" and result.reason != STALLED:
+    if result.outcome in ("stopped", "error") and not result.reason.startswith(STALLED):
         return Failed(run.name, how.allowance.used_up or result.reason)
     row = _row(cell, task, how, result, counts)
     if row.rmse is not None and not isfinite(row.rmse):  # a row that nobody could read again
