@@ -244,7 +244,10 @@ class ReplayDriver:
             if isinstance(finish, Finish):
                 is_free = self._free_from is not None and finish.t >= self._free_from
                 return None if is_free else finish
-            if not isinstance(finish, FindingRow | IncidentRow):
+            # A host's incident is a request of its own, which comes before the end.
+            if request_from_outside(finish, self._tape) or not isinstance(
+                finish, FindingRow | IncidentRow
+            ):
                 break
             count += 1
         return None

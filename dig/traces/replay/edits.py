@@ -69,6 +69,7 @@ class Change(Edit):
         if end.t != self.record.t:
             return end, outputs
         self.is_done = True
+        end = replace(end, because=None, cancelled=False)  # which was about the old error
         if "error" in self._keys:
             return replace(end, fates=(), outputs=(), error=self._keys["error"]), ()
         decided = {k: v for k, v in self._keys.items() if k in ("fates", "outputs")}

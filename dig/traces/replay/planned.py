@@ -128,7 +128,7 @@ def _send_again(emit: Emit, to: tuple[str, ...] | None, monitor: Monitor) -> lis
     present = tuple(agent for agent in to or emit.to if agent in monitor.graph.agents)
     if not present:
         raise RequestError(f"none of the recipients of event {emit.event!r} is present")
-    return monitor.inject(Output(emit.payload, present, emit.type))
+    return monitor.inject(Output(emit.payload, present, emit.type, traceparent=emit.traceparent))
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class RecordedRequests:
     def output(self, emit: Emit) -> Output:
         """An event as it was handed to the monitor; its delivery policy does as it did."""
         policy = self.policies.of(emit, self.left_out)
-        return Output(emit.payload, emit.to, emit.type, emit.final, policy)
+        return Output(emit.payload, emit.to, emit.type, emit.final, policy, emit.traceparent)
 
     def _recorded(self, line: Line) -> Recorded:
         return Recorded(line.text, record_of(line, payloads=self._payloads))

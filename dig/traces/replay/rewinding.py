@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dig.detectors.interventions import STEPS
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
 from dig.graph.records import (
+    REQUEST_FAILED,
     Emit,
     End,
     Finish,
     HealRow,
+    IncidentRow,
     Join,
     Leave,
     Record,
@@ -31,11 +33,16 @@ from dig.runtime.checkpoint import (
     RunningActivation,
     phase_at,
 )
+from dig.runtime.errors import STACK
 from dig.runtime.host import Setup, with_note
+from dig.runtime.result import GAVE_UP
 from dig.runtime.reviewer import Reviewer
 
 from .drive import Done, ReplayDriver, request_from_outside
 from .requests import RecordedRequests
+
+ENDINGS = (GAVE_UP, REQUEST_FAILED)
+"""The incidents that tell how a run came to its end, which a fork does anew."""
 
 
 class RewindState:
@@ -143,13 +150,16 @@ class RewindState:
         driver, again = self.driver, again or {}
         now = self.phases[-1]
         driver.host.notes = now.notes
-        ends, emits, outside = _rest(tape, self.running - again.keys(), setup.reviewer)
+        ends, emits, stacks, outside = _rest(
+            tape, self.running - again.keys(), self._places, setup.reviewer
+        )
         agenda: list[PendingStart | RunningActivation] = []
         for item in self._agenda.values():
             if isinstance(item, RunningActivation):
                 if end := ends.get(item.started.activation):
                     outputs = tuple(tape.output(emits[name]) for name in end.outputs)
-                    item = replace(item, end=end, outputs=outputs)
+                    stack = stacks.get(end.activation, "")
+                    item = replace(item, end=end, outputs=outputs, stack=stack)
                     self._decided(end, outputs)
                 else:  # its agent will be asked again
                     self._past[item.started.agent].pop()
@@ -171,14 +181,15 @@ def _unrecorded_us(tape: RecordedRequests) -> int:
 
 
 def _rest(
-    tape: RecordedRequests, running: set[str], reviewer: Reviewer | None
-) -> tuple[dict[str, End], dict[str, Emit], list[ExternalInput]]:
+    tape: RecordedRequests, running: set[str], begun: Collection[str], reviewer: Reviewer | None
+) -> tuple[dict[str, End], dict[str, Emit], dict[str, str], list[ExternalInput]]:
     """The later records that are repeated: ends of running activations, inputs from outside.
 
     A reviewer comes and goes by itself.
     """
     ends: dict[str, End] = {}
     emits: dict[str, Emit] = {}
+    stacks: dict[str, str] = {}
     outside: list[ExternalInput] = []
     before = tape.behind
     for record in tape.rest():
@@ -186,10 +197,14 @@ def _rest(
             ends[record.activation] = record
         elif isinstance(record, Emit) and record.by in ends:
             emits[record.event] = record
+        elif (failed := _stack_in(record).get("activation")) in running:
+            stacks[str(failed)] = str(_stack_in(record).get("text"))
         elif not (
             (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name)
             or is_healed(record, before)
             or record.t in tape.left_out
+            or (isinstance(record, IncidentRow) and record.what in ENDINGS)
+            or (failed is not None and failed not in begun)
         ):
             request = request_from_outside(record, tape)
             if request is not None:
@@ -198,7 +213,15 @@ def _rest(
                 outside.append(ExternalInput(record.us, record.t, repeat))
         before = record
     whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
-    return whole, emits, outside
+    return whole, emits, stacks, outside
+
+
+def _stack_in(record: Record) -> Mapping[str, Any]:
+    """The detail of an incident with a stack trace; of another record, nothing."""
+    detail = record.detail if isinstance(record, IncidentRow) and record.what == STACK else None
+    if isinstance(detail, dict) and isinstance(detail.get("activation"), str):
+        return detail
+    return {}
 
 
 def repeatable(

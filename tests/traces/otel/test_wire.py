@@ -261,11 +261,12 @@ def test_segments_follow_each_other(told: Told, tree: Tree) -> None:
 def test_log_records_tell_what_was_found_and_done(
     told: Told, sent: tuple[Received, ExportReport], tree: Tree
 ) -> None:
-    """A log record for each finding, each healing and the end, at the span that it is about."""
+    """A log record for each finding, healing, incident and the end, at the span it is about."""
     logs = sent[0].logs()
     assert Counter(log.event_name for log in logs) == {
         "dig.finding": len(told.of("finding")),
         "dig.heal": len(told.of("heal")),
+        "dig.incident": len(told.of("incident")),
         "dig.run.end": 1,
     }
     for log in logs:
