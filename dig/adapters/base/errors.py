@@ -10,7 +10,7 @@ from __future__ import annotations
 from asyncio import CancelledError  # noqa: TID251  wrapped teams may run without anyio
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import CancelledError as CalledOffError
+from concurrent.futures import CancelledError as FutureCancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,9 @@ from anyio import get_cancelled_exc_class
 
 from dig.graph.records import base_name
 from dig.runtime.errors import describe, stack_of
+
+CalledOffError = FutureCancelledError
+"""The reason in a trace for turns that were called off; it is never raised."""
 
 MOST_ERRORS = 64
 """The number of exceptions that a session remembers."""
