@@ -17,7 +17,15 @@ from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
 from dig._util.text import counted, cut, name, one_line
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Emit, End, FindingRow, Record, base_name
+from dig.graph.records import (
+    NEVER_RAN,
+    Emit,
+    End,
+    FindingRow,
+    IncidentRow,
+    Record,
+    base_name,
+)
 
 from .finding import Finding
 
@@ -66,13 +74,18 @@ class Headlines:
         """Begin before the first record."""
         self._errors: dict[str, End] = {}  # by activation
         self._posed: dict[str, int] = {}  # request -> when it came, in microseconds
+        self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
 
     def look(self, record: Record) -> None:
-        """Take note of an error, and of a request."""
+        """Take note of an error, of a request, and of an agent that never ran."""
         if isinstance(record, End) and record.error is not None:
             _remember(self._errors, record.activation, record)
         elif isinstance(record, Emit) and record.by is None:
             _remember(self._posed, record.event, record.us)
+        elif isinstance(record, IncidentRow) and record.what == NEVER_RAN:
+            detail = record.detail if isinstance(record.detail, Mapping) else {}
+            for event in detail.get("events") or ():
+                _remember(self._never_ran, str(event), str(detail.get("agent")))
 
     def of(self, graph: InteractionGraph, finding: Finding | FindingRow) -> Headline | None:
         """The headline that a finding is; ``None``: it is none, as the stage `turn` is.
@@ -118,7 +131,8 @@ class Headlines:
         sources = graph.sources_about(finding.subject)
         noun = "request" if graph.run.session else "run"
         posed = self._posed.get(str(finding.subject.get("event")), 0)
-        after = f"{(finding.us - posed) / 1_000_000:.1f} s"
+        lasted = finding.us - posed
+        after = f"{lasted / 1_000_000:.1f} s" if lasted >= 100_000 else f"{lasted / 1000:.0f} ms"
         error = f": {words}" if words else ""
         how = finding.evidence.get("how")
         if how == "limit":
@@ -132,7 +146,7 @@ class Headlines:
         if raising is None:
             return f"the {noun} ended with an error{error}, {after} in"
         text = f"`{name(_agent(graph, raising))}` ({name(raising)}) {_did(words)}, {after} in"
-        idle = never_started(graph, sources)
+        idle = never_started(graph, sources, self._never_ran)
         return text + (f"; {_listed(idle)} never ran" if idle else "")
 
 
@@ -183,14 +197,22 @@ def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
     return graph.source_ids(union([graph.sources_of(e) for w in turns for e in h.inputs(w)]))
 
 
-def never_started(graph: InteractionGraph, sources: RangeSet | None) -> list[str]:
+def never_started(
+    graph: InteractionGraph, sources: RangeSet | None, taken_back: Mapping[str, str]
+) -> list[str]:
     """The agents for which there was work about a request, and that never began on it.
 
     Args:
         graph: The graph of the run.
         sources: The request, as source numbers; ``None``: the run as a whole.
+        taken_back: Events that were taken back from an agent, with that agent.
     """
     h, asked = graph.history, dict[str, None]()
+    for known, agent in taken_back.items():
+        n = h.event(known)
+        of = RangeSet() if n is None else graph.sources_of(n)
+        if n is not None and (sources is None or not of.isdisjoint(sources)):
+            asked[base_name(agent)] = None
     for event in graph.live.values():
         is_left = event.work and not event.consumed and event.cause != "no_recipient"
         if is_left and (sources is None or not event.sources.isdisjoint(sources)):
@@ -198,8 +220,8 @@ def never_started(graph: InteractionGraph, sources: RangeSet | None) -> list[str
             asked |= dict.fromkeys(map(base_name, to))
     if not asked:
         return []
-    for v, agent in enumerate(h.agent_of):
-        about = base_name(h.agent_names[agent])
+    for v, number in enumerate(h.agent_of):
+        about = base_name(h.agent_names[number])
         if about in asked and _concerns(graph, h.activation_ids[v], sources):
             del asked[about]
     return list(asked)

@@ -33,6 +33,9 @@ REQUEST_FAILED = "request_failed"
 Failure = Literal["error", "limit", "timeout"]
 FAILURES: tuple[Failure, ...] = get_args(Failure)
 
+NEVER_RAN = "never ran"
+"""The incident of an agent that was to begin and did not: its detail has `agent` and `events`."""
+
 FAILED = "failed"
 """The incident of a part that was handed in and failed: its detail has `who` and `what`."""
 

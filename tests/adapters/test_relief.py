@@ -86,7 +86,8 @@ async def test_another_agent_is_asked_in_place_of_one_that_hangs(stubborn: bool)
     assert answers == [sum(range(13))]
     assert hanging.asked[-1] == "cyd" and hanging.asked.count("cyd") == 1
     assert "STALL" in it.patterns
-    assert [(row["action"], row["to"]) for row in it.rows("heal")] == [("reassign", ["cyd"])]
+    moved = [row for row in it.rows("heal") if row["action"] != "inject"]
+    assert [(row["action"], row["to"]) for row in moved] == [("reassign", ["cyd"])]
     it.must_be_sound()
 
 

@@ -22,7 +22,7 @@ from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
 from dig.detectors.notes import nobody_takes
 from dig.errors import SettingsError
-from dig.graph.records import Outcome
+from dig.graph.records import NEVER_RAN, Outcome
 from dig.monitor.messages import (
     Asked,
     Delivered,
@@ -412,6 +412,7 @@ class Session:
         self.release(*events)
         for event in events:
             self.guard.ask(self.monitor.redirect, event, (to,))
+        self.guard.incident(NEVER_RAN, {"agent": instance, "events": [*events]})
         self.instances.empty(instance)
 
     def _finish(self, outcome: Outcome, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dig._util.text import name, names
-from dig.graph.records import Expire, Leave
+from dig.graph.records import NEVER_RAN, Expire, IncidentRow, Leave
 from dig.tasks.accounting import SOLUTION
 
 from .seen import Seen, Shown
@@ -56,9 +56,12 @@ def astray(seen: Seen) -> Iterator[Shown]:
 
 
 def left(seen: Seen) -> Iterator[Shown]:
-    """An agent left the team."""
+    """An agent left the team; not one that was only emptied, since it was never to run."""
+    before = None
     for record in seen.run.records:
-        if isinstance(record, Leave):
+        is_emptied = isinstance(before, IncidentRow) and before.what == NEVER_RAN
+        before = record
+        if isinstance(record, Leave) and not is_emptied:
             yield Shown(agent=record.agent, t=record.t, says=f"{name(record.agent)} left the team")
 
 
