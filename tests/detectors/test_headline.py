@@ -194,16 +194,31 @@ def test_no_more_errors_are_remembered_than_can_be_told() -> None:
     for record in map(decode, failed()):
         graph.apply(record)
         headlines.look(record)
-    made = [made_of(number) for number in range(2 * MOST_REMEMBERED + 2)]
+    made = [made_of(number) for number in range(3 * MOST_REMEMBERED + 3)]
     for record in made:
         headlines.look(record)
-    assert sizes(headlines) == [MOST_REMEMBERED, MOST_REMEMBERED]
+    assert sizes(headlines) == [MOST_REMEMBERED] * 3
 
 
 def made_of(number: int) -> Record:
-    kind = ended(1, f"v{number}", error="x") if number % 2 else sent(1, f"e{number}", None, "a")[0]
-    return decode({"t": number, **kind})
+    never_ran = {"agent": "a", "events": [f"e{number}"]}
+    kinds = (
+        ended(1, f"v{number}", error="x"),
+        sent(1, f"e{number}", None, "a")[0],
+        {"ts": 1, "kind": "incident", "what": "never ran", "detail": never_ran},
+    )
+    return decode({"t": number, **kinds[number % 3]})
 
 
 def sizes(headlines: Headlines) -> list[int]:
     return [len(kept) for kept in vars(headlines).values()]
+
+
+def test_an_agent_whose_work_was_taken_back_never_ran() -> None:
+    """A host that takes back what was for an agent says so, and the headline names the agent."""
+    rows = failed()
+    at = next(n for n, row in enumerate(rows) if row.get("what") == "request_failed")
+    detail = {"agent": "editor#2", "events": [rows[1]["event"]]}
+    rows.insert(at, {**rows[at], "what": "never ran", "detail": detail})
+    rows = [{**row, "t": t} for t, row in enumerate(rows)]
+    assert "`editor`" in told(rows).headline and "never ran" in told(rows).headline
