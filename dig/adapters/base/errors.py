@@ -30,7 +30,6 @@ MOST_LINKS = 64
 """The number of exceptions behind one exception that are looked at."""
 
 
-
 @dataclass(frozen=True)
 class TurnFailure:
     """The end of an activation by an error.

@@ -31,6 +31,7 @@ from dig.graph.records import (
 )
 from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
+from dig.runtime.errors import MOST_STACK, STACK
 
 from .activations import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
@@ -53,6 +54,9 @@ MOST_PATTERNS = 50
 
 _LEVELS = {"error": "ERROR", "warning": "WARN", "notice": "INFO", "silenced": "INFO"}
 """The level of a finding's log record, by what the finding is worth."""
+
+MOST_STACKS = 100
+"""The number of stack traces that are remembered."""
 
 
 class Mapping:
@@ -77,6 +81,7 @@ class Mapping:
         self._segment = -1
         self._root: Span | None = None  # of the segment, while it is open
         self._said: Attributes = {}  # the input and the output of the segment, if they may leave
+        self._stacks: dict[str, str] = {}  # the latest stack traces, by activation
         self._open_events = 0
         self._few = FewLabels(MOST_PATTERNS)
         self._totals: Counter[str] = Counter()
@@ -227,6 +232,9 @@ class Mapping:
         kind, message = headline.exception
         told = {"exception.type": kind or "error", "exception.message": message or headline.says}
         about: Attributes = {key: self._content.detail(text) for key, text in told.items()}
+        if headline.activation in self._stacks:
+            stack = self._stacks[headline.activation]
+            about["exception.stacktrace"] = self._content.text(stack, MOST_STACK)
         return Mark("exception", self._origin.moment(headline.us), about)
 
     def _verdict(self) -> Attributes:
@@ -314,6 +322,14 @@ class Mapping:
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
         told = self._content.detail(describe.incident_text(record))
+        if record.what == STACK and isinstance(record.detail, dict):
+            # Lines of code are contents, so they leave with payloads alone.
+            activation = str(record.detail.get("activation"))
+            told = self._content.detail(f"{STACK} of {activation}")
+            if self._content.payloads:
+                self._stacks[activation] = str(record.detail.get("text"))
+                if len(self._stacks) > MOST_STACKS:
+                    del self._stacks[next(iter(self._stacks))]
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", told, self._common(""), place)
 

@@ -432,6 +432,22 @@ def test_the_root_of_a_failed_request_has_the_headline_and_the_exception(session
     }
 
 
+@pytest.mark.parametrize("payloads", [False, True])
+def test_a_stack_trace_leaves_with_payloads_alone(payloads: bool) -> None:
+    """It quotes lines of the user's code."""
+    rows = failing.failed()
+    at = next(n for n, row in enumerate(rows) if row.get("what") == "request_failed")
+    detail = {"activation": "a4", "text": "line 7, in hotels"}
+    rows.insert(at, {**rows[at], "what": "stack trace", "detail": detail})
+    rows = [{**row, "t": t} for t, row in enumerate(rows)]
+    items = mapped(map(decode, rows), content=Content(payloads=payloads))
+    (mark,) = next(span for span in every_span(items) if span.parent_id is None).marks
+    assert mark.attributes.get("exception.stacktrace") == (
+        "line 7, in hotels" if payloads else None
+    )
+    assert ("line 7" in str(items)) is payloads
+
+
 def test_secrets_in_an_exception_are_masked() -> None:
     root = root_of(failing.failed(f"ValueError: {SECRET}"))
     assert SECRET not in str((root.error, root.marks, root.attributes))
@@ -440,7 +456,7 @@ def test_secrets_in_an_exception_are_masked() -> None:
 def test_an_answer_that_lacks_work_is_no_error_of_the_root() -> None:
     root = root_of(failing.partial())
     assert (root.error, root.marks) == ("", [])
-    assert failing.PARTIAL in str(root.attributes["dig.verdict"])
+    assert failing.PARTIAL.partition(",")[0] in str(root.attributes["dig.verdict"])
 
 
 def test_a_limit_is_an_error_without_an_exception_of_a_turn() -> None:
