@@ -23,6 +23,7 @@ from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
+from .turn_notes import TurnNotes
 
 MOST_SENT = 64
 """The number of messages of a turn that are remembered, to know one again."""
@@ -85,6 +86,7 @@ class Turn:
             passed on; the id is empty if that never is.
         depth: In how many calls of its session it is nested.
         outer: The turn in whose code this one was begun, of whatever session.
+        told: The notes of the monitor for it.
     """
 
     def __init__(
@@ -127,8 +129,7 @@ class Turn:
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
-        self._told: list[str] = []
-        self._about: list[About] = []
+        self.told = TurnNotes()
         self.received: tuple[str, Any] = ("", None)
         self._equal = EqualMessages() if same_work else None
 
@@ -145,12 +146,12 @@ class Turn:
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of the monitor for this turn, oldest first."""
-        return tuple(self._told)
+        return tuple(self.told.texts)
 
     @property
     def about(self) -> tuple[About, ...]:
         """The content of these notes as data; a note of a gate has none."""
-        return tuple(self._about)
+        return tuple(self.told.about)
 
     def listen(self) -> tuple[str, ...]:
         """Its `notes`, with what healing has said to the agent since it began."""
@@ -284,9 +285,12 @@ class Turn:
             self.guard.ask(self.guard.monitor.waits, activation=self._activation)
 
     @in_step(None)
-    def resumes(self) -> None:
-        """Go on after `waits`: in an activation of its own, so that a hang after it is seen."""
+    def resumes(self, answer: str = "") -> None:
+        """Go on after `waits`, in an activation of its own, which sees the answer from outside."""
         self._waits -= 1
+        if answer:
+            self._holds.release(answer)
+            self._mine = {*(self._mine or ()), answer}
         if self._activation is not None:
             self._go_on([])
             self._act()
@@ -508,11 +512,8 @@ class Turn:
         self._mine = set()
 
     def _take(self, event: Pending) -> None:
-        if event.sender == SYSTEM:
-            self._told.append(str(event.payload))
         self._inputs[event.id] = Fate(event.id, "consume")
-        self._told.extend(event.notes)
-        self._about.extend(event.about)
+        self.told.take(event)
         if event.sender != self.instance or event.final:  # else it is a continuation
             self.events.append(event)
 

@@ -83,6 +83,8 @@ def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> Gr
     Raises:
         SettingsError: It is not as this module expects it.
     """
+    from langgraph.prebuilt import ToolNode
+
     from .messages import GraphTeam
     from .routes import plain
 
@@ -94,7 +96,7 @@ def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> Gr
     return GraphTeam(
         prefix,
         {name: _static_edges(graph, key, prefix) for name, key in keys.items()},
-        bool(graph.builder.waiting_edges),
+        {_join(begin, end): len(begin) for begin, end in graph.builder.waiting_edges},
         frozenset(name for name, one in nodes.items() if one.cache_policy),
         frozenset(name for name, key in keys.items() if graph.builder.nodes[key].defer),
         frozenset(name for name, one in nodes.items() if _may_be_retried(graph, one)),
@@ -103,6 +105,7 @@ def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> Gr
         graph,
         shared,
         {name: _team(one, shared, inside, f"{name}/") for name, one in within.items()},
+        frozenset(name for name, one in nodes.items() if isinstance(one.bound, ToolNode)),
     )
 
 
@@ -128,7 +131,7 @@ def _check(team: Any) -> None:
     """
     from langgraph.graph.state import END, CompiledStateGraph
 
-    from .routes import BRANCH, JOIN
+    from .routes import BRANCH
 
     if not isinstance(team, CompiledStateGraph):
         raise SettingsError(f"{type(team).__name__} is no compiled state graph; compile it first")
@@ -137,11 +140,18 @@ def _check(team: Any) -> None:
     need_attributes("LangGraph", team.nodes.values(), NODE)
     wanted = {f"{BRANCH}{key}" for key in team.nodes if not key.startswith("__")}
     joins = [(begin, end) for begin, end in team.builder.waiting_edges if end != END]
-    wanted |= {f"{JOIN}{'+'.join(begin)}:{end}" for begin, end in joins}
+    wanted |= {_join(begin, end) for begin, end in joins}
     if missing := wanted - team.channels.keys():
         raise SettingsError(
             f"this LangGraph is put together in another way: no channel {min(missing)}"
         )
+
+
+def _join(begin: Iterable[str], end: str) -> str:
+    """The channel of a join: the nodes at its beginning write it."""
+    from .routes import JOIN
+
+    return f"{JOIN}{'+'.join(begin)}:{end}"
 
 
 def _static_edges(team: Any, key: str, prefix: str) -> frozenset[str]:

@@ -15,7 +15,8 @@ from dig.adapters.base import ADAPTER_FAILED, current_turn
 from .messages import GraphTeam, release_now
 from .node import PatchedNode
 from .routes import plain
-from .run import GraphRequest, StopConditions, Within
+from .run import GraphRequest, Within
+from .stops import StopConditions
 
 
 def monitored(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | None = None) -> Any:

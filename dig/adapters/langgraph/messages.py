@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START
 
-from dig.adapters.base import Session, Turn
+from dig.adapters.base import Session, Turn, TurnNotes
 
 from .routes import Annotate, NodeRoute, Write, branch, is_handoff, route_of
+from .stops import StopConditions, Thread
+
+if TYPE_CHECKING:
+    from .run import GraphRequest
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
@@ -36,6 +40,7 @@ class SharedState:
         session: The session, from when it is attached.
         has_failed: Whether the adapter has failed in any request: events that this has left open
             may concern others, so that none is healed any more.
+        paused: The requests that wait for a person, by thread.
         ending: Activations that are about to end, and the events that they hand on, with their
             graph: these may go elsewhere there.
     """
@@ -45,6 +50,7 @@ class SharedState:
     shows_tools: bool = False
     session: Session = field(init=False)
     has_failed: bool = False
+    paused: dict[Thread, GraphRequest] = field(default_factory=dict)
     ending: dict[str, GraphTeam] = field(default_factory=dict)
 
 
@@ -55,7 +61,7 @@ class GraphTeam:
     Attributes:
         prefix: The beginning of its agents' names; empty in the wrapped graph.
         nodes: The nodes that are agents, with the nodes that their static edges lead to.
-        has_joins: Whether nodes wait for several others.
+        joins: The number of nodes that a node waits for, by the channel of the join.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
         deferred: Nodes that LangGraph runs when nothing else is left, as it does the end.
         retried: Nodes that LangGraph may run again when they fail.
@@ -64,11 +70,12 @@ class GraphTeam:
         graph: The compiled graph.
         shared: The state that it shares with the other graphs of its session.
         inner: The nodes that are graphs whose nodes are agents, too.
+        deaf: Nodes that read no notes, since they only run tools.
     """
 
     prefix: str
     nodes: Mapping[str, frozenset[str]]
-    has_joins: bool
+    joins: Mapping[str, int]
     cached: frozenset[str]
     deferred: frozenset[str]
     retried: frozenset[str]
@@ -77,6 +84,7 @@ class GraphTeam:
     graph: Any
     shared: SharedState
     inner: Mapping[str, GraphTeam]
+    deaf: frozenset[str]
 
     def __post_init__(self) -> None:
         """Note how channels, which have the key as text, call the nodes."""
@@ -128,6 +136,8 @@ class NodeDelivery:
         is_sent: Whether the turn comes from a `Send`.
         waits: Whether only joins lead to it, so that it may wait for others.
         step: The step in which the first of them was sent; the node runs in the next one.
+        made: The nodes that joins which lead to it have heard from, by channel.
+        told: The notes for turns before it that nobody has read there.
     """
 
     node: str
@@ -137,6 +147,8 @@ class NodeDelivery:
     is_sent: bool = False
     waits: bool = True
     step: int = 0
+    made: dict[str, set[Any]] = field(default_factory=dict)
+    told: list[TurnNotes] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -154,6 +166,8 @@ class NodeWork:
         delivery: The delivery that started the node, once that is known.
         turn: Its turn, once that has begun.
         error: The error that the node raised, if it may be run again.
+        stopped: The call of the graph in which LangGraph has stopped at it, for a person.
+        questions: The ids of what it asks that person.
     """
 
     node: str
@@ -166,6 +180,8 @@ class NodeWork:
     delivery: NodeDelivery | None = None
     turn: Turn | None = None
     error: BaseException | None = None
+    stopped: StopConditions | None = None
+    questions: Sequence[str] = ()
 
 
 @dataclass(eq=False)
@@ -242,12 +258,25 @@ class PendingDeliveries:
             delivery.step = self.step
             self._waiting.append(delivery)
         delivery.waits = delivery.waits and route.is_join
+        if route.is_join:
+            delivery.made.setdefault(route.channel, set()).add(route.value)
         return delivery
 
     def _is_due(self, delivery: NodeDelivery) -> bool:
         """Whether a node begins in the step that goes on, so that what is sent now is for later."""
         comes_last = delivery.node == self._team.end or delivery.node in self._team.deferred
         return delivery.step < self.step and not (delivery.waits or comes_last)
+
+    def due(self) -> list[NodeDelivery]:
+        """What the nodes that come next would be given."""
+        return [
+            one for one in self._waiting
+            if one.events and one.node != self._team.end and (not one.waits or self._is_made(one))
+        ]  # fmt: skip
+
+    def _is_made(self, delivery: NodeDelivery) -> bool:
+        joins = self._team.joins
+        return any(len(made) == joins[channel] for channel, made in delivery.made.items())
 
     def reserve(self, node: str) -> NodeDelivery:
         """The delivery of a node that is to run once more."""

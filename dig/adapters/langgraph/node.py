@@ -10,13 +10,13 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langgraph._internal._constants import CONF, CONFIG_KEY_SEND, CONFIG_KEY_TASK_ID
-from langgraph.errors import GraphInterrupt, ParentCommand
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph.types import Command
 
 from dig.adapters.base import CalledOffError, Turn, inside
 
 from .messages import NodeWork, release_now
-from .routes import HANDS_OVER, Write, route_of, without_notes, writes_of
+from .routes import HANDS_OVER, Write, route_of, shown, without_ids, without_notes, writes_of
 from .run import GraphRequest
 
 _END = object()
@@ -24,6 +24,11 @@ _END = object()
 
 NEVER_TOLD = CalledOffError("the node ended before this tool returned")
 """The error that a trace tells of such a tool; it is never raised."""
+
+
+def _told(error: BaseException) -> BaseException:
+    """The error of a tool as a trace tells it: one that asks a person will be called again."""
+    return NEVER_TOLD if isinstance(error, GraphBubbleUp) else error
 
 
 class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
@@ -55,12 +60,12 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
 
     def on_tool_end(self, output: Any, *, run_id: Any, **more: Any) -> None:
         """A tool has returned."""
-        result = getattr(output, "content", output)
-        self._run.step(self._tools.returned, run_id, result, default=None)
+        result = without_ids(getattr(output, "content", output))
+        self._run.step(self._tools.returned, run_id, shown(result), default=None)
 
     def on_tool_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
         """A tool has raised."""
-        self._run.step(self._tools.failed, run_id, error, default=None)
+        self._run.step(self._tools.failed, run_id, _told(error), default=None)
 
     def _call(self, key: Any, asker: Turn, name: str, arguments: Any) -> None:
         release_now(self._run.session, (self._tools.call(key, asker, name, arguments),))
@@ -104,14 +109,14 @@ class NodeRun(NodeWork):
         """The node has returned or raised; what it raised is raised on."""
         self.config = {}  # it leads back here, and to the state of the whole run
         if self.turn is not None and self.run.team.shared.shows_tools:
-            self.run.step(self.run.tools.give_up, error or NEVER_TOLD, self.turn, default=None)
+            called_off = NEVER_TOLD if error is None else _told(error)
+            self.run.step(self.run.tools.give_up, called_off, self.turn, default=None)
         if error is None:
             self._finish()
         elif isinstance(error, ParentCommand):
             self._step_aside(error)
         elif isinstance(error, GraphInterrupt):
-            asked = [one.value for one in (error.args[0] if error.args else ())]
-            self.run.step(self.run.pause, self, asked, default=None)
+            self.run.step(self.run.pause, self, error.args[0] if error.args else (), default=None)
         else:
             self.run.step(self.run.fail, self, error, default=None)
 
@@ -150,8 +155,10 @@ class NodeRun(NodeWork):
     def _begin(self) -> None:
         if self.turn is None:
             self.run.step(self.run.begin, self, default=None)
-        if self.turn is not None and self.turn.notes and not self.run.team.shared.has_failed:
-            self.given = self.run.step(self._annotated, self.turn.notes, default=self.given)
+        if self.turn is None or self.run.team.shared.has_failed or self.node in self.run.team.deaf:
+            return
+        if notes := self.turn.told.read():
+            self.given = self.run.step(self._annotated, notes, default=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
         annotate = self.run.team.shared.annotate

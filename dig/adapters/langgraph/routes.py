@@ -7,6 +7,7 @@ changed, alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from operator import is_
@@ -138,7 +139,10 @@ def _listed(messages: Any) -> list[Any]:
 def new_in(written: Mapping[str, Any], given: Any) -> dict[str, Any]:
     """The output of a node; of a list that it was given and has added to, what is new in it."""
     before = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
-    return {channel: _new(value, before.get(channel)) for channel, value in written.items()}
+    return {
+        channel: _new(value, without_notes(before.get(channel)))
+        for channel, value in written.items()
+    }
 
 
 def _new(value: Any, before: Any) -> Any:
@@ -159,17 +163,53 @@ def _words(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         return _message(value)
     if isinstance(value, Command):
-        told = {"resume": value.resume, "update": value.update, "goto": value.goto or None}
+        told = {"resume": _answers(value), "update": value.update, "goto": value.goto or None}
         return {key: one for key, one in told.items() if one is not None}
-    return value
+    if type(value) is dict and value.get("__type") == "tool_call_with_context":
+        return value["tool_call"]  # beside it stands all that the node may need of the state
+    is_said = type(value) is dict and (value.keys() >= _MESSAGE or value.get("type") == "tool_call")
+    return without_ids(value) if is_said else value
+
+
+_MESSAGE = frozenset({"role", "content"})
+_IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})
+"""Keys of ids that a framework or a model makes for each call anew; they are no words."""
+
+
+_QUESTION = re.compile("[0-9a-f]{32}")
+"""The id that LangGraph gives an interrupt."""
+
+
+def without_ids(said: Any) -> Any:
+    """A part of a message, or a list of parts, without the ids of the call that it comes of."""
+    if isinstance(said, list):
+        return [without_ids(part) for part in said]
+    if isinstance(said, dict) and not _IDS.isdisjoint(said):
+        return {key: part for key, part in said.items() if key not in _IDS}
+    return said
 
 
 def _message(message: BaseMessage) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.type, "content": message.content}
-    for key in ("name", "tool_calls", "tool_call_id"):
+    said: dict[str, Any] = {"role": message.type, "content": without_ids(message.content)}
+    for key in ("name", "tool_calls"):
         if found := getattr(message, key, None):
-            said[key] = found
+            said[key] = without_ids(found)
     return said
+
+
+def _answers(command: Command[Any], questions: Sequence[str] | None = None) -> Any:
+    """The answers that a command resumes with, without the ids of the questions."""
+    said = command.resume
+    if not (isinstance(said, dict) and said and all(map(_QUESTION.fullmatch, said))):
+        return said
+    answers = [said[one] for one in (said if questions is None else questions) if one in said]
+    return answers[0] if len(answers) == 1 else answers or None
+
+
+def answer_to(questions: Sequence[str], given: Any) -> Any:
+    """What a graph is called with as the answer to some questions, by id; ``None``: it is none."""
+    said = _answers(given, questions) if isinstance(given, Command) else None
+    return None if said is None else shown(Command(resume=said))
 
 
 Annotate = Callable[[Any, tuple[str, ...]], Any]

@@ -10,22 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
-from langgraph._internal._constants import (
-    CONF,
-    CONFIG_KEY_CHECKPOINT_ID,
-    CONFIG_KEY_CHECKPOINT_NS,
-    CONFIG_KEY_RUNTIME,
-    NS_SEP,
-)
-from langgraph.errors import GraphBubbleUp, GraphRecursionError
+from langgraph.errors import GraphBubbleUp, GraphInterrupt, GraphRecursionError
 from langgraph.graph import END
-from langgraph.types import Command
+from langgraph.types import Command, Interrupt
 
 from dig.adapters.base import (
     RELIEVING,
     AdapterState,
-    CalledOffError,
     ToolCalls,
     Turn,
     is_whole,
@@ -34,104 +25,8 @@ from dig.detectors.interventions import Reroute
 from dig.graph.records import Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
-from .routes import NodeRoute, new_in, shown, update
-
-
-class Breakpoints:
-    """The nodes that LangGraph stops before, or after.
-
-    Attributes:
-        is_hit: Whether LangGraph has stopped at one of them.
-    """
-
-    __hash__ = None  # type: ignore[assignment]  # it is equal to "*", which has a hash
-
-    def __init__(self, nodes: Any) -> None:
-        """Take what the user gave: names, or `"*"` for all nodes."""
-        self._nodes = nodes
-        self.is_hit = False
-
-    def __contains__(self, node: object) -> bool:
-        """Whether LangGraph stops at a node; it asks about those that it is about to stop at."""
-        is_one = self.has(node)
-        self.is_hit = self.is_hit or is_one
-        return is_one
-
-    def __eq__(self, other: object) -> bool:
-        """Whether LangGraph stops at all nodes, those that run next included."""
-        is_all = bool(self._nodes == other)
-        self.is_hit = self.is_hit or is_all
-        return is_all
-
-    def has(self, node: object) -> bool:
-        """Whether a node is one of them; for others than LangGraph."""
-        return self._nodes == "*" or node in self._nodes
-
-
-class StopConditions:
-    """The conditions that stop one request to a graph.
-
-    Attributes:
-        arguments: The arguments of the call, with breakpoints that can be looked at.
-        step: LangGraph's number of the step that goes on.
-    """
-
-    def __init__(self, graph: Any, config: Any, arguments: Mapping[str, Any]) -> None:
-        """Begin, with what the graph is called with besides its input."""
-        self.arguments = dict(arguments)
-        self._config = config
-        self._before = self._listen("interrupt_before", graph.interrupt_before_nodes)
-        self._after = self._listen("interrupt_after", graph.interrupt_after_nodes)
-        self._first: int | None = None
-        self.step = 0
-        self._limit = 0
-        self._is_nested = False
-        self._control: Any = None
-
-    def _listen(self, name: str, otherwise: Any) -> Breakpoints:
-        nodes = self.arguments.get(name) or otherwise
-        breakpoints = Breakpoints(nodes)
-        if nodes:
-            self.arguments[name] = breakpoints
-        return breakpoints
-
-    def runs(self, config: Mapping[str, Any]) -> None:
-        """A node runs, with this config: LangGraph has not stopped before it."""
-        self._before.is_hit = self._after.is_hit = False
-        conf, self.step = config[CONF], config["metadata"]["langgraph_step"]
-        if self._first is None:
-            self._first = self.step
-            self._limit = config.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
-            self._is_nested = NS_SEP in conf[CONFIG_KEY_CHECKPOINT_NS]
-            self._control = getattr(conf[CONFIG_KEY_RUNTIME], "control", None)  # since 1.2
-
-    @property
-    def is_at_breakpoint(self) -> bool:
-        """Whether LangGraph stands at a breakpoint."""
-        return self._before.is_hit or self._after.is_hit
-
-    @property
-    def _steps_left(self) -> int:
-        """The recursion limit of a run that ends where the request's own limit would end it."""
-        return self._limit - (self.step - (self._first or 0)) - 2
-
-    def allow(self, nodes: Iterable[str]) -> bool:
-        """Whether nodes may run once more: LangGraph passes a breakpoint that a run begins at."""
-        is_drained = self._control is not None and self._control.drain_requested
-        is_over = is_drained or self._is_nested or self._steps_left < 1
-        return not is_over and not any(map(self._before.has, nodes))
-
-    def config_of_rest(self) -> dict[str, Any]:
-        """The config of a run that goes on from where the last one has ended."""
-        config = {**(self._config or {}), "recursion_limit": self._steps_left}
-        config.pop("run_id", None)  # the first run has used it
-        conf = dict(config.get(CONF) or {})
-        conf[CONFIG_KEY_CHECKPOINT_ID] = None  # it is where the first run began
-        return {**config, CONF: conf}
-
-
-CALLED_OFF = CalledOffError("the graph ended before this node did")
-"""The reason in a trace for nodes that were at work when another one failed."""
+from .routes import NodeRoute, answer_to, new_in, shown, update
+from .stops import CALLED_OFF, PASSED_OVER, StopConditions, Thread, keep
 
 
 class Within(NamedTuple):
@@ -164,6 +59,7 @@ class GraphRequest(AdapterState):
         is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
         stops: The conditions on which LangGraph stops.
         tools: The tools that nodes call, if they are shown.
+        paused: The requests to graphs within this one that wait for a person, by thread.
     """
 
     reports_after_failure = False
@@ -181,6 +77,7 @@ class GraphRequest(AdapterState):
         self.is_paused = False
         self.stops = stops
         self.tools = ToolCalls(self.session)
+        self.paused: dict[Thread, GraphRequest] = {}
         self._asked = asked
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._cached: list[Turn] = []  # of nodes whose results came from a cache
@@ -197,12 +94,15 @@ class GraphRequest(AdapterState):
 
     def expect(self, work: NodeWork) -> None:
         """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
-        self.stops.runs(work.config)
+        if self.stops.runs(work.config):
+            self._go_on_from_stop(work)
         self.pending.step = self.stops.step
-        again = next((one for one in self.works if one.task == work.task), None)
-        if again is not None:  # LangGraph tries again, and the turn goes on
+        again = self._work_before(work)
+        if again is not None:  # LangGraph tries again, or a person has answered: the turn goes on
             del self.works[again]
             work.delivery, work.turn = again.delivery, again.turn
+            if again.stopped is not None:
+                self._resume(work, again.questions)
         else:
             work.delivery = self._delivery_of(work)
         self.works[work] = None
@@ -212,7 +112,48 @@ class GraphRequest(AdapterState):
     def begin(self, work: NodeWork) -> None:
         """The node's turn begins, with what has been released by now."""
         if work.delivery is not None and work.turn is None:
-            work.turn = self.session.begin(work.delivery.instance, work.delivery.events)
+            work.turn = self._begin_turn(work.delivery)
+
+    def _begin_turn(self, delivery: NodeDelivery, *, at_once: bool = False) -> Turn:
+        turn = self.session.begin(delivery.instance, delivery.events, at_once=at_once)
+        turn.told.for_others = delivery.node in self.team.deaf
+        turn.told.inherit(delivery.told)
+        return turn
+
+    def _work_before(self, work: NodeWork) -> NodeWork | None:
+        """The work that goes on; somebody who changes the state gives its task another id."""
+        same = [one for one in self.works if one.task == work.task]
+        like = [
+            one for one in self.works
+            if one.stopped is not None and (one.node, one.is_sent) == (work.node, work.is_sent)
+        ]  # fmt: skip
+        return next(iter(same or like), None)
+
+    def _go_on_from_stop(self, work: NodeWork) -> None:
+        """Take up what waits for a person in this thread, unless LangGraph runs something else."""
+        before = self._paused.pop(self.stops.thread, None) if self.stops.thread else None
+        if before is None:
+            return
+        if not any(one.node == work.node and one.stopped is not None for one in before.works):
+            before.abort(PASSED_OVER)
+            return
+        self.pending, self.works, self.paused = before.pending, before.works, before.paused
+        self._over, self.is_asked = before._over, True
+
+    def _resume(self, work: NodeWork, questions: Sequence[str]) -> None:
+        """A person has answered; a node that is a graph goes on in there."""
+        if work.turn is None or self._waits_inside(work):
+            return
+        outer = self
+        while outer.within is not None:
+            outer = outer.within.request
+        said = answer_to(questions, outer._asked)
+        instance = work.turn.instance
+        work.turn.resumes("" if said is None else self.session.request(said, (instance,)))
+
+    @property
+    def _paused(self) -> dict[Thread, GraphRequest]:
+        return (self.within.request if self.within else self.team.shared).paused
 
     def _delivery_of(self, work: NodeWork) -> NodeDelivery:
         found = self.pending.find(work.node, work.given, work.is_sent)
@@ -305,10 +246,25 @@ class GraphRequest(AdapterState):
                 turn.end()
             for outgoing, event in zip(updates, turn.outputs[before:], strict=True):
                 outgoing.events = [event]
+        self._hand_on_notes(work, turn, [leg for outgoing in updates for leg in outgoing.routes])
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
         as_written = {id(route): place for place, route in enumerate(work.routes)}
         going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
         return [route for route in going if route.node != self.team.end]
+
+    def _hand_on_notes(
+        self, work: NodeWork, turn: Turn, legs: Iterable[tuple[NodeRoute, NodeDelivery]]
+    ) -> None:
+        """Have the next nodes read the notes that were too late for this one, or that it cannot."""
+        if not turn.told.unread:
+            return
+        readers = [delivery for _, delivery in legs if delivery.node in self.team.nodes]
+        for delivery in readers:
+            delivery.told.append(turn.told)
+        if not readers:
+            why = "no node comes after this one, which had begun, or reads no notes"
+            detail = {"node": work.node, "why": why, "notes": len(turn.told.unread)}
+            self.session.guard.incident("note not shown", detail)
 
     def fail(self, work: NodeWork, error: BaseException) -> None:
         """A node has raised, and may be run again; what it was given is not lost."""
@@ -326,19 +282,57 @@ class GraphRequest(AdapterState):
     def give_up(self, work: NodeWork, error: BaseException, delivery: NodeDelivery) -> None:
         """A node has failed for good; the node of the delivery is told."""
         self.works.pop(work, None)
+        for thread, inner in tuple(self.paused.items()):
+            if inner.within is not None and inner.within.caller is work.turn:
+                self.paused.pop(thread).abort(error)
         if work.delivery is not None:
             self.session.release(*work.delivery.events)
             self.begin(work)
         if work.turn is not None:
             delivery.events.append(work.turn.fail(error, (delivery.instance,)))
 
-    def pause(self, work: NodeWork, asked: list[Any]) -> None:
-        """A node asks a person, and will be run again with the answer."""
-        self.works.pop(work, None)
+    def pause(self, work: NodeWork, asked: Sequence[Interrupt]) -> None:
+        """A node asks a person, and will be run again with the answer.
+
+        Its turn stays open, unless no thread is kept with which somebody can go on. A node that is
+        a graph awaits that as before, while the nodes in there wait.
+        """
         self.is_paused = True
-        if work.turn is not None:
-            delivery = self.end_delivery()
-            delivery.events.append(work.turn.end({"$asks": shown(asked)}, (delivery.instance,)))
+        if self.stops.thread is None:
+            self.works.pop(work, None)
+            if work.turn is not None:
+                delivery = self.end_delivery()
+                question = {"$asks": shown([one.value for one in asked])}
+                delivery.events.append(work.turn.end(question, (delivery.instance,)))
+            return
+        work.stopped, work.given, work.questions = self.stops, None, [one.id for one in asked]
+        if work.turn is not None and not self._waits_inside(work):
+            work.turn.waits()
+
+    def _waits_inside(self, work: NodeWork) -> bool:
+        return any(one.within and one.within.caller is work.turn for one in self.paused.values())
+
+    def _stays_open(self) -> bool:
+        """Whether LangGraph has stopped for a person: what waits is open until the thread goes on.
+
+        At a breakpoint the nodes that come next wait.
+        """
+        thread, end = self.stops.thread, self.end_delivery()
+        if thread is None:
+            return False
+        for delivery in self.pending.due() if self.stops.is_at_breakpoint else ():
+            work = NodeWork(delivery.node, "", delivery.is_sent, None, {})
+            work.delivery, work.stopped = self.pending.take(delivery), self.stops
+            work.turn = self._begin_turn(delivery, at_once=True)
+            work.turn.waits()
+            self.works[work] = None
+        for work in [one for one in self.works if one.stopped not in (None, self.stops)]:
+            self.give_up(work, PASSED_OVER, end)
+        if not any(work.stopped is self.stops for work in self.works):
+            return False
+        self.is_paused = True
+        keep(self._paused, thread, self)
+        return True
 
     @property
     def _to_end(self) -> NodeRoute:
@@ -388,7 +382,7 @@ class GraphRequest(AdapterState):
         end = [(self._to_end, self.end_delivery())]
         if not any(route.node in self.team.nodes for route in work.routes):
             updates.append(OutgoingUpdate(end, wrote))
-        elif work.node == self.team.start and self.team.has_joins:
+        elif work.node == self.team.start and self.team.joins:
             # A join that never runs may leave `__end__` nothing else that says what was asked.
             updates.append(OutgoingUpdate(end, None, "notice"))
         return updates
@@ -425,13 +419,13 @@ class GraphRequest(AdapterState):
     def submit(self) -> None:
         """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
         self._end_resumed()
-        if not self.is_asked:
+        if not self.is_asked or self._stays_open():
             return
         is_late = any(not delivery.waits for delivery in self._deliveries_of_nodes())
         if is_late or self.stops.is_at_breakpoint:
             self.is_paused = True
         if self.is_paused:
-            self._hand_to_end(self.pending)
+            self._withdraw_to(self.end_delivery())
         self._turn = self.turn_instead(self.end_delivery())
         self._say(self._turn)
 
@@ -500,6 +494,8 @@ class GraphRequest(AdapterState):
             ``True``: its end is told.
         """
         self._end_resumed()
+        if isinstance(error, GraphInterrupt) and self._stays_open():
+            return True
         if self._turn is not None:  # the task that waited for the answer was cancelled
             self.session.release(*self.answers)
             self._comes_back(self._turn)
@@ -539,14 +535,6 @@ class GraphRequest(AdapterState):
 
     def _deliveries_of_nodes(self) -> list[NodeDelivery]:
         return [delivery for delivery in self.pending if delivery.node != self.team.end]
-
-    def _hand_to_end(self, deliveries: Iterable[NodeDelivery]) -> None:
-        """Wait in this request for no input of a later one."""
-        end = self.end_delivery()
-        for delivery in deliveries:
-            if delivery is not end:
-                self.turn_instead(delivery).forward(end.instance, delivery.events)
-                end.events.extend(delivery.events)
 
     def _forget_over(self) -> None:
         """The same of the graphs within this one, whose requests are over already."""
