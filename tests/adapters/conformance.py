@@ -20,8 +20,12 @@ from typer.testing import CliRunner
 
 import dig
 from dig.cli import app
+from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
+from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.graph.records import Emit
+from dig.graph.records import Emit, End
+from dig.runtime.host import Setup
 from dig.traces.verify import verify
 
 from .framework_cases import Cases
@@ -234,6 +238,61 @@ class AskingTheSame(Shared):
         assert watched.patterns == ["RSP"] and watched.healed() == ["inject"]
         watched.must_be_sound()
         assert watched.leaves_nothing_open()
+
+
+REQUESTS = 200
+"""The number of requests that overlap in a crowd."""
+
+Shown = list[tuple[int, Sequence[dig.About]]]
+"""The notes of turns, as data, with the number of the request that each turn works for."""
+
+
+class NotesStayApart(Shared):
+    """Notes about one of many requests at once are shown in turns of no other one.
+
+    Attributes:
+        crowded: Makes a scenario that asks `REQUESTS` requests at once, whose texts have `request
+            NUMBER`; some say the same again and again, some hang for longer than the activation
+            limit. When a turn ends, its agent adds `dig.notes_about()` to the list that is given.
+    """
+
+    crowded: ClassVar[Callable[[Shown], Scenario]]
+
+    def test_no_turn_is_shown_a_note_about_another_request(self) -> None:
+        """Each note is about work that goes back to the request of its turn."""
+        shown: Shown = []
+        limits = Thresholds(activation_limit_s=5, dl_window_s=5, loop_limit=5).limits
+        setup = Setup(detectors=standard, healers=standard_healers, limits=limits, policy=HEAL_ALL)
+        watched = type(self).watched("heal", setup)
+        play(watched.ticking(type(self).crowded(shown)), self.wrap(watched))
+        requests, sources = requests_and_sources(watched.records)
+        assert len(requests) == REQUESTS and {"LOOP", "DL"} <= {*watched.patterns}
+        strange = [
+            (number, about)
+            for number, notes in shown
+            for about in notes
+            if {requests[source] for event in about.events for source in sources[event]} - {number}
+        ]
+        assert strange == []
+        assert len({number for number, notes in shown if notes}) > 1
+
+
+def requests_and_sources(records: Iterable[Any]) -> tuple[dict[str, int], dict[str, set[str]]]:
+    """The number of each request in a trace, and the requests that each event goes back to."""
+    requests: dict[str, int] = {}
+    sources: dict[str, set[str]] = {}
+    of: dict[str, set[str]] = {}  # activation -> the requests behind what it has consumed
+    for row in records:
+        if isinstance(row, End):
+            consumed = [fate.event for fate in row.fates if fate.fate == "consume"]
+            of[row.activation] = set().union(*(sources[event] for event in consumed))
+        elif isinstance(row, Emit):
+            sources[row.event] = of.get(row.by or "", set())
+            if row.by is None:
+                number = re.search(r"request (\d+)", str(row.payload))
+                assert number is not None
+                requests[row.event], sources[row.event] = int(number[1]), {row.event}
+    return requests, sources
 
 
 @cache

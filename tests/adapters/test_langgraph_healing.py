@@ -16,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START
 from langgraph.types import Command, RetryPolicy, Send
 
+import dig
 from dig.detectors import standard, standard_healers
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Reroute
@@ -25,8 +26,8 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .conformance import AskingTheSame, GoingRound
-from .harness import Script, play
+from .conformance import REQUESTS, AskingTheSame, GoingRound, NotesStayApart, Shown
+from .harness import Scenario, Script, play
 from .langgraph_asked import QUESTION, ask, thread
 from .langgraph_teams import Step, graph, node
 from .langgraph_watch import Watched, team
@@ -227,3 +228,41 @@ def test_er_what_goes_round_can_be_sent_to_somebody_else() -> None:
 class TestGoingRound(GoingRound):
     watched, going_round = Watched, [team(ping_pong, ask_ping_pong)]
     unsolved, solved = "GraphRecursionError", "'solved'"
+
+
+def crowded(shown: Shown) -> Scenario:
+    """`ask` and `store` talk until they are told, for some requests; for some `ask` hangs."""
+
+    def build(script: Script) -> Any:
+        def number_of(state: Any) -> int:
+            number = int(state["name"].split()[-1])
+            shown.append((number, dig.notes_about()))
+            return number
+
+        async def ask(state: Any) -> Any:
+            number = int(state["name"].split()[-1])
+            await asyncio.sleep(30 if number % 10 == 5 and not state["done"] else number % 7)
+            number_of(state)
+            goes_on = number % 10 == 0 and len(state["done"]) < 12 and not told(state)
+            return Command(goto="store" if goes_on else "last", update={"done": ["how many?"]})
+
+        async def store(state: Any) -> Any:
+            await asyncio.sleep(1)
+            number_of(state)
+            return Command(goto="last" if told(state) else "ask", update={"messages": ["four"]})
+
+        async def last(state: Any) -> Any:
+            await asyncio.sleep(1)
+            return {"name": f"{number_of(state)} is done"}
+
+        return graph(script, [], [(START, "ask")], ask=ask, store=store, last=last).compile()
+
+    async def drive(team: Any) -> Any:
+        questions = [{"name": f"request {number}", "done": []} for number in range(REQUESTS)]
+        return await asyncio.gather(*map(team.ainvoke, questions))
+
+    return Scenario("crowd", build, drive)
+
+
+class TestNotesStayApart(NotesStayApart):
+    watched, crowded = Watched, staticmethod(crowded)

@@ -405,8 +405,6 @@ class Session:
     def _end_turn(self, turn: Turn) -> None:
         self._turns.pop(turn, None)
         self.instances.release(turn.instance)
-        if not self._turns:
-            self._errors.forget()
 
     def _withdraw(self, instance: str, events: tuple[str, ...], to: str) -> None:
         self.release(*events)
@@ -420,6 +418,8 @@ class Session:
         self.guard.stop(reason)
 
     def _request(self, output: Output) -> str:
+        if not self._turns:
+            self._errors.forget()
         self.guard.ask(self.monitor.inject, output)
         self.guard.counts["requests"] += 1
         self._watchdog.start()

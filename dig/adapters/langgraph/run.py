@@ -22,7 +22,7 @@ from dig.adapters.base import (
     is_whole,
 )
 from dig.detectors.interventions import Reroute
-from dig.graph.records import Failure
+from dig.graph.records import NOTICE, Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, new_in, shown, update
@@ -141,7 +141,10 @@ class GraphRequest(AdapterState):
         self._over, self.is_asked = before._over, True
 
     def _resume(self, work: NodeWork, questions: Sequence[str]) -> None:
-        """A person has answered; a node that is a graph goes on in there."""
+        """A person has answered; a node that is a graph goes on in there.
+
+        The answer is a notice, since it poses no problem of its own.
+        """
         if work.turn is None or self._waits_inside(work):
             return
         outer = self
@@ -149,7 +152,8 @@ class GraphRequest(AdapterState):
             outer = outer.within.request
         said = answer_to(questions, outer._asked)
         instance = work.turn.instance
-        work.turn.resumes("" if said is None else self.session.request(said, (instance,)))
+        answered = "" if said is None else self.session.request(said, (instance,), NOTICE)
+        work.turn.resumes(answered)
 
     @property
     def _paused(self) -> dict[Thread, GraphRequest]:
@@ -194,10 +198,14 @@ class GraphRequest(AdapterState):
             turn.end()
 
     def _from_failed(self, work: NodeWork) -> NodeDelivery | None:
-        """A node that failed has started this one, which takes care of the error."""
+        """A node that failed has started this one, which takes care of the error and the work."""
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
-                delivery = self.pending.new(work.node)
+                delivery, turn = self.pending.new(work.node), failed.turn
+                held = [one.id for one in turn.events if turn.holds(one.id)] if turn else []
+                for event in held:
+                    turn.pass_on(event, delivery.instance)
+                delivery.events.extend(held)
                 self.give_up(failed, failed.error, delivery)
                 return delivery
         return None
@@ -285,11 +293,10 @@ class GraphRequest(AdapterState):
         for thread, inner in tuple(self.paused.items()):
             if inner.within is not None and inner.within.caller is work.turn:
                 self.paused.pop(thread).abort(error)
-        if work.delivery is not None:
-            self.session.release(*work.delivery.events)
-            self.begin(work)
         if work.turn is not None:
             delivery.events.append(work.turn.fail(error, (delivery.instance,)))
+        elif work.delivery is not None:  # it has not begun, or its last attempt has ended
+            self._withdraw(work.delivery, delivery)
 
     def pause(self, work: NodeWork, asked: Sequence[Interrupt]) -> None:
         """A node asks a person, and will be run again with the answer.
@@ -522,7 +529,7 @@ class GraphRequest(AdapterState):
         """The end of the request: LangGraph's own limits are errors of no node."""
         if isinstance(error, GraphRecursionError):
             return "limit"
-        is_of_node = any(work.error is not None for work in self.works)
+        is_of_node = any(isinstance(work.error, Exception) for work in self.works)
         return "timeout" if isinstance(error, TimeoutError) and not is_of_node else "error"
 
     def _end_for_outer(self) -> None:
@@ -553,9 +560,11 @@ class GraphRequest(AdapterState):
     def _withdraw_to(self, end: NodeDelivery) -> None:
         """Nodes that never ran are no turns: what they were to be given goes to `__end__`."""
         for delivery in self._deliveries_of_nodes():
-            instance = self.pending.take(delivery).instance
-            self.session.withdraw(instance, delivery.events, end.instance)
-            end.events.extend(delivery.events)
+            self._withdraw(self.pending.take(delivery), end)
+
+    def _withdraw(self, delivery: NodeDelivery, to: NodeDelivery) -> None:
+        self.session.withdraw(delivery.instance, delivery.events, to.instance)
+        to.events.extend(delivery.events)
 
 
 def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
