@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("langgraph", reason="LangGraph is not installed: pip install .[dev,langgraph]")
 
+from langgraph import types
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, StateGraph
@@ -228,6 +229,27 @@ def test_a_step_that_takes_too_long_is_a_timeout_of_the_request() -> None:
 
     watched = Watched()
     assert play(team(build), watched) == play(team(build))
+    assert failed(watched) == [("timeout", None)] and finals(watched) == []
+    assert all(one[2] for one in ends(watched).values()) and "a" not in began(watched)
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+@pytest.mark.skipif(not hasattr(types, "TimeoutPolicy"), reason="LangGraph has it since 1.2")
+def test_a_node_that_takes_longer_than_it_may_is_called_off() -> None:
+    """That is a timeout of the request, and the error of nobody."""
+
+    def build(script: Script) -> Any:
+        async def slow(state: Any) -> Any:
+            async with script.turn("slow", state):
+                await asyncio.sleep(100)
+
+        built = graph(script, "a", [(START, "slow"), ("slow", "a")])
+        built.add_node("slow", slow, timeout=types.TimeoutPolicy(run_timeout=30))
+        return built.compile()
+
+    watched = Watched()
+    play(team(build), watched)
     assert failed(watched) == [("timeout", None)] and finals(watched) == []
     assert all(one[2] for one in ends(watched).values()) and "a" not in began(watched)
     assert watched.leaves_nothing_open()

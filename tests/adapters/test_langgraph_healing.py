@@ -181,7 +181,8 @@ def waiting_pair(script: Script) -> Any:
 @pytest.mark.skipif(not hasattr(types, "TimeoutPolicy"), reason="LangGraph has it since 1.2")
 def test_dl_two_nodes_that_wait_for_each_other_are_told_when_they_are_tried_again() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
-    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits, policy=HEAL_ALL)
+    watched = Watched("heal", setup)
     outcome = play(watched.ticking(team(waiting_pair, ask)), watched)
     assert "['?', 'a', 'b']" in str(outcome.returned)
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]

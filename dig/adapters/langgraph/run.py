@@ -26,7 +26,7 @@ from dig.graph.records import NOTICE, Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, new_in, shown, update
-from .stops import CALLED_OFF, PASSED_OVER, StopConditions, Thread, keep
+from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, keep
 
 
 class Within(NamedTuple):
@@ -530,7 +530,7 @@ class GraphRequest(AdapterState):
         if isinstance(error, GraphRecursionError):
             return "limit"
         is_of_node = any(isinstance(work.error, Exception) for work in self.works)
-        return "timeout" if isinstance(error, TimeoutError) and not is_of_node else "error"
+        return "timeout" if isinstance(error, TIMEOUTS) and not is_of_node else "error"
 
     def _end_for_outer(self) -> None:
         """The graph that this one is a node of has to know something, and decides what is next."""

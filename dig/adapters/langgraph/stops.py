@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from langgraph import errors
 from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
 from langgraph._internal._constants import (
     CONF,
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 Thread = tuple[str, str]
 """A thread of a checkpointer, and the place of a graph in it."""
+
+TIMEOUTS = (TimeoutError, getattr(errors, "NodeTimeoutError", TimeoutError))
+"""The errors of a step, or since 1.2 of a node, that takes too long."""
 
 CALLED_OFF = CalledOffError("the graph ended before this node did")
 """The reason in a trace for nodes that were at work when another one failed."""
