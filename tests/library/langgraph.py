@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import operator
 from typing import Annotated, Any, TypedDict
+from uuid import uuid4
 
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.types import CachePolicy, Command, Send, interrupt
 
 from .shapes import Shape, Watch, at_once, each, think
@@ -21,17 +24,26 @@ class State(TypedDict, total=False):
     text: str
     step: int
     said: Annotated[list[str], operator.add]
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+def spoken(name: str, text: str, *calls: str) -> AIMessage:
+    """A message of a model, with ids of its own for itself and for its calls of tools."""
+    made = [{"name": call, "args": {}, "id": f"call_{uuid4().hex}"} for call in calls]
+    return AIMessage(text, name=name, id=f"run-{uuid4()}", tool_calls=made)
 
 
 async def critic_loop(watch: Watch, broken: bool) -> Any:
     async def writer(state: State) -> Any:
         number = len(state["said"]) // 2 + 1
         await think(f"{state['question']} {number}")
-        return {"text": f"draft {number}", "said": [f"draft {number} of {state['question']}"]}
+        said = f"draft {number} of {state['question']}"
+        return {"text": f"draft {number}", "said": [said], "messages": [spoken("writer", said)]}
 
     async def critic(state: State) -> Any:
         await think(state["text"])
-        return {"said": [f"{state['text']} needs another example"]}
+        said = f"{state['text']} needs another example"
+        return {"said": [said], "messages": [spoken("critic", said)]}
 
     def judge(state: State) -> str:
         if broken:
@@ -58,11 +70,14 @@ async def supervisor(watch: Watch, broken: bool) -> Any:
         number = 0 if broken else len(state["said"])  # the mistake: it reads another key
         if number == len(chapters):
             return {"text": "; ".join(state["said"])}
-        return Command(goto="worker", update={"text": chapters[number]})
+        said = spoken("supervisor", chapters[number], "transfer_to_worker")
+        update = {"text": chapters[number], "messages": [*state["messages"], said]}
+        return Command(goto="worker", update=update)
 
     async def worker(state: State) -> Any:
         await think(state["text"])
-        return {"said": [f"{state['text']} is written"]}
+        said = f"{state['text']} is written"
+        return {"said": [said], "messages": [*state["messages"], spoken("worker", said)]}
 
     built = StateGraph(State).add_node("supervisor", plan).add_node("worker", worker)
     built.add_edge(START, "supervisor").add_edge("worker", "supervisor")
@@ -183,9 +198,12 @@ async def planner_executor(watch: Watch, broken: bool) -> Any:
     async def planner(state: State) -> Any:
         if state["step"] == 0:
             await think(state["question"])
-            return Command(goto="executor", update={"text": "look, sum, write", "step": 1})
+            said = [spoken("planner", "look, sum, write", "transfer_to_executor")]
+            update = {"text": "look, sum, write", "step": 1, "messages": said}
+            return Command(goto="executor", update=update)
         if broken:
-            return Command(goto="executor")  # the mistake: it plans nothing new
+            said = [spoken("planner", "look, sum, write", "transfer_to_executor")]
+            return Command(goto="executor", update={"messages": said})  # the mistake: nothing new
         await think(state["text"])
         return Command(goto="executor", update={"text": "look, add, write"})
 
@@ -193,7 +211,8 @@ async def planner_executor(watch: Watch, broken: bool) -> Any:
         doing = state["text"].split(", ")[state["step"] - 1]
         await think(doing)
         if doing == "sum":
-            return Command(goto="planner")  # it has no tool for that
+            said = [spoken("executor", "I have no tool for that.", "transfer_to_planner")]
+            return Command(goto="planner", update={"messages": said})
         update = {"step": state["step"] + 1, "said": [f"{doing} done"]}
         return Command(goto=END if state["step"] == 3 else "executor", update=update)
 
@@ -256,7 +275,8 @@ async def team_in_a_graph(watch: Watch, broken: bool) -> Any:
 
     async def search(state: State) -> Any:
         await think(f"{state['question']} {len(state['said'])}")
-        return {"said": [f"a page on {state['question']}"]}
+        said = f"a page on {state['question']}"
+        return {"said": [said], "messages": [spoken("search", said)]}
 
     async def enough(state: State) -> Any:
         await think(str(state["said"]))
