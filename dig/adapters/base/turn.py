@@ -285,14 +285,11 @@ class Turn:
             self.guard.ask(self.guard.monitor.waits, activation=self._activation)
 
     @in_step(None)
-    def resumes(self, answer: str = "") -> None:
-        """Go on after `waits`, in an activation of its own, which sees the answer from outside."""
+    def resumes(self, answer: Any = None) -> None:
+        """Go on after `waits`, in an activation of its own; the answer is in the continuation."""
         self._waits -= 1
-        if answer:
-            self._holds.release(answer)
-            self._mine = {*(self._mine or ()), answer}
         if self._activation is not None:
-            self._go_on([])
+            self._go_on([], answer)
             self._act()
 
     # --- how it ends ---
@@ -447,8 +444,7 @@ class Turn:
         """The requests that some events go back to end without an answer."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
         numbers = [graph.history.event_number(event.id) for event in events]
-        left = graph.unanswered(union([graph.sources_of(n) for n in numbers]))
-        for request in [name for name in left if graph.event(name).work] or left:
+        for request in graph.unanswered(union([graph.sources_of(n) for n in numbers])):
             blamed = None if failure.cancelled else activation
             fields = {"event": request, "activation": blamed, "error": failure.error}
             self.guard.ask(monitor.request_failed, how, **fields)
@@ -559,9 +555,9 @@ class Turn:
         self._awaited += answers
         return self._go_on(outputs)
 
-    def _go_on(self, outputs: list[Output]) -> tuple[str, ...]:
+    def _go_on(self, outputs: list[Output], heard: Any = None) -> tuple[str, ...]:
         """End the activation, with a continuation; returns the ids of `outputs`."""
-        queued, onward = len(self._queue), Output(None, (self.instance,), "notice")
+        queued, onward = len(self._queue), Output(heard, (self.instance,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
         self._outputs += names
         self._mine = {*(self._mine or ()), continuation}

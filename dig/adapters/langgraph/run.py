@@ -22,7 +22,7 @@ from dig.adapters.base import (
     is_whole,
 )
 from dig.detectors.interventions import Reroute
-from dig.graph.records import NOTICE, Failure
+from dig.graph.records import Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, new_in, shown, update
@@ -141,19 +141,13 @@ class GraphRequest(AdapterState):
         self._over, self.is_asked = before._over, True
 
     def _resume(self, work: NodeWork, questions: Sequence[str]) -> None:
-        """A person has answered; a node that is a graph goes on in there.
-
-        The answer is a notice, since it poses no problem of its own.
-        """
+        """A person has answered; a node that is a graph goes on in there."""
         if work.turn is None or self._waits_inside(work):
             return
         outer = self
         while outer.within is not None:
             outer = outer.within.request
-        said = answer_to(questions, outer._asked)
-        instance = work.turn.instance
-        answered = "" if said is None else self.session.request(said, (instance,), NOTICE)
-        work.turn.resumes(answered)
+        work.turn.resumes(answer_to(questions, outer._asked))
 
     @property
     def _paused(self) -> dict[Thread, GraphRequest]:
