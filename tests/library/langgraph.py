@@ -308,13 +308,14 @@ SHAPES = [
     Shape(
         "critic loop", "A writer and a critic take five rounds.", critic_loop,
         ["draft 5", "draft 5"],
-        "There is no last round, and the critic always has something new to say.", ("LIVELOCK",),
+        "There is no last round, and the critic always has something new to say.",
+        ("FAIL", "LIVELOCK"),
     ),
     Shape(
         "supervisor", "A supervisor delegates eight tasks to one worker, one after the other.",
         supervisor, [8, 8],
         "The supervisor forgets what is done, and delegates the first task for ever.",
-        ("LIVELOCK", "LOOP"),
+        ("FAIL", "LOOP"),
     ),
     Shape(
         "resumed interrupts", "A draft waits for a person, who changes it, then approves.",
@@ -345,6 +346,6 @@ SHAPES = [
         "team in a graph", "A graph is a node of another one; in it, three pages are searched.",
         team_in_a_graph, ["Rain, from 3 pages", "Snow, from 3 pages"],
         "The inner graph counts under another key, and searches the same for ever.",
-        ("LIVELOCK", "LOOP"),
+        ("FAIL", "LOOP"),
     ),
 ]  # fmt: skip
