@@ -11,14 +11,16 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
+from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
+from dig.detectors.thresholds import Thresholds
 from dig.runtime.host import Setup
 
 from .framework_cases import Case, Wrap
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
 from .langgraph_asked import QUESTION, SCENARIOS, ask, ask_at_once, ask_twice, thread
-from .langgraph_teams import State, around, chain, fan, graph, half_join, node
+from .langgraph_teams import State, around, asking, chain, fan, graph, half_join, node
 from .langgraph_watch import team
 from .test_langgraph_healing import ask_ping_pong, ask_thread, ping_pong, twice
 from .test_langgraph_interface import HEALED_TWICE, INNER, Elsewhere
@@ -27,7 +29,7 @@ from .test_langgraph_relief import ladder, relieved
 PLAIN = [
     "fan-ask", "send-ask", "two_teams-ask", "failing-ask", "retried-ask", "half_join-ask",
     "asking-answer_back", "cached-ask_twice", "remembering-stop_before", "endless-ask_with_limit",
-    "fan-look_at_first",
+    "fan-look_at_first", "remembering-branch_off",
 ]  # fmt: skip
 
 
@@ -95,6 +97,29 @@ def with_tools(script: Script) -> Any:
             return {"done": said}
 
     return graph(script, "b", [(START, "a"), ("a", "b")], a=a).compile()
+
+
+def repeating(script: Script) -> Any:
+    """The last node calls a tool for the same until it would have to be told."""
+
+    async def a(state: Any) -> Any:
+        async with script.turn("a", state):
+            return {"done": [await forecast.ainvoke({"city": "Rome"}) for _ in range(6)]}
+
+    return graph(script, [], [(START, "a")], a=a).compile()
+
+
+def looping() -> Setup:
+    return Setup(
+        detectors=standard, healers=standard_healers, limits=Thresholds().limits, policy=HEAL_ALL
+    )
+
+
+def forgetful(script: Script) -> Any:
+    """A person is asked whose answer nobody can give."""
+    built = asking(script)
+    built.checkpointer = None
+    return built
 
 
 async def ask_in_time(team: Any) -> Any:
@@ -172,6 +197,8 @@ CASES = [
     Case(team(twice), options={"same_work": True}),
     *([Case(team(handled))] if HAS_HANDLERS else []),
     Case(team(with_tools), options={"tools": True}),
+    Case(team(repeating), looping, {"tools": True}),
+    Case(team(forgetful)),
     Case(team(line), lambda: elsewhere("c")),
     Case(team(line), lambda: elsewhere("d")),
     Case(team(line), behind(Usher())),
