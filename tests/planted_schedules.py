@@ -362,8 +362,8 @@ SCHEDULED = [
         "a turn does not take up where it was", WRAPPED,
     ),
     Mutant(
-        "wrap-notes-unread", "adapters/base/turn.py",
-        "        self._told.extend(event.notes)\n", "",
+        "wrap-notes-unread", "adapters/base/turn_notes.py",
+        "        self.texts.extend(event.notes)\n", "",
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
     Mutant(

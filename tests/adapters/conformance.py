@@ -256,7 +256,7 @@ class NotesStayApart(Shared):
             limit. When a turn ends, its agent adds `dig.notes_about()` to the list that is given.
     """
 
-    crowded: ClassVar[Callable[[Shown], Scenario]]
+    crowded: ClassVar[Callable[..., Scenario]]
 
     def test_no_turn_is_shown_a_note_about_another_request(self) -> None:
         """Each note is about work that goes back to the request of its turn."""

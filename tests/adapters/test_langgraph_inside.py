@@ -94,7 +94,8 @@ def test_a_graph_that_several_sends_start_has_an_instance_of_each_node_for_each(
     play(team(build), watched)
     watched.must_be_sound()
     assert {"sub/x", "sub/x#2", "sub/x#3"} <= seats(watched.session.monitor.graph)
-    assert watched.leaves_nothing_open() and watched.patterns == []
+    assert watched.leaves_nothing_open()
+    assert {*watched.patterns} == {"FAIL"}, "LangGraph refuses three values of `name` in one step"
 
 
 @pytest.mark.parametrize("is_async", [False, True])

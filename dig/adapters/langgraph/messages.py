@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph.graph import END, START
 
@@ -12,9 +12,6 @@ from dig.adapters.base import Session, Turn, TurnNotes
 
 from .routes import Annotate, NodeRoute, Write, branch, is_handoff, route_of
 from .stops import StopConditions, Thread
-
-if TYPE_CHECKING:
-    from .run import GraphRequest
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
@@ -50,7 +47,7 @@ class SharedState:
     shows_tools: bool = False
     session: Session = field(init=False)
     has_failed: bool = False
-    paused: dict[Thread, GraphRequest] = field(default_factory=dict)
+    paused: dict[Thread, Any] = field(default_factory=dict)
     ending: dict[str, GraphTeam] = field(default_factory=dict)
 
 

@@ -196,10 +196,10 @@ class GraphRequest(AdapterState):
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
                 delivery, turn = self.pending.new(work.node), failed.turn
-                held = [one.id for one in turn.events if turn.holds(one.id)] if turn else []
-                for event in held:
-                    turn.pass_on(event, delivery.instance)
-                delivery.events.extend(held)
+                for event in turn.events if turn is not None else ():
+                    if turn is not None and turn.holds(event.id):
+                        turn.pass_on(event.id, delivery.instance)
+                        delivery.events.append(event.id)
                 self.give_up(failed, failed.error, delivery)
                 return delivery
         return None

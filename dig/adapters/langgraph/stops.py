@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph import errors
 from langgraph._internal._config import DEFAULT_RECURSION_LIMIT
@@ -18,9 +18,6 @@ from langgraph._internal._constants import (
 )
 
 from dig.adapters.base import CalledOffError
-
-if TYPE_CHECKING:
-    from .run import GraphRequest
 
 Thread = tuple[str, str]
 """A thread of a checkpointer, and the place of a graph in it."""
@@ -42,7 +39,7 @@ MOST_PAUSED = 1_000
 """The number of threads that a session knows to wait for a person."""
 
 
-def keep(paused: dict[Thread, GraphRequest], thread: Thread, request: GraphRequest) -> None:
+def keep(paused: dict[Thread, Any], thread: Thread, request: Any) -> None:
     """Keep a request for as long as a person is waited for; the oldest of too many is given up."""
     paused[thread] = request
     if len(paused) > MOST_PAUSED:
