@@ -71,9 +71,9 @@ _SIGNS = {
 _RARE_SIGNS = {
     ":": ("cookie", "pwd", ":aa", "authorization", "hooks.slack", "/api/webhooks", ".webhook."),
     "=": ("cookie", "pwd", "sig=", "signature=", "code="),
-    ".": ("hvs.",),
-    "_": ("_v1_",),
-    "d": ("dapi",),
+    "hvs.": ("hvs.",),
+    "_v1_": ("_v1_",),
+    "dapi": ("dapi",),
 }
 _ALL_SIGNS = {
     **{mark: _SIGNS.get(mark, ()) + _RARE_SIGNS.get(mark, ()) for mark in _SIGNS | _RARE_SIGNS},

@@ -167,14 +167,15 @@ class Watch:
 
     def look(self, record: Record) -> list[Finding]:
         """The findings that the record raises which was just applied."""
-        if self._obeys and type(record) is IncidentRow:
-            self._obey(record)
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it, and
         # after the answer only one that names a request that failed.
         changed = self.graph.changed
-        if self.graph.is_over and type(record) is IncidentRow:
-            changed &= UNANSWERED
+        if type(record) is IncidentRow:
+            if self._obeys:
+                self._obey(record)
+            if self.graph.is_over:
+                changed &= UNANSWERED
         shown = self._shown.get(changed)
         if shown is None:
             parts = [part for part in self._parts if part.shown & changed]
@@ -236,8 +237,9 @@ class Watch:
         """
         found: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
-        began = stopwatch() if stopwatch else 0.0
-        worked = self._processor() if self._processor else 0.0
+        began = worked = 0.0
+        if stopwatch:
+            began, worked = stopwatch(), self._processor() if self._processor else 0.0
         for part in parts:
             new: Sequence[Finding] = ()
             try:

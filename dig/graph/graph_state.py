@@ -31,6 +31,7 @@ class GraphState:
         ended: The activation that the latest record ended, if it ended one.
         finished: The last record of the run, once it is there.
         is_over: Whether a final event was accepted, and the run is no session.
+        has_failed: Whether an activation has ended with an error.
         awaited: The outputs of the latest end that are still to be emitted, the next one last.
         findings: Logical time of every record of kind `finding`, in order.
         latest_provenance: The provenance of the final event that was looked at last.
@@ -57,6 +58,7 @@ class GraphState:
         self.ended: ActivationState | None = None
         self.finished: Finish | None = None
         self.is_over = False
+        self.has_failed = False
         self.awaited: list[str] = []
         self.findings = array("q")
         self.latest_provenance: Provenance | None = None

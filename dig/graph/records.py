@@ -306,9 +306,9 @@ came to lie beside others of other lineage. `DONE` and `STUCK`: it concerned a p
 was posed and has no open work and no answer under way, or has work in buffers and none on its
 way."""
 
-POSED, WAITING, UNANSWERED = 1 << 20, 1 << 21, 1 << 22
+POSED, WAITING, UNANSWERED, ERRED = 1 << 20, 1 << 21, 1 << 22, 1 << 23
 """Further changes: an event came from outside; the host says that something waits on purpose, or
-that a request ended without an answer."""
+that a request ended without an answer; an activation failed, or ended after another had failed."""
 
 KINDS: dict[type, int] = {kind: 1 << n for n, kind in enumerate((*CHANGING, IncidentRow), 10)}
 """The flag in `GraphState.changed` for each kind of record that a detector may be shown."""

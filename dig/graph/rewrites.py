@@ -19,6 +19,7 @@ from .problems import Problems
 from .records import (
     ANSWERED,
     CLOSED,
+    ERRED,
     FAILURES,
     FATES,
     LOST_OR_FOUND,
@@ -138,7 +139,9 @@ def _end(state: GraphState, record: records.End) -> None:
             activation.is_progress = True
     state.history.end_activation(activation.n, record.t, codes, len(record.outputs))
     if record.error is not None:
-        state.history.failed[activation.n] = 1
+        state.history.failed[activation.n], state.has_failed = 1, True
+    if state.has_failed:
+        state.changed |= ERRED
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
     state.awaited = [*reversed(record.outputs)]

@@ -71,8 +71,8 @@ class Recorder:
         """Begin with an empty graph; `dig.monitor.monitor.Monitor` describes the arguments."""
         timing = stopwatch if isinstance(stopwatch, Timing) else Timing(stopwatch)
         self.watch = Watch(detectors, on_fault=self._note_failure, stopwatch=timing, obeys=True)
-        self._wall = timing.wall or (lambda: 0.0)
-        self._began_s = self._wall()
+        self._wall = timing.wall
+        self._began_s = self._wall() if self._wall else 0.0
         self._sink_s = self._slow_s = 0.0
         self._is_told_slow = False
         self._recorded = timing.recorded
@@ -102,13 +102,14 @@ class Recorder:
         A clock that goes back stands still here.
         """
         now = self.now = max(self.now, micros(self._clock()))
-        if self.watch.off:
+        watch = self.watch
+        if watch.off:
             self._try_again(now)
-        if self.watch.left_out and self.watch.is_later(now):
+        if watch.left_out and watch.is_later(now):
             self.report_left_out()
-        not_before = self.watch.not_before
+        not_before = watch.not_before
         if not_before is not None and not_before <= now:
-            found = self.watch.advance(now)
+            found = watch.advance(now)
             self._report_failures()
             self._record_findings(found)
 
@@ -159,31 +160,39 @@ class Recorder:
         An exception of a sink goes to the host: without a journal no effect may happen.
         """
         self._write_all()
-        if self._slow_s + self.watch.slow_s >= MOST_SLOW_S and not self._is_told_slow:
-            self._is_told_slow = True
-            self.effects.append(PartsSlow(self._slow_s + self.watch.slow_s, *self.shares()))
+        if self._slow_s or self.watch.slow_s:
+            self._tell_slow(self._slow_s + self.watch.slow_s)
         effects, self.effects = self.effects, []
         return effects
 
+    def _tell_slow(self, slow_s: float) -> None:
+        """Tell once that slow detectors and slow writes have taken much time."""
+        if slow_s >= MOST_SLOW_S and not self._is_told_slow:
+            self._is_told_slow = True
+            self.effects.append(PartsSlow(slow_s, *self.shares()))
+
     def shares(self) -> tuple[float, float]:
         """The shares of the time since the run began that detectors and the sink took."""
-        run_s = (self._wall() - self._began_s) or 1.0
+        run_s = (self._wall() - self._began_s if self._wall else 0.0) or 1.0
         return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
 
     def _write_all(self) -> None:
         records, self._unwritten = self._unwritten, []
         if not records:
             return
-        began = self._wall()
+        wall = self._wall
+        began = wall() if wall else 0.0
         try:
             self._sinks.write(records)
         except BaseException:
             self.can_write, self._is_closed, self.is_over = False, True, True
             self.effects.clear()
             raise
-        took_s = self._wall() - began
-        self._sink_s += took_s
-        self._slow_s += took_s if took_s >= SLOW_S else 0.0
+        if wall:
+            took_s = wall() - began
+            self._sink_s += took_s
+            if took_s >= SLOW_S:
+                self._slow_s += took_s
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""

@@ -21,6 +21,7 @@ from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ANSWERED,
+    ERRED,
     UNANSWERED,
     Emit,
     End,
@@ -74,7 +75,7 @@ class FailedTurn(Detector):
 
     pattern = "FAIL"
     recorded_as = "dig.detectors.patterns.failed_turn.FailedTurn"
-    kinds = (Emit, End, ANSWERED, UNANSWERED)
+    kinds = (Emit, ERRED, ANSWERED, UNANSWERED)
 
     def __init__(self) -> None:
         """Begin with no failure."""
