@@ -39,6 +39,7 @@ SELECTION = (
     "tests/graph/test_lineage.py",
     "tests/monitor/test_monitor.py",
     "tests/monitor/test_release.py",
+    "tests/monitor/test_relevance.py",
     "tests/monitor/test_ladders.py",
     "tests/graph/test_graph.py",
     "tests/graph/test_rules.py",

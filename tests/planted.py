@@ -38,6 +38,28 @@ LADDERS = "monitor/ladders.py"
 REHEARSAL = "tasks/run/rehearsal.py"
 
 MUTANTS = [
+    # -- notes ---
+    Mutant(
+        "note-of-another-request", "monitor/relevance.py",
+        'return "later" if concerned and left.isdisjoint(concerned) else "now"', 'return "now"',
+        "a note about one request is shown in turns that work for another",
+    ),
+    Mutant(
+        "note-of-the-past", "monitor/relevance.py",
+        "        if not left:\n            return \"never\"",
+        "        if not left:\n            return \"now\"",
+        "a note about a request that was answered is shown in later turns",
+    ),
+    Mutant(
+        "note-mended", "monitor/relevance.py",
+        "if self._mending.mended[self._number]:", "if False:",
+        "a note about what is mended is shown all the same",
+    ),
+    Mutant(
+        "note-to-a-tool", "detectors/notes.py",
+        "if state.type != TOOL_CALL:", "if True:",
+        "a note about a call of a tool is given to the tool",
+    ),
     # -- CLA ---
     Mutant(
         "cla-no-lineage", CLA,
@@ -572,7 +594,7 @@ MUTANTS = [
     ),
     Mutant(
         "watch-over", "detectors/watch.py",
-        "if self.graph.is_over:", "if self.graph.finished:",
+        "if self.graph.is_over:\n            self.not_before", "if self.graph.finished:\n            self.not_before",
         "windows are looked at after the answer that ends a run",
     ),
     Mutant(

@@ -508,7 +508,7 @@ FINDINGS = [
     ),
     Mutant(
         "watch-incidents-over", WATCH,
-        "if self.graph.is_over and type(record) is IncidentRow:", "if False:",
+        "            if self.graph.is_over:\n                changed &=", "            if False:\n                changed &=",
         "an incident after the answer that ends a run raises something",
     ),
     Mutant(

@@ -105,8 +105,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-system-event-lost", HOLDS,
-        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about)",
-        "SYSTEM, SYSTEM, Output(note, to, SYSTEM), to, about=about, hold=False)",
+        "Output(note, to, SYSTEM), to, about=about, scope=scope)",
+        "Output(note, to, SYSTEM), to, about=about, scope=scope, hold=False)",
         "a system event is never delivered", SIMULATOR,
     ),
     Mutant(
@@ -133,7 +133,7 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-findings-late", RECORDER,
-        "            found = self.watch.advance(now)\n            self._report",
+        "            found = watch.advance(now)\n            self._report",
         "            found = []\n            self._report",
         "what a window raises waits for the next record", SIMULATOR,
     ),
@@ -228,8 +228,8 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-wrong-event", HEALING,
-        "self._holds.emit_notice(what.note, what.to, name, said)",
-        "self._holds.emit_notice(what.note, what.to, about=said)",
+        "self._holds.emit_notice(what.note, what.to, name, said, scope)",
+        "self._holds.emit_notice(what.note, what.to, about=said, scope=scope)",
         "a system event has another name than was written down", SIMULATOR,
     ),
     Mutant(
@@ -280,7 +280,8 @@ SCHEDULED = [
     # -- hosts ---
     Mutant(
         "host-failure-reads-notes", HOST,
-        'kept = [Fate(event.id, "delay") for event in started.events]', "kept: list[Fate] = []",
+        "kept = _delayed([*(event.id for event in started.events), *started.kept])",
+        "kept: list[Fate] = []",
         "a failed activation has read its notes", SIMULATOR,
     ),
     Mutant(
@@ -368,7 +369,8 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-instance-stays", "adapters/base/instances.py",
-        "            self._guard.ask(monitor.leave, instance)", "            pass",
+        "            self._guard.ask(monitor.leave, instance)\n\n    def empty",
+        "            pass\n\n    def empty",
         "an instance of an agent never leaves", WRAPPED,
     ),
     Mutant(
@@ -402,7 +404,7 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-cancelled-held", "adapters/base/calls.py",
-        "        self._session.release(self._answer or self.event)\n", "",
+        "        session.release(self._answer or self.event)\n", "",
         "what a cancelled call waited for stays held", WRAPPED,
     ),
     Mutant(
