@@ -13,7 +13,7 @@ from itertools import islice
 
 from dig._util.text import one_line, value_text
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import NOTICE, TOOL_CALL
+from dig.graph.records import HANDOFF, NOTICE, TOOL_CALL
 
 from .finding import Finding
 from .interventions import Create, Inject, Reroute
@@ -121,6 +121,8 @@ def nobody_takes(graph: InteractionGraph, event: str) -> str:
     """Why an event that is lost had no recipient, which no rerun can change; empty: it had one."""
     state = graph.event(event)
     if state.cause != "no_recipient" or any(name in graph.agents for name in state.sent_to):
+        return ""
+    if state.type == HANDOFF and not state.sent_to:  # the framework carried out another one
         return ""
     if not state.sent_to:
         return f"nobody takes {quoted(state.type)}"

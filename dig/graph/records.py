@@ -23,6 +23,7 @@ EDITION = 2
 SYSTEM = "system"
 NOTICE = "notice"
 TOOL_CALL = "tool_call"
+HANDOFF = "handoff"
 
 WAITS = "waits"
 """The incident of an activation or an event that waits on purpose, for a person for instance."""

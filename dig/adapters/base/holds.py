@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
+from dig.graph.records import SYSTEM
 from dig.monitor.messages import Asked
 from dig.runtime.observers import attempt
 
@@ -96,6 +97,15 @@ class HoldWaiter:
             self._resolve(asked, (), None)
             return
         self._asked.setdefault(asked.event.id, []).append(asked)
+
+    def has_news(self, instance: str, activation: str) -> bool:
+        """Whether healing has said something to an agent since an activation of it began."""
+        graph = self._guard.monitor.graph
+        begun = graph.activations.get(activation)
+        if begun is None:
+            return False
+        new = graph.agents[instance].buffer.keys() - {event.id for event in begun.inputs}
+        return any(graph.event(event).by == SYSTEM for event in new)
 
     def is_held(self, event: str) -> bool:
         """Whether an event is on its way still; inside a step."""

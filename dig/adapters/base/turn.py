@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dig._util.ranges import union
 from dig.errors import DecisionError, PayloadError
-from dig.graph.records import SYSTEM, Failure, Fate
+from dig.graph.records import HANDOFF, SYSTEM, Failure, Fate
 from dig.monitor.messages import About, Output, Pending, Started
 from dig.runtime.errors import stack_incident
 
@@ -351,7 +351,7 @@ class Turn:
             self.forward(to, events)
             return HandedOver(events, is_passed_on=True)
         said = [Output(payload, one, type) for one in (zip(to) if split else (to,))]
-        self._end([*said, *(Output(one, (), "handoff") for one in dropped)], None, None)
+        self._end([*said, *(Output(one, (), HANDOFF) for one in dropped)], None, None)
         made = tuple(self._outputs[before:])
         return HandedOver(made[: len(said)], made[len(said) :])
 
@@ -515,13 +515,14 @@ class Turn:
             self.events.append(event)
 
     def _listen(self) -> None:
-        graph = self.guard.monitor.graph
-        begun = graph.activations.get(self._activation or "")
-        if begun is not None:
-            new = graph.agents[self.instance].buffer.keys() - {event.id for event in begun.inputs}
-            if any(graph.event(event).by == SYSTEM for event in new):
-                self._send([], 1)
-                self.receive()
+        graph, queue = self.guard.monitor.graph, self._queue
+        if self._activation and self._holds.has_news(self.instance, self._activation):
+            # What it holds it keeps: an end that has done something may mend the finding.
+            held = {name: it for name, it in self._inputs.items() if graph.event(name).by != SYSTEM}
+            self._inputs |= {event: Fate(event, "delay") for event in held}
+            self._close([])
+            self._act()
+            self._inputs, self._queue = {**self._inputs, **held}, queue
 
     def _close(
         self, outputs: list[Output], usage: Any = None, failure: TurnFailure | None = None
