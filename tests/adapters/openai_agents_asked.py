@@ -347,7 +347,7 @@ EVERY = (
 SCENARIOS: list[Scenario] = [
     *(scenario(build, drive) for build in EVERY for drive in (ask, stream)),
     *(scenario(build, at_once) for build in (chain, tools, guarded)),
-    *(scenario(approved, drive) for drive in (ask, approve, approve_streamed)),
+    *(scenario(approved, drive) for drive in (approve, approve_streamed)),
     *(scenario(build, drive) for build in (chain, tools) for drive in (talk, go_on, with_config)),
     *(scenario(tools, one) for one in (stop_streaming, stop_after_turn, leave_stream)),
     scenario(alone, talk),

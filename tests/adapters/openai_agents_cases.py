@@ -7,16 +7,26 @@ from typing import Any
 
 from agents import RunConfig, RunHooks
 
+from dig import Hold
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
 from .framework_cases import Case
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
-from .openai_agents_asked import SCENARIOS, alone, chain, going_round, tool_and_handoff, with_tools
+from .openai_agents_asked import (
+    SCENARIOS,
+    alone,
+    chain,
+    going_round,
+    tool_and_handoff,
+    tools,
+    with_tools,
+)
 from .openai_agents_teams import agent, ask, at_once, calls, says, scenario, stream
 from .test_openai_agents_healing import never_again, twice
 from .test_openai_agents_waiting import dropped as dropped_and_asking
+from .test_openai_agents_waiting import in_a_tool
 
 PLAIN = [
     "chain-ask", "chain-stream", "tool_and_handoff-ask", "raising-ask", "in_code-stream",
@@ -25,6 +35,13 @@ PLAIN = [
 
 
 OBSERVED = ["chain-at_once", "failing-stream", "tool_and_handoff-ask"]
+
+
+class KeepingQuestions(Hanging):
+    """A gate that keeps what agents ask each other, and never decides."""
+
+    def hold(self, monitored: Any, event: Any) -> Hold | None:
+        return Hold(60.0) if event.type == "message" else None
 
 
 def watching() -> Setup:
@@ -78,6 +95,7 @@ CASES = [
     Case(scenario(unheard)),
     Case(scenario(never_again)),
     Case(scenario(dropped_and_asking)),
+    Case(scenario(in_a_tool)),
     Case(scenario(going_round)),
     Case(scenario(going_round, stream)),
     Case(scenario(twice), options={"same_work": True}),
@@ -87,4 +105,5 @@ CASES = [
     Case(scenario(chain, stream), behind(Usher("Welcome."))),
     Case(scenario(chain), behind(Usher()), lost=("session.released", 1)),
     Case(scenario(alone, ask_in_time), behind(Hanging())),
+    Case(scenario(tools, ask_in_time), behind(KeepingQuestions())),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ from agents.run import DEFAULT_MAX_TURNS
 import dig
 from dig.adapters.base.capabilities import MOST_BOUNCES
 from dig.detectors import standard, standard_healers
+from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .conformance import AskingTheSame, GoingRound
-from .harness import Script, play
+from . import harness
+from .conformance import REQUESTS, AskingTheSame, GoingRound, NotesStayApart, Shown
+from .harness import Scenario, Script, play
 from .openai_agents_asked import raises
 from .openai_agents_teams import (
     Reply,
@@ -202,6 +205,67 @@ def ping_pong(script: Script) -> Any:
     return a
 
 
+def test_er_two_agents_of_one_name_are_told_apart() -> None:
+    """The note is for the one that hands over, and it is that one's model that reads it."""
+
+    def build(script: Script) -> Any:
+        solve = unless_told(hands("desk"), says("solved"))
+        first, second = (agent(script, "desk", solve) for _ in range(2))
+        first.handoffs, second.handoffs = [second], [first]
+        return first
+
+    watched = Watched("heal")
+    assert "'answer': 'solved'" in str(play(scenario(build, name="twins"), watched).returned)
+    assert watched.patterns == ["ER"]
+    assert watched.session.findings[0].evidence["path"] == ["desk", "desk (2)"] * 2
+    watched.must_be_sound()
+
+
+def crowded(shown: Shown) -> Scenario:
+    """`lead` asks until it is told, for some requests; for some, a tool of `builder` hangs."""
+
+    def build(script: Script) -> Any:
+        def number_of(call: Any) -> int:
+            number = int(re.findall(r"request (\d+)", str(call.input))[0])
+            shown.append((number, dig.notes_about()))
+            return number
+
+        @tool()
+        async def work(secs: int) -> str:
+            await asyncio.sleep(secs)
+            return "worked"
+
+        def lead(call: Any, n: int) -> Any:
+            number, asked = number_of(call), str(call.input).count("'type': 'function_call'")
+            if told(call) or asked >= (12 if number % 10 == 0 else 1):
+                return says(f"request {number} is done")(call, n)
+            return calls("builder", input=f"request {number}")(call, n)
+
+        def builder(call: Any, n: int) -> Any:
+            number = number_of(call)
+            if "worked" in str(call.input):
+                return says("built")(call, n)
+            return calls("work", secs=30 if number % 10 == 5 else number % 7)(call, n)
+
+        b = agent(script, "builder", builder, tools=[work])
+        return agent(script, "lead", lead, tools=[as_tool(b)])
+
+    async def drive(team: Any) -> Any:
+        return await asyncio.gather(*(ask(team, f"request {n}") for n in range(REQUESTS)))
+
+    return scenario(build, drive, "crowd")
+
+
+class TestNotesStayApart(NotesStayApart):
+    watched = Watched
+    crowded = staticmethod(crowded)  # type: ignore[assignment]  # mypy binds it
+
+    @pytest.fixture(autouse=True)
+    def takes_many_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The SDK makes tasks of its own for each call."""
+        monkeypatch.setattr(harness, "STEPS", 100_000)
+
+
 def twice(script: Script) -> Any:
     """The same part is given to two agents, and then to one of them twice."""
     b, c = agent(script, "b", says("b done")), agent(script, "c", says("c done"))
@@ -279,7 +343,9 @@ def waiting_pair(script: Script) -> Any:
 
 def test_dl_two_that_wait_for_each_other_are_told_when_their_tools_give_up() -> None:
     limits = Limits(dl_window_s=5, activation_limit_s=5)
-    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    watched = Watched(
+        "heal", Setup(detectors=standard, healers=standard_healers, limits=limits, policy=HEAL_ALL)
+    )
     outcome = play(watched.ticking(scenario(waiting_pair)), watched)
     assert "'answer': 'done'" in str(outcome.returned)
     assert watched.patterns == ["DL"] and watched.healed() == ["create"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, Mock
@@ -19,6 +20,7 @@ from agents.testing import ModelStep, ScriptedModel, assistant_message
 import dig
 from dig import Hold
 from dig.adapters.openai_agents.messages import tool_name
+from dig.adapters.openai_agents.runner import of as agents_of
 from dig.errors import SettingsError
 from dig.graph.records import Emit
 from dig.runtime.host import Setup
@@ -30,13 +32,14 @@ from .openai_agents_teams import (
     CANCELLED,
     Watched,
     agent,
-    as_tool,
     ask,
     at_once,
+    calls,
     hands,
     says,
     scenario,
     stream,
+    tool,
 )
 
 
@@ -164,11 +167,73 @@ def test_a_realtime_agent_is_refused() -> None:
         dig.wrap(RealtimeAgent(name="voice"))
 
 
-def test_two_agents_of_one_name_are_refused() -> None:
-    script = Script()
-    twin = agent(script, "a", says("x"))
-    with pytest.raises(SettingsError, match="two agents are called 'a'"):
-        dig.wrap(agent(script, "a", says("x"), tools=[as_tool(twin)]))
+def twins(script: Script) -> Any:
+    """Three agents are called `desk`: a tool, one that it reaches, and one at the end."""
+    last = agent(script, "desk", says("done"))
+    inner = agent(script, "desk", says("inner done"))
+    inner_tool = inner.as_tool("inner", "Asks the inner desk.")
+    outer = agent(script, "desk", calls("inner", input="x"), says("outer done"), tools=[inner_tool])
+    outer_tool = outer.as_tool("outer", "Asks the outer desk.")
+    replies = calls("outer", input="y"), hands("desk", reason="tired")
+    return agent(script, "a", *replies, tools=[outer_tool], handoffs=[last])
+
+
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_agents_of_one_name_have_numbers_in_the_order_in_which_they_are_reached(
+    drive: Any,
+) -> None:
+    """Questions, answers and handoffs go to the right one."""
+    watched = Watched("heal")
+    assert play(scenario(twins, drive), watched) == play(scenario(twins, drive))
+    assert watched.session.monitor.graph.run.agents == ("a", "desk", "desk (2)", "desk (3)")
+    rows = [row for row in watched.records if isinstance(row, Emit) and row.type != "notice"]
+    assert [(row.to, row.payload) for row in rows] == [
+        (("a",), "What now?"),
+        (("desk (2)",), "y"),
+        (("desk (3)",), "x"),
+        (("desk (2)",), "inner done"),
+        (("a",), "outer done"),
+        (("desk",), {"handoff": "desk", "with": '{"reason":"tired"}'}),
+        ((), "done"),
+    ]
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+def test_a_name_with_a_number_that_is_taken_is_not_given_again() -> None:
+    """An agent that is called so already keeps its name if it is reached first."""
+    others = [Agent(name=name) for name in ("desk (2)", "desk", "desk (2)")]
+    team = Agent(name="desk", handoffs=[*others])
+    assert [*agents_of(team)] == ["desk", "desk (2)", "desk (3)", "desk (2) (2)"]
+
+
+def asking_with_history(script: Script) -> Any:
+    """A tool asks an agent the same again and again, with a history whose ids are new each time."""
+    b = agent(script, "b", says("b done"))
+
+    @tool()
+    async def ask_b() -> str:
+        ids = {name: f"new_{next(numbers)}" for name in ("id", "call_id")}
+        call = {**ids, "type": "function_call", "name": "look", "arguments": "{}"}
+        result = {"call_id": ids["call_id"], "type": "function_call_output", "output": "no id"}
+        given: list[Any] = [{"role": "user", "content": "How many?"}, call, result]
+        return str((await Runner.run(b, given)).final_output)
+
+    return agent(script, "a", *[calls("ask_b")] * 7, says("done"), tools=[ask_b])
+
+
+numbers = count()
+
+
+@pytest.mark.parametrize("tools", [False, True])
+def test_ids_of_calls_and_messages_hide_no_loop(tools: bool) -> None:
+    """They are no words, and stand in no payload."""
+    watched = Watched(tools=tools)
+    play(scenario(asking_with_history), watched)
+    assert watched.patterns[:1] == ["LOOP"]
+    payloads = [row.payload for row in watched.records if isinstance(row, Emit)]
+    assert "no id" in str(payloads) and "new_" not in str(payloads)
+    assert "ask_b-1" not in str(payloads)
 
 
 def test_what_the_sdk_cannot_be_made_to_do_is_refused() -> None:

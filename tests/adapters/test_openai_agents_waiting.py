@@ -1,16 +1,26 @@
-"""OpenAI agents, wrapped: a run that waits for an approval is neither judged nor healed."""
+"""OpenAI agents, wrapped: a run that waits for an approval stays open, and is not judged."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
+from agents import Runner, RunState
 
+import dig
+from dig import Limits, Watch
+from dig.adapters.openai_agents import messages
+from dig.detectors import standard, standard_healers
+from dig.graph.records import Emit, End, IncidentRow, Start
+from dig.runtime.host import Setup
+from tests.helpers import found_again
 
 from .harness import Script, play
-from .openai_agents_asked import approve
+from .openai_agents_asked import approve, approve_streamed
 from .openai_agents_teams import (
     Watched,
     agent,
@@ -20,12 +30,13 @@ from .openai_agents_teams import (
     in_the_background,
     says,
     scenario,
+    shown,
     stream,
     tool,
 )
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
-DRIVES = pytest.mark.parametrize("drive", [ask, stream, approve])
+DRIVES = pytest.mark.parametrize("drive", [ask, stream, approve, approve_streamed])
 
 
 def paying(script: Script) -> Any:
@@ -41,14 +52,34 @@ def payer(script: Script, name: str) -> Any:
     return agent(script, name, calls("pay", amount=3), says("billed"), tools=[paying(script)])
 
 
-def must_be_as_bare(build: Any, drive: Any, mode: Any) -> None:
-    """Nothing is raised, bounced or run that is not without a monitor."""
-    watched = Watched(mode)
+def finals(watched: Watched) -> list[Any]:
+    return [row.payload for row in watched.records if isinstance(row, Emit) and row.final]
+
+
+def requests(watched: Watched) -> list[Any]:
+    return [row.payload for row in watched.records if isinstance(row, Emit) and row.by is None]
+
+
+def open_turns(watched: Watched) -> list[str]:
+    """The agents whose turns have not ended, each of which must wait on purpose."""
+    running = watched.session.monitor.graph.activations
+    rows = [row for row in watched.records if isinstance(row, IncidentRow)]
+    details: list[Any] = [row.detail for row in rows if row.what == "waits"]
+    assert {*running} <= {detail["activation"] for detail in details}
+    return sorted(activation.agent for activation in running.values())
+
+
+def must_be_as_bare(build: Any, drive: Any, mode: Any, **options: Any) -> Watched:
+    """Nothing is raised, bounced or run that is not without a monitor, however long it takes."""
+    watched = Watched(mode, **options)
     bare, mine = play(scenario(build, drive)), play(scenario(build, drive), watched)
     assert mine == bare
+    watched.now += 100_000
+    watched.session.tick()
+    assert found_again(watched.records, Watch(standard())) == []
     assert watched.patterns == [] and watched.healed() == []
     assert "downgraded" not in watched.incidents()
-    assert watched.leaves_nothing_open()
+    return watched
 
 
 def beside(script: Script) -> Any:
@@ -60,11 +91,28 @@ def beside(script: Script) -> Any:
 
 @MODES
 @DRIVES
-def test_an_agent_that_waits_for_an_approval_beside_others_is_no_early_answer(
+def test_an_agent_that_waits_for_an_approval_beside_others_stays_open(
     drive: Any, mode: Any
 ) -> None:
     """The run stops with an answer of one agent that nobody has looked at, and is resumed."""
-    must_be_as_bare(beside, drive, mode)
+    watched = must_be_as_bare(beside, drive, mode)
+    if drive in (ask, stream):
+        assert open_turns(watched) == ["a", "b"] and finals(watched) == []
+    else:
+        assert finals(watched) == ["done"] and len(requests(watched)) == 1
+        watched.must_be_sound()
+        assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("drive", [approve, approve_streamed])
+def test_a_resumed_turn_ends_and_the_next_activation_goes_on_with_it(drive: Any) -> None:
+    """So a hang after the approval can be seen: the new activation says nothing of waiting."""
+    watched = must_be_as_bare(lambda script: payer(script, "a"), drive, "observe")
+    first, second = [row for row in watched.records if isinstance(row, Start)]
+    rows = [row for row in watched.records if isinstance(row, IncidentRow)]
+    assert [row.detail for row in rows] == [{"activation": first.activation}]
+    [end, _] = [row for row in watched.records if isinstance(row, End)]
+    assert end.activation == first.activation and list(end.outputs) == list(second.inputs)
 
 
 def dropped(script: Script) -> Any:
@@ -75,10 +123,20 @@ def dropped(script: Script) -> Any:
 
 
 @MODES
-@DRIVES
-def test_an_approval_is_no_early_answer_where_a_handoff_was_dropped(drive: Any, mode: Any) -> None:
-    """Nobody is run once more while a person is waited for, nor judged for it."""
-    must_be_as_bare(dropped, drive, mode)
+@pytest.mark.parametrize("drive", [ask, stream])
+def test_where_a_handoff_was_dropped_nobody_is_judged_while_a_person_is_waited_for(
+    drive: Any, mode: Any
+) -> None:
+    """No answer is given, so that none is early."""
+    watched = Watched(mode)
+    assert play(scenario(dropped, drive), watched) == play(scenario(dropped, drive))
+    assert watched.patterns == [] and open_turns(watched) == ["billing"]
+
+
+def test_an_answer_after_an_approval_is_judged_as_any_other() -> None:
+    watched = Watched()
+    play(scenario(dropped, approve), watched)
+    assert watched.patterns == ["ET"] and watched.leaves_nothing_open()
 
 
 def in_background(script: Script) -> Any:
@@ -98,3 +156,195 @@ def test_an_approval_beside_work_in_the_background_runs_nothing(mode: Any) -> No
     bare, mine = play(asked), play(asked, watched)
     assert mine.returned == bare.returned and mine.per_agent()["a"] == bare.per_agent()["a"]
     assert "pay" not in mine.per_agent() and "reroute" not in watched.healed()
+
+
+def pay_both(script: Script) -> Any:
+    """Two calls of one agent, each of which needs an approval."""
+
+    def reply(call: Any, number: int) -> Any:
+        paid = any(item.get("type") == "function_call_output" for item in call.input)
+        return says("inner done")(call, number) if paid else calls("pay", amount=3)(call, number)
+
+    inner = agent(script, "inner", reply, tools=[paying(script)])
+    asks = [*calls("inner", input="alice")(None, 1), *calls("inner", input="bob")(None, 2)]
+    return agent(script, "outer", lambda call, n: asks, says("done"), tools=[as_tool(inner)])
+
+
+def decide(rounds: int, approved: bool, *, stored: bool = False) -> Any:
+    """Decide about one call at a time, or about all; the state may be stored meanwhile."""
+
+    async def drive(team: Any) -> Any:
+        result, results = await Runner.run(team, "Pay both."), []
+        while result.interruptions:
+            results.append(shown(result))
+            state = result.to_state()
+            if stored:
+                state = await RunState.from_json(team, state.to_json())
+            for question in state.get_interruptions()[: 2 // rounds]:
+                (state.approve if approved else state.reject)(question)
+            await asyncio.sleep(50_000)
+            result = await Runner.run(team, state)
+        return [*results, shown(result)]
+
+    return drive
+
+
+@MODES
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_several_approvals_of_one_run(rounds: int, approved: bool, stored: bool, mode: Any) -> None:
+    """Both calls are questions of their own, and go on where they have stopped."""
+    drive = decide(rounds, approved, stored=stored)
+    watched = must_be_as_bare(pay_both, drive, mode, same_work=False)
+    sent = [row for row in watched.records if isinstance(row, Emit)]
+    asked = [row.payload for row in sent if row.type == "message" and "inner" in row.to[0]]
+    assert asked == ["alice", "bob"]
+    assert finals(watched) == ["done"] and len(requests(watched)) == 1
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+async def forty_at_once(team: Any) -> Any:
+    """All ask, all wait, and they are resumed in another order."""
+    first = await asyncio.gather(*(Runner.run(team, f"Pay {n}.") for n in range(40)))
+    await asyncio.sleep(50_000)
+
+    async def go_on(n: int) -> Any:
+        state = first[n].to_state()
+        for question in first[n].interruptions:
+            (state.approve if n % 3 else state.reject)(question)
+        return shown(await Runner.run(team, state))
+
+    return await asyncio.gather(*(go_on(n) for n in reversed(range(40))))
+
+
+def pay_alone(script: Script) -> Any:
+    def reply(call: Any, number: int) -> Any:
+        paid = any(item.get("type") == "function_call_output" for item in call.input)
+        done = says(f"{call.input[0]['content']} done")
+        return (done if paid else calls("pay", amount=3))(call, 0)
+
+    return agent(script, "a", reply, tools=[paying(script)])
+
+
+@MODES
+def test_forty_runs_that_wait_at_once_each_go_on_in_their_own_turn(mode: Any) -> None:
+    """Their calls have equal ids, as those of some servers; none is passed over."""
+    watched = must_be_as_bare(pay_alone, forty_at_once, mode)
+    assert len(requests(watched)) == 40 and watched.leaves_nothing_open()
+    graph = watched.session.monitor.graph
+    answers = [row for row in watched.records if isinstance(row, Emit) and row.final]
+    for row in answers:
+        [source] = graph.source_ids(graph.event(row.event).sources)
+        [asked] = [e.payload for e in watched.records if isinstance(e, Emit) and e.event == source]
+        assert row.payload == f"{asked} done"
+    assert len(answers) == 40
+    watched.must_be_sound()
+
+
+async def resume_twice(team: Any) -> Any:
+    first = await Runner.run(team, "Pay.")
+    return [await approve_of(team, first), await approve_of(team, first)]
+
+
+async def approve_of(team: Any, result: Any) -> Any:
+    state = result.to_state()
+    for question in result.interruptions:
+        state.approve(question)
+    return shown(await Runner.run(team, state))
+
+
+def test_a_state_that_nobody_waits_with_begins_from_outside() -> None:
+    """As one does that was stored by another process."""
+    watched = must_be_as_bare(pay_alone, resume_twice, "heal")
+    assert requests(watched) == ["Pay.", {"$resumed": "a"}]
+    assert len(finals(watched)) == 2 and watched.leaves_nothing_open()
+
+
+async def never_resume(team: Any) -> Any:
+    first = [await Runner.run(team, f"Pay {n}.") for n in range(5)]
+    return [shown(result) for result in first] + [await approve_of(team, first[4])]
+
+
+def test_of_too_many_runs_that_wait_the_oldest_are_called_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory is bounded for runs that are never resumed."""
+    monkeypatch.setattr(messages, "MOST_WAITING", 2)
+    watched = must_be_as_bare(pay_alone, never_resume, "heal")
+    cancelled = [row for row in watched.records if isinstance(row, End) and row.cancelled]
+    assert len(cancelled) == 3 and "request_failed" not in watched.incidents()
+    assert finals(watched)[-1] == "Pay 4. done"
+    assert len(open_turns(watched)) == 1
+
+
+def in_a_tool(script: Script) -> Any:
+    """A tool runs an agent whose tool needs an approval, and goes on without it."""
+    b = payer(script, "b")
+
+    @tool()
+    async def ask_b(text: str) -> str:
+        result = await Runner.run(b, text)
+        return f"it asks {len(result.interruptions)}"
+
+    return agent(script, "a", calls("ask_b", text="x"), says("done"), tools=[ask_b])
+
+
+@MODES
+def test_an_agent_whose_caller_goes_on_without_an_approval_waits_no_more(mode: Any) -> None:
+    """The caller was answered with the question, and has said what it wanted to say."""
+    watched = must_be_as_bare(in_a_tool, ask, mode)
+    assert finals(watched) == ["done"] and watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def fails_beside(script: Script) -> Any:
+    """A run that waits, in a tool of an agent whose model then raises."""
+
+    def broken(call: Any, number: int) -> Any:
+        raise ValueError("no model today")
+
+    team = in_a_tool(script)
+    team.model = agent(script, "a", calls("ask_b", text="x"), broken).model
+    return team
+
+
+def test_a_run_that_waits_is_called_off_when_its_caller_fails() -> None:
+    watched = Watched()
+    assert play(scenario(fails_beside), watched) == play(scenario(fails_beside))
+    rows = [row for row in watched.records if isinstance(row, End) and row.error]
+    assert [row.cancelled for row in rows] == [True, False]
+    assert watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def building(*, waits: bool) -> Any:
+    """An agent as a tool has a tool that works for ten minutes."""
+
+    def build(script: Script) -> Any:
+        @tool()
+        async def build(branch: str) -> str:
+            script.log.append(("build", branch, ""))
+            with dig.waiting() if waits else nullcontext():
+                await asyncio.sleep(600)
+            return "green"
+
+        b = agent(script, "b", calls("build", branch="main"), says("green"), tools=[build])
+        return agent(script, "a", calls("b", input="build"), says("done"), tools=[as_tool(b)])
+
+    return build
+
+
+@MODES
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_long_tool_is_no_deadlock_if_it_says_that_it_waits(waits: bool, mode: Any) -> None:
+    """Else there is a warning; in no case is anybody told to do the work again."""
+    limits = Limits(activation_limit_s=300)
+    watched = Watched(mode, Setup(detectors=standard, healers=standard_healers, limits=limits))
+    asked = scenario(building(waits=waits), name="long")
+    assert play(watched.ticking(asked), watched) == play(asked)
+    worth = [(finding.pattern, finding.severity) for finding in watched.session.findings]
+    assert worth == ([] if waits else [("DL", "warning")]) and watched.healed() == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()

@@ -2,7 +2,8 @@
 
 - `runner`: replaces the object that `Runner` has its work done by; the agents of a team.
 - `run`: one run, from its call to its result, and what its agents ask others.
-- `messages`: what a model's response says, and to which agent it hands over; a team.
+- `messages`: what a model's response says, and to which agent it hands over; a team, and its runs
+  that wait for a person.
 """
 
 from __future__ import annotations
@@ -36,17 +37,16 @@ def plan(
         tools: Whether function tools are agents `tool:NAME`, so that their calls are events.
 
     Raises:
-        SettingsError: The team is no agent, two are called the same, or the SDK is not one that was
-            tested.
+        SettingsError: The team is no agent, or the SDK is not one that was tested.
     """
     with importing("Agents SDK", ("openai-agents",), VERSIONS, extra="openai-agents"):
         from . import runner
         from .messages import AgentTeam, as_messages
-    found = runner.of(team)
+    agents = runner.of(team)
 
     def attach(session: Session) -> Attached:
-        wrapped = AgentTeam(session, team, tuple(found), annotate or as_messages, tools)
+        wrapped = AgentTeam(session, team, agents, annotate or as_messages, tools)
         runner.install(wrapped)
         return Attached(team, partial(runner.remove, wrapped))
 
-    return WrapPlan("a team of OpenAI agents", tuple(agent.name for agent in found), attach, CAN)
+    return WrapPlan("a team of OpenAI agents", tuple(agents), attach, CAN)

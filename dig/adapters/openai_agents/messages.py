@@ -1,21 +1,87 @@
-"""The words of a model's response, and their recipient."""
+"""The words of a model's response, and their recipient; a team, and its runs that wait."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import Agent, Handoff, ItemHelpers, ModelResponse
+from agents import Agent, Handoff, ItemHelpers, ModelResponse, RunState
 
-from dig.adapters.base import NOTE, Session
+from dig.adapters.base import NOTE, Session, as_payload
 
 Annotate = Callable[[list[Any], tuple[str, ...]], Sequence[Any]]
 """Puts notes into what a model is given: `(input items, notes) -> input items`."""
 
 NOTHING = ("", "{}", "null")
 """Arguments of a handoff that say nothing."""
+
+IDS = frozenset(
+    {"id", "call_id", "approval_request_id", "response_id", "provider_data", "encrypted_content"}
+)
+"""Keys of a message that no agent reads, and that are new each time the same is said."""
+
+
+MOST_WAITING = 1_000
+"""The number of runs of a team that are known to wait for a person."""
+
+
+class WaitingRuns:
+    """The waiting runs of a team, the longest waiting first."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._calls: dict[Any, list[Any]] = {}  # run -> the calls that are to be approved
+
+    def add(self, run: Any, questions: Iterable[Any]) -> list[Any]:
+        """A run waits from now on.
+
+        Returns:
+            The runs that have waited longest and are too many; they are forgotten.
+        """
+        self._calls[run] = [question.raw_item for question in questions]
+        oldest = [*self._calls][: max(0, len(self._calls) - MOST_WAITING)]
+        for old in oldest:
+            del self._calls[old]
+        return oldest
+
+    def take(self, state: RunState[Any], caller: Any) -> Any:
+        """The run that a state goes on with, which waits no more; ``None``: it is not known.
+
+        Ids of calls may repeat, so the run whose calls are the very same objects comes first; a
+        state that was stored and read again has others.
+
+        Args:
+            state: The state.
+            caller: The run that resumes it; ``None``: it is resumed from outside.
+        """
+        calls = [
+            question.raw_item for question in getattr(state._current_step, "interruptions", ())
+        ]
+        objects, ids = {id(call) for call in calls}, _ids(calls)
+        runs = [
+            run for run, asked in self._calls.items()
+            if ids and run.caller in (caller, None) and _ids(asked) == ids
+        ]  # fmt: skip
+        runs.sort(key=lambda run: (run.caller is not caller, not self._has(run, objects)))
+        for run in runs[:1]:
+            del self._calls[run]
+        return runs[0] if runs else None
+
+    def take_inner(self, caller: Any) -> list[tuple[Any, list[Any]]]:
+        """The runs that a run has called and that wait still, with the calls to be approved."""
+        inner = [run for run in self._calls if run.caller is caller]
+        return [(run, self._calls.pop(run)) for run in inner]
+
+    def _has(self, run: Any, objects: set[int]) -> bool:
+        return any(id(call) in objects for call in self._calls[run])
+
+
+def _ids(calls: Iterable[Any]) -> set[str]:
+    """The ids of calls, which are objects or dicts."""
+    fields = (call if isinstance(call, dict) else vars(call) for call in calls)
+    return {str(call.get("call_id") or call.get("id")) for call in fields}
 
 
 @dataclass(eq=False)
@@ -25,23 +91,29 @@ class AgentTeam:
     Attributes:
         session: Its session.
         first: The agent that was wrapped.
-        agents: All of its agents.
+        agents: All of its agents, by the names that they have in the trace.
         annotate: Puts notes into what a model is given.
         tools: Whether calls of function tools are told, too.
         has_failed: Whether the adapter has failed in any of its runs: events that this has left
             open may concern others, so that none is healed any more.
+        waiting: The runs that wait for a person.
     """
 
     session: Session
     first: Agent[Any] = field(repr=False)
-    agents: tuple[Agent[Any], ...] = field(repr=False)
+    agents: Mapping[str, Agent[Any]] = field(repr=False)
     annotate: Annotate
     tools: bool = False
     has_failed: bool = False
+    waiting: WaitingRuns = field(default_factory=WaitingRuns, repr=False)
 
     def has(self, agent: Any) -> bool:
         """Whether an agent is one of its own."""
-        return any(agent is one for one in self.agents)
+        return any(agent is mine for mine in self.agents.values())
+
+    def name_of(self, agent: Agent[Any]) -> str:
+        """The name of an agent in the trace; of one that code has made, its own."""
+        return next((name for name, mine in self.agents.items() if mine is agent), agent.name)
 
 
 @dataclass(frozen=True)
@@ -73,9 +145,21 @@ class HandoffMessage:
         return [_told(to, given, self.said) for to, given in self.ignored]
 
 
-def handing_over(agent: Agent[Any], response: ModelResponse) -> HandoffMessage:
+def words_of(given: Any) -> Any:
+    """The input of a run as plain JSON, without ids of messages and calls."""
+    payload = as_payload(given)
+    if not isinstance(payload, list):
+        return payload
+    return [
+        {key: value for key, value in item.items() if key not in IDS}
+        if isinstance(item, dict) else item
+        for item in payload
+    ]  # fmt: skip
+
+
+def handing_over(team: AgentTeam, agent: Agent[Any], response: ModelResponse) -> HandoffMessage:
     """The words of an agent, by its model's response, when it handed over."""
-    names = handoffs(agent)
+    names = handoffs(team, agent)
     calls = [
         (names[item.name], item.arguments)
         for item in response.output
@@ -95,12 +179,20 @@ def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
     return [*items, *({"role": "user", "content": NOTE.format(note)} for note in notes)]
 
 
-def handoffs(agent: Agent[Any]) -> Mapping[str, str]:
+def handoffs(team: AgentTeam, agent: Agent[Any]) -> Mapping[str, str]:
     """The tools by which an agent hands over, with the names of the next agents."""
-    return {
-        **{tool_name(item.name): item.name for item in agent.handoffs if isinstance(item, Agent)},
-        **{item.tool_name: item.agent_name for item in agent.handoffs if isinstance(item, Handoff)},
-    }
+    names: dict[str, str] = {}
+    for item in agent.handoffs:
+        tool = item.tool_name if isinstance(item, Handoff) else tool_name(item.name)
+        to = next_agent(item)
+        names[tool] = item.agent_name if to is None else team.name_of(to)
+    return names
+
+
+def next_agent(item: Any) -> Agent[Any] | None:
+    """The agent that a handoff leads to, if that is known before it is carried out."""
+    to = item._agent_ref() if isinstance(item, Handoff) and item._agent_ref else item
+    return to if isinstance(to, Agent) else None
 
 
 def tool_name(agent: str) -> str:

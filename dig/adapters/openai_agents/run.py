@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio  # noqa: TID251  the SDK runs on it alone
 from collections.abc import Mapping
 from functools import partial
+from traceback import walk_tb
 from typing import Any, cast
 
-from agents import Agent, ModelResponse, RunState
+from agents import Agent, MaxTurnsExceeded, ModelResponse, RunState
 from agents.run import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
 from dig.adapters.base import (
     ADAPTER_FAILED,
     AdapterState,
+    CalledOffError,
     Guard,
     ToolCalls,
     Turn,
@@ -21,8 +23,9 @@ from dig.adapters.base import (
     enclosing,
     unjson,
 )
+from dig.graph.records import HANDOFF, Failure
 
-from .messages import AgentTeam, HandoffMessage, handing_over
+from .messages import AgentTeam, HandoffMessage, handing_over, words_of
 
 
 def turns_left(result: Any, options: Mapping[str, Any]) -> int | None:
@@ -55,8 +58,17 @@ def joined(first: Any, second: Any) -> Any:
     return second
 
 
-NEVER_TOLD = RuntimeError("the SDK has not told what came of this call")
-"""Reason in a trace for a tool that the run has left behind; it is never raised."""
+NEVER_TOLD = CalledOffError("the SDK has not told what came of this call")
+"""The reason in a trace for a tool that the run has left behind."""
+
+CALLED_OFF = CalledOffError("the run ended before this did")
+"""The reason in a trace for what was at work, or waited for a person, when a run failed."""
+
+STREAM_CANCELLED = CalledOffError("the stream was cancelled")
+"""The reason in a trace for a run whose caller wants no more of its stream."""
+
+FORGOTTEN = CalledOffError("too many runs wait for a person, and this one waits longest")
+"""The reason in a trace for a run whose person is not waited for any more."""
 
 
 class MonitoredRun(AdapterState):
@@ -66,15 +78,17 @@ class MonitoredRun(AdapterState):
 
     Attributes:
         team: The team of the run.
+        caller: The run that has called it; ``None``: it was called from outside.
         turn: The turn of the agent that works; ``None``: what it is given is held.
         outer: The turn or run in whose code this one was begun.
     """
 
     reports_after_failure = False
+    turn: Turn | None = None
 
     def __init__(
         self, team: AgentTeam, agent: Agent[Any], given: Any, *, caller: MonitoredRun | None = None,
-        is_streamed: bool = False, is_kept: bool = False,
+        may_bounce: bool = True,
     ) -> None:  # fmt: skip
         """Tell the session that an agent is called.
 
@@ -83,25 +97,24 @@ class MonitoredRun(AdapterState):
             agent: The agent that begins, or goes on.
             given: The input of the run.
             caller: The run that calls it; ``None``: it is called from outside.
-            is_streamed: Whether the run's result is handed over before it is there.
-            is_kept: Whether the run's conversation is kept elsewhere, so that it cannot be taken
-                up.
+            may_bounce: Whether the answer can come back: not if it is handed over before it is
+                there, nor if the conversation is kept elsewhere.
         """
         super().__init__(team.session)
         self.team = team
-        self.turn: Turn | None = None
         self.outer: Any = None
-        self._caller = caller
+        self.caller = caller
         self._asker = caller.turn if caller is not None else None
-        self._may_bounce = not (is_streamed or is_kept)
+        self._may_bounce = may_bounce
         self._answer = ""
         # By the agent that has the turn: its model's latest response.
         self._heard: tuple[Agent[Any], ModelResponse] | None = None
+        self._next = ""  # the agent that is handed over to, and has not begun
         self._tools = ToolCalls(team.session)
-        self._lost: list[str] = []  # handoffs that the SDK has dropped
-        payload = {"$resumed": agent.name} if isinstance(given, RunState) else as_payload(given)
+        name = team.name_of(agent)
+        payload = {"$resumed": name} if isinstance(given, RunState) else words_of(given)
         self._question = ""  # the event that it is called with
-        self._instance, self._deliveries = agent.name, [""]
+        self._instance, self._deliveries = name, [""]
         self.step(self._place, payload, default=None)
 
     # --- as a turn: what other code asks of the turn that runs ---
@@ -116,20 +129,20 @@ class MonitoredRun(AdapterState):
         """Makes the steps of its session."""
         return self.session.guard
 
-    @property
-    def is_open(self) -> bool:
-        """Whether an agent of it has the turn."""
-        return self.turn is not None and self.turn.is_open
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the monitor for the agent that has the turn."""
-        return self.turn.notes if self.turn is not None else ()
+    def __getattr__(self, name: str) -> Any:
+        """Anything else that is asked of a turn: the present one says it, or one that is over."""
+        turn = self.turn
+        if turn is None:
+            turn = Turn(self.guard, self.session.holds, "", ())
+            turn.is_open = False
+        return getattr(turn, name)
 
     # --- what happens in it ---
 
     async def begun(self) -> None:
         """Have the agent begin, once what it is given is not held any more; twice does no harm."""
+        if self._next:
+            self.step(self._hand_over, default=None)
         if self.turn is None:
             await self.session.released(*self._deliveries)
             self.step(self._begin, default=None)
@@ -138,9 +151,14 @@ class MonitoredRun(AdapterState):
         """A model has spoken."""
         self._heard = agent, response
 
-    def hand_over(self, to: str) -> None:
-        """An agent hands over to another, which `begun` has begin."""
-        self.step(self._hand_over, to, default=None)
+    def hand_over(self, to: Agent[Any]) -> None:
+        """An agent hands over to another; what the SDK raises before that begins is its error."""
+        self._next = self.team.name_of(to)
+
+    def resume(self, *, may_bounce: bool) -> None:
+        """Go on after an approval; the answer may go back or not."""
+        self._may_bounce = may_bounce
+        self.step(self._resume, default=None)
 
     async def tool_called(self, call: ToolContext[Any]) -> None:
         """An agent calls a function tool, which begins when no gate keeps the call any more."""
@@ -192,10 +210,10 @@ class MonitoredRun(AdapterState):
     def _place(self, payload: Any) -> None:
         """Make the event of the call: a problem, or a message of the calling run."""
         self._instance = self.session.reserve_instance(self._instance)
-        if self._caller is None:
+        if self.caller is None:
             event = self.session.request(payload, (self._instance,))
         else:
-            event = self._caller._turn().call(payload, self._instance)
+            event = self.caller._turn().call(payload, self._instance)
         self._question, self._deliveries = event, [event]
         if not self.session.is_held(event):
             self._begin()
@@ -204,21 +222,26 @@ class MonitoredRun(AdapterState):
         if self.turn is None:
             self.turn = self.session.begin(self._instance, self._deliveries)
 
+    def _resume(self) -> None:
+        self._turn().resumes()
+
     def _call_tool(self, call: ToolContext[Any]) -> str:
         arguments = unjson(call.tool_arguments)
         return self._tools.call(call.tool_call_id, self._turn(), call.tool_name, arguments)
 
-    def _hand_over(self, to: str) -> None:
+    def _hand_over(self) -> None:
         """End a turn: what it was given goes on if it has said nothing, else what it has said."""
         self._tools.give_up(NEVER_TOLD)
-        turn, talk = self._turn(), handing_over(*self._heard) if self._heard else HandoffMessage()
-        self._heard = None
+        to, turn, talk = self._next, self._turn(), HandoffMessage()
+        if self._heard is not None:
+            talk = handing_over(self.team, *self._heard)
+        self._heard, self._next = None, ""
         instance = self.session.reserve_instance(to)
         handed = turn.hand_over(
-            instance, as_payload(talk.payload(to)), "handoff",
+            instance, as_payload(talk.payload(to)), HANDOFF,
             silent=talk.is_silent, dropped=map(as_payload, talk.lost()),
         )  # fmt: skip
-        self._deliveries, self._lost = [*handed.events], [*self._lost, *handed.dropped]
+        self._deliveries = [*handed.events]
         self._instance, self.turn = instance, None
 
     def _annotated(self, items: list[Any]) -> list[Any] | None:
@@ -229,28 +252,35 @@ class MonitoredRun(AdapterState):
 
     def _hand(self, result: Any) -> None:
         self._tools.give_up(NEVER_TOLD)
-        turn, payload = self._turn(), _answer(result)
+        turn, self._answer = self._turn(), ""
         if result.interruptions:
-            self._gather(turn)
-        if self._caller is None:
-            is_whole = not (result.interruptions or self.team.has_failed)
-            self._answer = turn.submit(payload, bounces=self._may_bounce and is_whole)
+            self._wait(turn, result)
+            return
+        for run, calls in self.team.waiting.take_inner(self):
+            run._answer_caller({"$asks": [as_payload(call) for call in calls]})
+        payload = as_payload(result.final_output)
+        if self.caller is None:
+            bounces = self._may_bounce and not self.team.has_failed
+            self._answer = turn.submit(payload, bounces=bounces)
         else:
             self._answer = turn.reply(payload, _address(self._asking()))
 
-    def _gather(self, turn: Turn) -> None:
-        """A person is waited for: what was dropped is a part of what that is asked."""
-        lost, self._lost = self._lost, []
-        turn.wait_for(len(lost))
-        for event in lost:
-            if not self.session.recipients_of(event):
-                self.session.redirect(event, (turn.instance,))
-            turn.receive(event, at_once=True)
+    def _wait(self, turn: Turn, result: Any) -> None:
+        """A person is waited for, and the turn goes on when the state of the run is resumed."""
+        turn.waits()
+        self._heard = None
+        for run in self.team.waiting.add(self, result.interruptions):
+            run._fail(FORGOTTEN)
+
+    def _answer_caller(self, payload: Any) -> None:
+        """The caller goes on with what it has, although this run waits for a person."""
+        self._reply(self._turn().reply(payload, _address(self._asking())))
 
     def _came_back(self) -> bool:
-        turn = self._turn()
-        if self._caller is None:
-            return turn.was_bounced(self._answer)
+        if not self._answer:  # it waits, or nobody hears of its end
+            return False
+        if self.caller is None:
+            return self._turn().was_bounced(self._answer)
         self._reply(self._answer)
         return False
 
@@ -261,8 +291,8 @@ class MonitoredRun(AdapterState):
 
     def _asking(self) -> Turn | None:
         """The turn that gets an answer: the one that has asked, or the present one of that run."""
-        if self._asker is not None and not self._asker.is_open and self._caller is not None:
-            self._asker = self._caller.turn  # a guardrail's answer may come after a handoff
+        if self._asker is not None and not self._asker.is_open and self.caller is not None:
+            self._asker = self.caller.turn  # a guardrail's answer may come after a handoff
         return self._asker if self._asker is not None and self._asker.is_open else None
 
     def _turn(self) -> Turn:
@@ -272,15 +302,24 @@ class MonitoredRun(AdapterState):
 
     def _fail(self, error: BaseException) -> None:
         self.session.release(*self._deliveries, self._answer)
-        self._tools.give_up(error)
-        turn = self._turn()
-        if self._caller is None:
-            turn.abandon(error, answer=self._answer)
-        else:
-            asker = self._asking()
-            if asker is not None:
-                asker.call_failed(self._question)
-            self._reply(turn.abandon(error, _address(asker), answer=self._answer))
+        for call in _calls_around(error):
+            self._tools.failed(call, error)
+        self._tools.give_up(CALLED_OFF)
+        for run, _ in self.team.waiting.take_inner(self):
+            run._fail(CALLED_OFF)
+        if self.caller is None:
+            how: Failure = "limit" if isinstance(error, MaxTurnsExceeded) else "error"
+            self._turn().abandon(error, answer=self._answer, how=how)
+            return
+        asker = self._asking()
+        if asker is not None:
+            asker.call_failed(self._question)
+        if self.turn is None and asker is not None:  # the agent never ran
+            self.session.withdraw(self._instance, self._deliveries, asker.instance)
+            for event in self._deliveries:
+                asker.receive(event)
+            return
+        self._reply(self._turn().abandon(error, _address(asker), answer=self._answer))
 
     def _streamed(self, result: Any, task: asyncio.Task[Any]) -> None:
         """The task of a streamed run is done, so that nothing can be waited for any more."""
@@ -303,14 +342,16 @@ def _address(turn: Turn | None) -> tuple[str, ...]:
     return () if turn is None else turn.address
 
 
-def _answer(result: Any) -> Any:
-    """The result of a run, or its question to a person before it goes on."""
-    if result.interruptions:
-        return {"$asks": [as_payload(one.raw_item) for one in result.interruptions]}
-    return as_payload(result.final_output)
+def _calls_around(error: BaseException) -> set[str]:
+    """The ids of the calls of tools in whose code an error was raised."""
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    places = (value for frame in frames for value in frame.f_locals.values())
+    return {value.tool_call_id for value in places if isinstance(value, ToolContext)}
 
 
 def _failure(result: Any, task: asyncio.Task[Any]) -> BaseException | None:
     if task.cancelled():
-        return asyncio.CancelledError("the stream was cancelled")
-    return task.exception() or result._stored_exception
+        return STREAM_CANCELLED
+    is_left = result._cancel_mode != "none" and result.final_output is None
+    left = STREAM_CANCELLED if is_left and not result.interruptions else None
+    return task.exception() or result._stored_exception or left

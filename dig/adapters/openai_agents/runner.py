@@ -35,7 +35,7 @@ from agents.tool_context import ToolContext
 from dig.adapters.base import inside, need_attributes
 from dig.errors import SettingsError
 
-from .messages import AgentTeam
+from .messages import AgentTeam, next_agent
 from .run import MonitoredRun, running
 
 NEEDED: tuple[tuple[type, tuple[str, ...]], ...] = (
@@ -46,42 +46,43 @@ NEEDED: tuple[tuple[type, tuple[str, ...]], ...] = (
     (RunHooks, ("on_agent_start", "on_agent_end", "on_handoff", "on_llm_start", "on_llm_end",
                 "on_tool_start", "on_tool_end")),
     (RunResult, ("interruptions", "last_agent", "raw_responses", "new_items", "context_wrapper")),
-    (RunResultStreaming, ("_stored_exception", "run_loop_task")),
-    (RunState, ("_current_agent", "_max_turns")),
+    (RunResultStreaming, ("_stored_exception", "_cancel_mode", "run_loop_task")),
+    (RunState, ("_current_agent", "_current_step", "_max_turns")),
 )  # fmt: skip
 """Attributes of the SDK that are relied on, by class."""
 
 
-def of(team: Any) -> list[Agent[Any]]:
-    """A team's agents, the one that was given first.
+def of(team: Any) -> dict[str, Agent[Any]]:
+    """A team's agents by their names in the trace, the one that was given first.
+
+    Of several that are called the same, in the order in which they are reached, the second is
+    `NAME (2)`.
 
     Raises:
-        SettingsError: The object is no agent, two are called the same, or the SDK is put together
-            in another way.
+        SettingsError: The object is no agent, or the SDK is put together in another way.
     """
     for kind, names in NEEDED:
         need_attributes("Agents SDK", (kind,), names)
     if not isinstance(team, Agent):
         raise SettingsError(f"{type(team).__name__} is no agent that Runner.run would take")
-    found: list[Agent[Any]] = []
+    agents: dict[str, Agent[Any]] = {}
     waiting = [team]
     while waiting:
         agent = waiting.pop(0)
-        if any(agent is known for known in found):
+        if any(agent is known for known in agents.values()):
             continue
-        if any(agent.name == known.name for known in found):
-            raise SettingsError(f"two agents are called {agent.name!r}; give each its own name")
-        found.append(agent)
+        name, number = agent.name, 1
+        while name in agents:
+            number += 1
+            name = f"{agent.name} ({number})"
+        agents[name] = agent
         waiting.extend(reachable(agent))
-    return found
+    return agents
 
 
 def reachable(agent: Agent[Any]) -> Iterator[Agent[Any]]:
     """The agents that one can hand over to or use as tools; not those that code finds later."""
-    for item in agent.handoffs:
-        to = item._agent_ref() if isinstance(item, Handoff) and item._agent_ref else item
-        if isinstance(to, Agent):
-            yield to
+    yield from filter(None, map(next_agent, agent.handoffs))
     for tool in agent.tools:
         inner = tool._agent_instance if isinstance(tool, FunctionTool) else None
         if isinstance(inner, Agent):
@@ -134,10 +135,9 @@ class MonitoredHooks(RunHooks[Any]):  # type: ignore[misc]
         self._run.hear(agent, response)
 
     async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
-        """An agent hands over to another; what that is given may be held."""
+        """An agent hands over to another."""
         await self._hooks.on_handoff(context=context, from_agent=from_agent, to_agent=to_agent)
-        self._run.hand_over(to_agent.name)
-        await self._run.begun()
+        self._run.hand_over(to_agent)
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         """A tool is about to begin; what it is called with may be held."""
@@ -234,20 +234,24 @@ class MonitoredRunner:
             agent = given._current_agent or agent
         caller = running()
         if caller is not None and any(caller.team is team for team in self.dig_teams):
-            if caller.has_failed:
-                return None
-            return MonitoredRun(caller.team, agent, given, caller=caller, is_streamed=is_streamed)
-        mine = [team for team in self.dig_teams if team.has(agent)]
-        first = [team for team in mine if team.first is agent]
-        if not mine:
-            return None
+            teams = [] if caller.has_failed else [caller.team]
+        else:
+            teams, caller = [team for team in self.dig_teams if team.has(agent)], None
+            teams.sort(key=lambda team: team.first is not agent)
         is_kept = any(
             options.get(name)
             for name in ("conversation_id", "previous_response_id", "auto_previous_response_id")
         )
-        return MonitoredRun(
-            (first or mine)[0], agent, given, is_streamed=is_streamed, is_kept=is_kept
-        )
+        may_bounce = not (is_streamed or is_kept)
+        for team in teams if isinstance(given, RunState) else ():
+            guard = team.session.guard
+            run: MonitoredRun | None = guard.run(team.waiting.take, given, caller, default=None)
+            if run is not None:
+                run.resume(may_bounce=may_bounce)
+                return run
+        for team in teams[:1]:
+            return MonitoredRun(team, agent, given, caller=caller, may_bounce=may_bounce)
+        return None
 
 
 def monitored_runner(inner: AgentRunner) -> Any:
