@@ -258,7 +258,7 @@ def crowded(shown: Shown) -> Scenario:
 
 class TestNotesStayApart(NotesStayApart):
     watched = Watched
-    crowded = staticmethod(crowded)  # type: ignore[assignment]  # mypy binds it
+    crowded = staticmethod(crowded)
 
     @pytest.fixture(autouse=True)
     def takes_many_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
