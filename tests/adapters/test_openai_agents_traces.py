@@ -154,11 +154,14 @@ def test_agents_of_any_name_are_known_and_nothing_more_is_logged(
 
 def test_runs_on_a_thread_of_their_own_are_monitored_too() -> None:
     team = dig.wrap(alone(Script()))
+    asyncio.set_event_loop(loop := asyncio.new_event_loop())  # else the SDK leaves one unclosed
     try:
         result = Runner.run_sync(team, "What now?")
         assert result.final_output == "done"
         assert dig.session_of(team).statistics().requests == 1
     finally:
+        asyncio.set_event_loop(None)
+        loop.close()
         dig.unwrap(team)
 
 
