@@ -16,7 +16,7 @@ COUNT ?= 100000
 
 # The frameworks whose wrappers are tested, each in an environment of its own, since they clash:
 # the extra NAME, the tests tests/adapters/test_NAME*.py, and what else these need.
-WRAPS := ag2 ag2-classic agent-framework autogen langgraph openai-agents
+WRAPS := ag2 agent-framework autogen langgraph openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_langgraph := 'langchain>=1.2,<1.5'
 
@@ -28,7 +28,7 @@ OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
 # The frameworks whose own tests are run, and what these need besides. Sources without tests: the
 # command says so.
 OWN_PARTS := autogen langgraph openai-agents
-OWN := ag2 ag2-classic agent-framework $(OWN_PARTS)
+OWN := ag2 agent-framework $(OWN_PARTS)
 OWN_autogen := 'autogen-ext[openai,anthropic,mcp,ollama]~=0.7.5' 'openai<2' 'mcp<2' \
 	asyncio_atexit pandas 'pydantic[email]'
 OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-checkpoint-sqlite \

@@ -18,7 +18,6 @@ import anyio
 from . import (
     wrap,
     wrap_ag2,
-    wrap_ag2_classic,
     wrap_agent_framework,
     wrap_autogen,
     wrap_langgraph,
@@ -56,7 +55,6 @@ FRAMEWORKS = {
     "AutoGen chat": Framework("autogen_agentchat", wrap_autogen.chat, TEXTS),
     "OpenAI Agents": Framework("agents", wrap_openai_agents.times, TEXTS, length=2),
     "AG2": Framework("ag2", wrap_ag2.times, TEXTS, length=20),
-    "AG2 classic": Framework("autogen", wrap_ag2_classic.times, TEXTS),
     "agent-framework": Framework("agent_framework", wrap_agent_framework.times),
 }
 

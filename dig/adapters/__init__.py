@@ -3,7 +3,7 @@
 - `wrapping`: `dig.wrap`, which puts the parts together. `registry`: which adapter wraps which team.
 - `base`: what every adapter is built from.
 - A folder a framework, imported when its first team comes: `plain`, `langgraph`, `openai_agents`,
-  `autogen`, `ag2`, `ag2_classic`, `agent_framework`. No framework is imported here.
+  `autogen`, `ag2`, `agent_framework`. No framework is imported here.
 """
 
 from __future__ import annotations

@@ -21,14 +21,13 @@ KINDS = (
     ("autogen_core.", "dig.adapters.autogen"),
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
-    ("autogen.", "dig.adapters.ag2_classic"),
 )
 """The beginning of a class's module, and the module of the adapter; anything else is `plain`."""
 
 PLAIN = "dig.adapters.plain.adapter"
 
 NOT_YET = (
-    "agno", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
+    "agno", "autogen", "beeai_framework", "camel", "crewai", "dspy", "google.adk", "haystack",
     "haystack_experimental", "langroid", "letta", "llama_index", "metagpt", "pydantic_ai",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip
@@ -61,10 +60,11 @@ def adapter_of(team: Any) -> Adapter:
             return _load(module, team)
     refused = next((f for f in NOT_YET if any(o.startswith(f"{f}.") for o in origins)), None)
     if refused is not None:
+        move = "move to AG2 1.x, which has one, or " if refused == "autogen" else ""
         raise SettingsError(
-            f"a team of {refused} ({type(team).__qualname__}) has no wrapper. Wrap the functions "
-            "that call its agents, dig.wrap({'NAME': function, ..}), or write an adapter and give "
-            "it as adapter=.. (docs/wrapping.md has one in fifty lines)"
+            f"a team of {refused} ({type(team).__qualname__}) has no wrapper: {move}wrap the "
+            "functions that call its agents, dig.wrap({'NAME': function, ..}), or write an adapter "
+            "and give it as adapter=.. (docs/wrapping.md has one in fifty lines)"
         )
     return _load(PLAIN, team)
 

@@ -187,3 +187,10 @@ def test_a_team_of_a_framework_without_a_wrapper_is_refused(module: str) -> None
     with pytest.raises(SettingsError, match=r"has no wrapper.*dig\.wrap\(\{.*adapter=") as refused:
         dig.wrap(team)
     assert module.rpartition(".")[0] in str(refused.value)
+
+
+def test_a_team_of_ag2_before_1_0_is_sent_to_ag2_1_x() -> None:
+    """AG2 classic, `import autogen`, has no wrapper; the error names the version that has one."""
+    team = type("GroupChatManager", (), {"__module__": "autogen.agentchat.groupchat"})()
+    with pytest.raises(SettingsError, match=r"a team of autogen \(.*move to AG2 1\.x.*adapter="):
+        dig.wrap(team)

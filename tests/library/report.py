@@ -17,7 +17,6 @@ FRAMEWORKS = {
     "autogen": ("AutoGen", "autogen_agentchat"),
     "agent-framework": ("agent-framework", "agent_framework_orchestrations"),
     "ag2": ("AG2 1.x", "ag2"),
-    "ag2-classic": ("AG2 classic", "autogen"),
 }
 """The frameworks, with their title and the module that is there if they are installed."""
 

@@ -74,9 +74,6 @@ SUITES = {
         },
     ),
     "ag2": Suite(("ag2",), none="its source distribution has no tests"),
-    "ag2-classic": Suite(
-        ("ag2",), none="its source distribution has tests of the command line only, not of agents"
-    ),
     "agent-framework": Suite(
         ("agent-framework-core",), none="its source distribution has no tests"
     ),
