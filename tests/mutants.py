@@ -46,7 +46,6 @@ SELECTION = (
     "tests/graph/test_retention.py",
     "tests/diagnosis/attribution/test_deciding.py",
     "tests/tasks/test_forks.py",
-    "tests/tasks/test_rehearsal.py",
 )
 WITH_TEAMS = tuple(
     f"tests/adapters/test_{what}.py"

@@ -35,7 +35,6 @@ EVENT_WINDOW = "detectors/patterns/event_window.py"
 RSP = "detectors/patterns/repeated_solving.py"
 HEALING = "monitor/healing.py"
 LADDERS = "monitor/ladders.py"
-REHEARSAL = "tasks/run/rehearsal.py"
 
 MUTANTS = [
     # -- notes ---
@@ -775,21 +774,6 @@ MUTANTS = [
         "ladder-not-anew", LADDERS,
         "if ladder is None or (ladder.began_anew and ladder.about != about):", "if ladder is None:",
         "a problem that began anew has no steps left",
-    ),
-    Mutant(
-        "rehearsal-takes-the-first", REHEARSAL,
-        "best = max(tried, key=lambda name: tried[name].rank)", "best = next(iter(tried))",
-        "what was tried makes no difference",
-    ),
-    Mutant(
-        "rehearsal-of-another-run", REHEARSAL,
-        "if records[: len(self.records)] != self.records:", "if False:",
-        "a team that does something else each time is tried all the same",
-    ),
-    Mutant(
-        "rehearsal-forgotten-in-forks", "traces/replay/drive.py",
-        "replace(setup, choose=tape.chosen)", "setup",
-        "a run is not driven again with its choices",
     ),
     # -- forks ---
     Mutant(

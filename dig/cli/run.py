@@ -28,7 +28,6 @@ from .view import View, viewing
 
 if TYPE_CHECKING:
     from dig.faults.inject.catalogue import Kind
-    from dig.graph.records import Record
     from dig.monitor.sinks import Sink
     from dig.runtime.alerts import AlertCounts
     from dig.show.summary_text import Row
@@ -47,15 +46,6 @@ Faults = Annotated[
         "--fault",
         metavar="'KIND target=AGENT ..'",
         help="Inject a fault, such as 'crash target=agent-3 start=10'; `digmon faults` lists all.",
-    ),
-]
-Rehearse = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=0,
-        help="Try the N likeliest agents before a step of dig+ turns to one, by playing the run "
-        "again with each; in virtual time.",
     ),
 ]
 Twin = Annotated[
@@ -79,7 +69,6 @@ def run(
     clock: ClockOptions = ClockOptions(),  # noqa: B008
     storage: StorageOptions = StorageOptions(),  # noqa: B008
     fault: Faults = None,
-    rehearse: Rehearse = 0,
     twin: Twin = False,
     alert: Alert = None,
     otlp: Otlp = None,
@@ -102,7 +91,7 @@ def run(
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
     asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
-    spec = replace(chosen.of_task(task, asked), rehearse=rehearse)
+    spec = chosen.of_task(task, asked)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)
     unwatched = _unwatched(spec, storage.runs, disturb) if twin else None
@@ -111,7 +100,7 @@ def run(
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
-            follow: Sink = live or (_tell_choice if rehearse else lambda record: None)
+            follow: Sink = live or (lambda record: None)
             execution = execute(
                 spec,
                 storage.runs,
@@ -127,16 +116,6 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _tell_choice(record: "Record") -> None:
-    """Say which agent a rehearsed step turns to: the run stands still while it is tried."""
-    from dig.detectors.describe import incident_text
-    from dig.graph.records import IncidentRow
-    from dig.monitor.healing import REHEARSED
-
-    if isinstance(record, IncidentRow) and record.what == REHEARSED:
-        warn(f"at {record.ts:.1f} s {incident_text(record)}")
-
-
 def _unwatched(
     spec: "TeamRun", runs: Path, disturb: "Callable[[Arrangement], Disturbance]"
 ) -> "Execution":
@@ -150,7 +129,7 @@ def _unwatched(
 
     if spec.agents_are.partition(" ")[0] == MODEL:
         raise SettingsError("a language model has no twin: it answers anew; leave --twin out")
-    return execute(replace(spec, method="mas", rehearse=0), runs, disturb=disturb)
+    return execute(replace(spec, method="mas"), runs, disturb=disturb)
 
 
 def report(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from dig.graph.graph import InteractionGraph
 
@@ -96,11 +96,6 @@ def action_of(intervention: Intervention) -> str:
 
 Fit = Callable[[InteractionGraph, Act], tuple[Intervention | None, str | None]]
 """Says what a host can do of an intervention: it, a lesser one or none; and why not all of it."""
-
-Choose = Callable[[int, int, Sequence[str]], Mapping[str, Any] | None]
-"""Chooses one of the agents that a step of healing can turn to, the best first. It is given the
-place of the choice: the number of the record that says so, and the moment in microseconds. It
-returns what that record says, `agent` above all; ``None``: nothing, and the first is taken."""
 
 Means = Literal["bounce", "redirect", "create", "note"]
 """A means of healing: to return an answer to its submitter, to send other work elsewhere (and to

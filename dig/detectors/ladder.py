@@ -6,7 +6,7 @@ A healer that has a ladder says in `escalate` what its first, second and third s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,11 +28,6 @@ Trouble = Literal["failed", "kept", "swallowed"]
 consumed some and generated nothing."""
 
 
-def next_best(agents: Sequence[str]) -> str:
-    """The first of some agents."""
-    return agents[0]
-
-
 @dataclass(frozen=True, slots=True)
 class LadderStep:
     """A step about a subject.
@@ -45,7 +40,6 @@ class LadderStep:
             its place. So what belongs together comes together.
         patience: The time that a step has to help, in microseconds.
         now: The moment, in microseconds.
-        choose: Chooses one of several agents that are free to be turned to, the best first.
     """
 
     number: int = 1
@@ -54,7 +48,6 @@ class LadderStep:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
     now: int = 0
-    choose: Callable[[Sequence[str]], str] = next_best
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
         """The agent to turn to: one that was not asked yet, that works, and that has little to do.
@@ -78,7 +71,7 @@ class LadderStep:
 
         ranked = sorted(graph.agents, key=rank)
         free = [one for one in ranked if one not in without and not hangs(one)] or ranked
-        return self.choose(free) if free else None
+        return free[0] if free else None
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:

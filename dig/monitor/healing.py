@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from json import dumps
 from typing import Any
 
@@ -17,7 +16,6 @@ from dig.detectors.finding import Finding, bounded, concerned
 from dig.detectors.interventions import (
     BEYOND_NOTES,
     Budget,
-    Choose,
     Create,
     Fit,
     Inject,
@@ -45,9 +43,6 @@ from .schedule import DeliverySchedule
 REPLACED = "replaced"
 """The incident when healing has taken an agent out of the team."""
 
-REHEARSED = "rehearsed"
-"""The incident when it was tried which agent a step of healing turns to best."""
-
 
 class Healing:
     """The healing of one run.
@@ -59,9 +54,9 @@ class Healing:
     def __init__(
         self, recorder: Recorder, holds: Holds, schedule: DeliverySchedule,
         healers: Mapping[str, Healer], budget: Budget, fit: Fit | None, policy: Policy,
-        *, ladder: bool = False, choose: Choose | None = None,
+        *, ladder: bool = False,
     ) -> None:  # fmt: skip
-        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last six."""
+        """Begin with the whole budget; `dig.monitor.monitor.Monitor` describes the last five."""
         self._recorder = recorder
         self._holds = holds
         self._schedule = schedule
@@ -77,7 +72,6 @@ class Healing:
         self._budget = budget
         self._fit = fit
         self._policy = policy
-        self._choose = choose
         self._spent: Counter[str] = Counter()
         self._refused: set[str] = set()  # what budgets were told to be used up
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
@@ -311,8 +305,7 @@ class Healing:
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
             ladder.steps += 1
-            choose = partial(self._chosen, ladder)
-            step = replace(self.ladders.step(ladder, self._recorder.now), choose=choose)
+            step = self.ladders.step(ladder, self._recorder.now)
             wishes = list(healer.escalate(graph, finding, step))
             if self._is_in_vain(wishes):
                 return list(healer.heal(graph, finding))
@@ -321,17 +314,6 @@ class Healing:
                 self._spent["problem"] += is_more
                 return wishes
         return list(healer.heal(graph, finding))
-
-    def _chosen(self, ladder: Ladder, agents: Sequence[str]) -> str:
-        """The agent that a step turns to, of those that it can turn to, the best first."""
-        chosen = None
-        if self._choose is not None and len(agents) > 1:
-            chosen = self._choose(self._recorder.graph.t + 1, self._recorder.now, agents)
-        if chosen is None:
-            return agents[0]
-        detail = {"finding": ladder.row, "step": ladder.steps, **chosen}
-        self._recorder.incident(REHEARSED, detail)
-        return str(chosen["agent"])
 
     def _is_in_vain(self, wishes: Sequence[Intervention]) -> bool:
         """Whether a step waits for work that may not, or cannot, be given to another agent."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dig.detectors.interventions import Budget, Choose, Fit, Intervention
+from dig.detectors.interventions import Budget, Fit, Intervention
 from dig.detectors.policy import Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.watch import Timing
@@ -82,7 +82,6 @@ class Monitor:
         gates: Asked about every agent-made event before its release.
         budget: The bounds on healing.
         ladder: Healing goes on step by step where a first step does not help.
-        choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
         fit: The part of an intervention that the host can carry out; ``None``: all there are.
         policy: The policy about findings; ``None``: errors are healed with all means,
             warnings and RSP by notes alone.
@@ -122,7 +121,6 @@ class Monitor:
         gates: Sequence[Gate] = (),
         budget: Budget | None = None,
         ladder: bool = False,
-        choose: Choose | None = None,
         fit: Fit | None = None,
         policy: Policy | None = None,
         can_hold: bool = True,
@@ -149,7 +147,7 @@ class Monitor:
         schedule = DeliverySchedule(recorder, holds)
         healing = Healing(
             recorder, holds, schedule, healers or {}, budget or Budget(), fit, policy,
-            ladder=ladder, choose=choose,
+            ladder=ladder,
         )  # fmt: skip
         self._recorder = recorder
         self._holds = holds

@@ -19,7 +19,7 @@ from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import in_graph, worth
 from dig.detectors.finding import Finding
-from dig.detectors.interventions import MEANS, Budget, Choose, Fit, Means, only
+from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
@@ -86,7 +86,6 @@ class Setup:
         gates: Asked about every agent-made event before its release.
         budget: The bounds on healing.
         ladder: Healing goes on step by step where a first step does not help.
-        choose: Chooses the agents that such steps turn to; ``None``: the best as far as is known.
         means: The means that healing may use.
         policy: The policy about findings.
         approve: Asks a person where the policy says so; ``None``: the policy's deadline decides.
@@ -122,7 +121,6 @@ class Setup:
     gates: Sequence[Gate] = ()
     budget: Budget = field(default_factory=Budget)
     ladder: bool = False
-    choose: Choose | None = None
     means: Collection[Means] = MEANS
     policy: Policy = field(default_factory=Policy)
     approve: Approve | None = None
@@ -203,7 +201,6 @@ class Setup:
             gates=self.gates,
             budget=self.budget,
             ladder=self.ladder,
-            choose=self.choose,
             fit=only(self.means, fit),
             policy=self.policy,
             can_hold=self.can_hold,

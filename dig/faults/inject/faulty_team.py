@@ -115,10 +115,6 @@ class Injected(Disturbance):
         payloads = payloads_of(str(setup.task))
         return cls(arranged.team, faults, seed=setup.draws_by, payloads=payloads, speed=setup.speed)
 
-    def again(self, arranged: Arrangement) -> Injected:
-        """The same faults, which have not acted, around the team of the same run."""
-        return Injected.into(arranged, self.faults)
-
     def happenings(self, since_s: float = 0.0) -> list[Happening]:
         """The leaves and joins from a moment on, for the simulator."""
         return [(one.at_s, one.happen) for one in self._script if one.at_s >= since_s]

@@ -11,13 +11,12 @@ from functools import partial
 from typing import Any
 
 from dig.detectors import plugins, standard
-from dig.detectors.interventions import Choose
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
 from dig.graph.records import Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
-from dig.monitor.sinks import FanOut, Sink
+from dig.monitor.sinks import Sink
 from dig.runtime.bus import Bus
 from dig.runtime.group_commit import Durable
 from dig.runtime.host import Setup
@@ -27,7 +26,6 @@ from dig.tasks.frequency import FrequencyTask
 from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
-from .rehearsal import Rehearsal, anew
 from .team_run import OWN, SIMULATED, TeamRun
 from .teams import in_real_time, in_virtual_time, is_named_by_number, team
 
@@ -45,10 +43,6 @@ class Disturbance:
     def __init__(self, arranged: Arrangement) -> None:
         """Leave the team of a run as it is."""
         self.team = arranged.team
-
-    def again(self, arranged: Arrangement) -> Disturbance:
-        """The same interference, with the same run played again from its beginning."""
-        return type(self)(arranged)
 
     def about(self) -> Mapping[str, Any]:
         """Entries of the side file about it."""
@@ -217,28 +211,10 @@ def make_simulation(
     """
     arranged = arranged or arrange(run, task)
     disturbance = disturbance or Disturbance(arranged)
-    if run.rehearse:
-        rehearsal = Rehearsal(partial(_again, run, task, disturbance), run.rehearse)
-        arranged = replace(arranged, setup=replace(arranged.setup, choose=rehearsal))
-        sink = FanOut(sink, rehearsal.records.append)
     simulation = Simulation(
         in_virtual_time(disturbance.team), arranged.setup, sink, durable=durable
     )
-    if run.rehearse:
-        rehearsal.simulation = simulation
     _plan_problems(simulation, run, task)
     for at_s, happening in disturbance.happenings():
         simulation.plan(at_s, happening)
     return simulation
-
-
-def _again(
-    run: TeamRun, task: Task, disturbance: Disturbance, choose: Choose, sink: Sink
-) -> Simulation:
-    """The same run from its beginning, with a `Choose` of its own."""
-    arranged = arrange(run, task)
-    other = disturbance.again(replace(arranged, team=anew(arranged.team)))
-    arranged = replace(arranged, setup=replace(arranged.setup, choose=choose))
-    return make_simulation(
-        replace(run, rehearse=0), task, FanOut(sink, other.follow), None, arranged, other
-    )

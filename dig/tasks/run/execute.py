@@ -34,7 +34,6 @@ from dig.traces.usage import cost_text
 from .arrange import Disturbance, arrange, make_bus, make_problem, make_simulation, make_task
 from .measures import Counts, measures
 from .methods import Arrangement
-from .rehearsal import check_rehearsal
 from .team_run import SIMULATED, TeamRun
 from .teams import Team, in_virtual_time, models
 
@@ -135,7 +134,7 @@ def execute(
     Raises:
         JournalError: The directory cannot be made, or a file in it cannot be written.
         SettingsError: There is no such task or team, or the team cannot work in virtual time.
-            Or the run cannot be rehearsed. Nothing is left then.
+            Nothing is left then.
     """
     task = task or make_task(run)
     arranged = _on_clock(run, arrange(run, task, speed or 1.0), speed)
@@ -170,8 +169,6 @@ def execute(
 
 def _on_clock(run: TeamRun, arranged: Arrangement, speed: float | None) -> Arrangement:
     """The parts of a run with agents for virtual time, if the clock is virtual."""
-    if run.rehearse:
-        check_rehearsal(arranged.team, speed)
     if speed is not None:
         return arranged
     return replace(arranged, team=in_virtual_time(arranged.team))

@@ -75,8 +75,6 @@ class TeamRun:
             problem in each activation; only simulated agents in virtual time can do so.
         remembers: Whether simulated agents have a memory of their own, so that messages need not
             say which parts they are about.
-        rehearse: The number of agents that are tried, by playing the run again, before a step of
-            healing turns to one; 0: none is. In virtual time alone.
     """
 
     task: str = COUNT_FREQUENCY
@@ -103,7 +101,6 @@ class TeamRun:
     policy: Policy = HEAL_ALL
     problems: int = 1
     remembers: bool = False
-    rehearse: int = 0
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -130,10 +127,6 @@ class TeamRun:
         if self.method not in METHOD_NAMES:
             known = ", ".join(METHOD_NAMES)
             raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
-        if self.rehearse and self.method != LADDER:
-            raise SettingsError(f"only the steps of {LADDER} can be rehearsed, not {self.method}")
-        if self.rehearse < 0:
-            raise SettingsError(f"rehearse must be a number of agents, got {self.rehearse}")
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(
                 f"limit_s must be greater than 0 and at most {MOST_SECONDS:g} seconds, "
@@ -196,6 +189,11 @@ class TeamRun:
         Raises:
             SettingsError: The data describe no run, or one that has another name in this version.
         """
+        if about.get("rehearse"):
+            raise SettingsError(
+                "the run tried several agents for each step of healing (--rehearse, which is no "
+                "more), so it cannot be made again; its trace can still be read and checked"
+            )
         try:
             # Older files lack the attributes that were added later.
             names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
@@ -269,7 +267,7 @@ MOST_AGENTS, MOST_SIZE = 100_000, 10_000_000
 
 _ADDED = (
     "task", "data", "agents_are", "options", "to", "first", "salt", "judging", "means", "usual",
-    "policy", "problems", "remembers", "rehearse",
+    "policy", "problems", "remembers",
 )  # fmt: skip
 MONEY = ("max_tokens", "max_usd", "price_in", "price_out")
 """Options of a model that say what it may cost."""

@@ -50,7 +50,7 @@ from dig.graph.records import (
     Start,
 )
 from dig.monitor.approvals import DECIDED, PERSON
-from dig.monitor.healing import REHEARSED, REPLACED
+from dig.monitor.healing import REPLACED
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import are_names
@@ -66,6 +66,9 @@ Outputs = tuple[Output, ...]
 
 DOWNGRADED = "downgraded"
 """The incident about an intervention that was carried out only in part, or not at all."""
+
+REHEARSED = "rehearsed"
+"""The incident of older runs in which several agents were tried for a step of healing."""
 
 OWN_INCIDENTS = (
     FAILED, TRIED_AGAIN, LEFT_OUT, "gate deadline passed", "prevented", DOWNGRADED, DECIDED,
@@ -149,7 +152,7 @@ class ReplayDriver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        names, setup = first.record.agents, replace(setup, choose=tape.chosen)
+        names = first.record.agents
         timing = Timing(recorded=self._slow)
         try:
             monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._fit)
@@ -304,6 +307,12 @@ class ReplayDriver:
             return ReplayError(
                 f"record {record.t} says that a part of the monitor failed "
                 f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"
+            )
+        if isinstance(record, IncidentRow) and record.what == REHEARSED:
+            return ReplayError(
+                f"at record {record.t} the run tried several agents for a step of healing "
+                "(--rehearse, which is no more), so it can be read and checked, but from there on "
+                "it can be neither driven again nor forked"
             )
         return DivergenceError(record.t, bare(recorded.text), got)
 

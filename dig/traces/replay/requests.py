@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dig.graph.records import Emit, IncidentRow, Record, Redirect
-from dig.monitor.healing import REHEARSED
+from dig.graph.records import Emit, Record, Redirect
 from dig.monitor.messages import Output
 from dig.traces.journal.chain import HEADER
 from dig.traces.journal.reader import Line, read_lines, read_records, record_of, trace_path
@@ -55,7 +54,6 @@ class RecordedRequests:
         self._ahead: deque[Recorded] = deque([self._recorded(first)])
         self._sent_again: dict[str, Any] | None = None  # once it was asked for
         self._policies: RecordedPolicies | None = None  # the same
-        self._choices: dict[tuple[int, int], Any] | None = None  # the same
 
     def ahead(self, count: int = 0) -> Recorded | None:
         """The line after `count` others, if there is one."""
@@ -94,21 +92,6 @@ class RecordedRequests:
                 if isinstance(record, Emit) and record.event in sent
             }
         return self._sent_again.get(event)
-
-    def chosen(self, t: int, us: int, agents: Sequence[str]) -> Mapping[str, Any] | None:
-        """The recorded choice of an agent by a step of healing: a `Choose`.
-
-        A fork that goes on as recorded makes the later choices, too; any other makes none there.
-        """
-        if self._choices is None:
-            self._choices = {
-                (row.t, row.us): row.detail
-                for row in read_records(self.path, payloads=False)
-                if isinstance(row, IncidentRow) and row.what == REHEARSED
-            }
-        detail = self._choices.get((t, us))
-        is_possible = isinstance(detail, dict) and detail.get("agent") in agents
-        return detail if is_possible else None
 
     @property
     def policies(self) -> RecordedPolicies:
