@@ -244,8 +244,8 @@ LOOKS = (
     "verify", "verify --json", "replay", "replay --json", "replay --at 30 --json",
     "replay --rerun", "replay --rerun --json",
     "export --format graphml", "export --format node-link", "export --format dot",
-    "export --format dot --cleaned --at 40", "export --format jaeger",
-    "export --format jaeger --service-per-agent", "export --format perfetto",
+    "export --format dot --cleaned --at 40", "export --format perfetto",
+    "export --format otlp-json --service-per-agent",
     "export --format otlp -o otlp.json", "export --format nothing",
     "draw -o whole.svg", "draw --cleaned -o cleaned.svg", "draw --from 5 --to 40 -o part.svg",
     "draw --focus e2 --hops 2 -o near.svg",
@@ -320,7 +320,7 @@ def of_none(name: str) -> Outputs:
     calls += ["faults", "faults --json", "bench schema", "import chat.csv -o chat"]
     calls += ["import dig-graph-team.json -o team.dig.jsonl", "import chat.csv -o chat"]
     calls += ["import dig-graph-external.json -o external", "show chat", "check external --json"]
-    calls += ["graph team.dig.jsonl --json", "export chat --format jaeger", "verify chat --json"]
+    calls += ["graph team.dig.jsonl --json", "export chat --format otlp-json", "verify chat --json"]
     calls += ["run nothing", "run count-frequency --method none", "run newsgroups --data nowhere"]
     calls += ["run count-frequency --fault none", "run count-frequency --set none=1"]
     calls += ["run count-frequency --detector none:none", "experiment none --out out", "nothing"]

@@ -84,7 +84,7 @@ def test_an_id_with_lines_in_it_stays_on_one(
         "show nothing", "graph", "graph --json", "runs", "verify", "replay", "diff", "why",
         "fork --list", "fork --list --json", "report", "learn -o usual.json", "verify --json",
         "export --format graphml", "export --format dot", "export --format node-link",
-        "export --format jaeger", "draw -o drawn.svg", "try --at 3 --tell a=b",
+        "export --format otlp-json", "draw -o drawn.svg", "try --at 3 --tell a=b",
     ],
 )  # fmt: skip
 def test_no_line_is_a_command_to_a_ci(
@@ -152,7 +152,7 @@ def test_texts_are_the_same_for_the_same_seed() -> None:
     assert texts(len(ATTACKS)) == list(ATTACKS)
 
 
-@pytest.mark.parametrize("format", ["graphml", "node-link", "dot", "otlp", "jaeger", "perfetto"])
+@pytest.mark.parametrize("format", ["graphml", "node-link", "dot", "otlp", "perfetto"])
 def test_every_export_is_what_it_says_whatever_is_in_it(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -172,7 +172,7 @@ def test_every_export_is_what_it_says_whatever_is_in_it(
             assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
             statements = re.findall(r'^  "(?:[^"\\]|\\.)*"(?: ->| \[label)', text, re.MULTILINE)
             assert len(statements) == len(text.splitlines()) - 3
-        case "jaeger" | "perfetto":
+        case "perfetto":
             assert json.loads(text)
         case _:
             assert [json.loads(line) for line in text.splitlines() if line.strip()]
@@ -182,7 +182,7 @@ def test_no_error_prints_what_steers_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, hostile: Path
 ) -> None:
     """A directory can be called anything."""
-    code, _, err = digmon(capsys, monkeypatch, "export", hostile, "--format", "jaeger")
+    code, _, err = digmon(capsys, monkeypatch, "export", hostile, "--format", "otlp-json")
     assert code == 2
     assert "side.json" in err
     assert steering(err) == set()

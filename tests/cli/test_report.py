@@ -40,7 +40,7 @@ def test_payloads_can_be_left_out(call: Any, run: Path) -> None:
 COMMANDS = [
     *([name] for name in ("report", "verify", "show", "graph", "replay")),
     ["draw", "-o", "x.svg"],
-    *(["export", "--format", name] for name in ("dot", "jaeger")),
+    *(["export", "--format", name] for name in ("dot", "otlp-json")),
 ]
 
 

@@ -33,7 +33,7 @@ COMMANDS = [
     ("check", "--json"), ("check",), ("graph", "--json"), ("graph", "--at", "20", "--json"),
     ("show", "--json"), ("show",), ("replay", "--json"), ("replay", "--rerun", "--json"),
     ("verify",), ("export", "--format", "node-link"), ("export", "--format", "dot"),
-    ("export", "--format", "graphml"), ("export", "--format", "jaeger"),
+    ("export", "--format", "graphml"), ("export", "--format", "otlp-json"),
     ("export", "--format", "perfetto"), ("export", "--format", "otlp", "-o", "spans.json"),
     ("draw", "-o", "run.svg"), ("report", "-o", "run.html"), ("runs", "--json"),
 ]  # fmt: skip

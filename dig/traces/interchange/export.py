@@ -62,6 +62,8 @@ def writer(name: str) -> Writer:
     Raises:
         SettingsError: There is no such format; the message names those that there are.
     """
+    if name == "jaeger":
+        raise SettingsError("Jaeger's page loads OTLP/JSON: write it with --format otlp -o FILE")
     if name not in FORMATS:
         known = f"{', '.join(FORMATS)}; and otlp, which is sent"
         raise SettingsError(f"there is no format {name!r} of a file; known are: {known}")
@@ -143,6 +145,5 @@ FORMATS: dict[str, Writer] = {
     "node-link": node_link,
     "dot": dot,
     "otlp-json": spans("otlp-json"),
-    "jaeger": spans("jaeger"),
     "perfetto": spans("perfetto"),
 }

@@ -6,7 +6,7 @@
 - `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.
 - `otlp`: a receiver, with `exporters` and `settings` of URL and environment. `delivery`: a queue
   that counts its losses.
-- `stored`: a stored trace, to a receiver or into a file: `otlp_json`, `jaeger`, `perfetto`.
+- `stored`: a stored trace, to a receiver or into a file: `otlp_json`, `perfetto`.
 
 The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported without it.
 """

@@ -20,7 +20,6 @@ from dig.traces.journal.segments import missing, segments
 from .content import Content
 from .ids import Origin
 from .items import Item, Span
-from .jaeger import jaeger
 from .mapping import Mapping
 from .otlp_json import otlp_json
 from .perfetto import perfetto
@@ -39,7 +38,7 @@ AT_ONCE = 1_000
 _1970 = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-SpanFormat = Literal["otlp-json", "jaeger", "perfetto"]
+SpanFormat = Literal["otlp-json", "perfetto"]
 
 
 def origin_of(path: Path) -> Origin:
@@ -114,8 +113,7 @@ def export_text(
     if kind == "perfetto":
         return perfetto(items, origin.began_ns)
     spans = (item for item in items if isinstance(item, Span) and not item.is_open)
-    write = jaeger if kind == "jaeger" else otlp_json
-    return write(spans, service_per_agent)
+    return otlp_json(spans, service_per_agent)
 
 
 def send(

@@ -1,4 +1,4 @@
-"""Stored traces, exported: to a receiver, as OTLP/JSON, for Jaeger's page, for Perfetto."""
+"""Stored traces, exported: to a receiver, as OTLP/JSON (Jaeger's page takes it), for Perfetto."""
 
 from __future__ import annotations
 
@@ -65,6 +65,14 @@ def exported(run: Path, kind: SpanFormat, **settings: Any) -> Any:
     return json.loads("".join(export_text(run, kind, **settings)))
 
 
+def spans_of(resource: Any) -> list[Any]:
+    return [span for scope in resource["scopeSpans"] for span in scope["spans"]]
+
+
+def tags(part: Any) -> dict[str, Any]:
+    return {pair["key"]: next(iter(pair["value"].values())) for pair in part["attributes"]}
+
+
 # --- which run it is ---
 
 
@@ -124,7 +132,7 @@ def with_base64(value: Any, key: str = "") -> Any:
 
 
 def test_the_same_run_has_the_same_bytes_again(run: Path) -> None:
-    kinds: tuple[SpanFormat, ...] = ("otlp-json", "jaeger", "perfetto")
+    kinds: tuple[SpanFormat, ...] = ("otlp-json", "perfetto")
     for kind in kinds:
         assert list(export_text(run, kind)) == list(export_text(run, kind))
 
@@ -199,76 +207,12 @@ def test_each_agent_can_be_a_service(run: Path, call: Any) -> None:
         "a responds: e1 -> e2, e3": "a", "b fails: e2, e3": "b", "b submits: e2 -> e4": "b",
         "dig.finding ET": "dig-monitor", "invoke_workflow run": "dig-monitor",
     }  # fmt: skip
-    jaeger = exported(run, "jaeger", service_per_agent=True)["data"][0]
-    names = {key: process["serviceName"] for key, process in jaeger["processes"].items()}
-    assert {s["operationName"]: names[s["processID"]] for s in jaeger["spans"]} == services
-
-
-# --- Jaeger ---
-
-TAG_TYPES = {"string": str, "bool": bool, "int64": int, "float64": float}
-
-
-def test_jaeger_json_has_the_structure_that_is_documented(run: Path) -> None:
-    """Field by field: types, units, references, tags, logs, processes."""
-    whole = exported(run, "jaeger")
-    assert whole.keys() == {"data"}
-    (trace,) = whole["data"]
-    assert trace.keys() == {"traceID", "spans", "processes", "warnings"}
-    ids = {span["spanID"] for span in trace["spans"]}
-    assert len(ids) == len(trace["spans"]) == 5
-    for span in trace["spans"]:
-        assert span.keys() == {
-            "traceID", "spanID", "flags", "operationName", "references", "startTime", "duration",
-            "tags", "logs", "processID", "warnings",
-        }  # fmt: skip
-        assert span["traceID"] == trace["traceID"]
-        assert int(span["traceID"], 16) and len(span["traceID"]) == 32
-        assert int(span["spanID"], 16) and len(span["spanID"]) == 16
-        assert type(span["startTime"]) is type(span["duration"]) is int
-        assert span["processID"] in trace["processes"]
-        for reference in span["references"]:
-            assert reference.keys() == {"refType", "traceID", "spanID"}
-            assert reference["refType"] in ("CHILD_OF", "FOLLOWS_FROM")
-        for tag in span["tags"] + [field for log in span["logs"] for field in log["fields"]]:
-            assert tag.keys() == {"key", "type", "value"}
-            assert type(tag["value"]) is TAG_TYPES[tag["type"]]
-        for log in span["logs"]:
-            assert log.keys() == {"timestamp", "fields"}
-            assert span["startTime"] <= log["timestamp"] <= span["startTime"] + span["duration"]
-    for process in trace["processes"].values():
-        assert process == {"serviceName": "dig-monitor", "tags": []}
-
-
-def test_jaeger_json_has_the_values_of_the_run(run: Path) -> None:
-    """Microseconds since 1970; parents, links, errors and the fates that are no consumption."""
-    (trace,) = exported(run, "jaeger")["data"]
-    spans = {tags(s).get("dig.activation.id", s["operationName"]): s for s in trace["spans"]}
-    first, failed, last = spans["a1"], spans["a2"], spans["a3"]
-    assert first["startTime"] == BEGAN_NS // 1000 + 500_000
-    assert first["duration"] == 750_000
-    root = spans["invoke_workflow run"]
-    assert refs(first) == [
-        ("CHILD_OF", root["traceID"], root["spanID"]), ("FOLLOWS_FROM", *FAR.split("-")[1:3]),
-    ]  # fmt: skip
-    assert refs(last) == [
-        (kind, first["traceID"], first["spanID"]) for kind in ("CHILD_OF", "FOLLOWS_FROM")
-    ]
-    assert tags(first)["span.kind"] == "consumer"
-    assert json.loads(tags(first)["dig.out.event_ids"]) == ["e2", "e3"]
-    assert tags(failed)["error"] is True
-    assert tags(failed)["otel.status_description"] == "it broke"
-    assert [field["value"] for field in failed["logs"][0]["fields"]] == [
-        "dig.event.delayed", "e2", "the activation failed",
-    ]  # fmt: skip
-
-
-def tags(span: Any) -> dict[str, Any]:
-    return {tag["key"]: tag["value"] for tag in span["tags"]}
-
-
-def refs(span: Any) -> list[tuple[str, str, str]]:
-    return [(r["refType"], r["traceID"], r["spanID"]) for r in span["references"]]
+    written = {
+        span["name"]: tags(resource["resource"])["service.name"]
+        for resource in exported(run, "otlp-json", service_per_agent=True)["resourceSpans"]
+        for span in spans_of(resource)
+    }
+    assert written == services
 
 
 # --- Perfetto ---
@@ -327,10 +271,11 @@ def test_a_root_leads_to_the_report_and_so_does_a_finding(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address for reports is filled with the run's id; without one nothing is told."""
-    urls = [s.get("dig.report.url") for s in map(tags, exported(run, "jaeger")["data"][0]["spans"])]
-    assert set(urls) == {None}
+    (bare,) = exported(run, "otlp-json")["resourceSpans"]
+    assert all("dig.report.url" not in tags(span) for span in spans_of(bare))
     monkeypatch.setenv("DIG_REPORT_URL", "https://example.org/{run}/report.html")
-    told = {s["operationName"]: tags(s) for s in exported(run, "jaeger")["data"][0]["spans"]}
+    (whole,) = exported(run, "otlp-json")["resourceSpans"]
+    told = {span["name"]: tags(span) for span in spans_of(whole)}
     address = "https://example.org/r1/report.html"
     assert told["invoke_workflow run"]["dig.report.url"] == address
     found = told["dig.finding ET"]
@@ -343,9 +288,10 @@ def test_a_root_leads_to_the_report_and_so_does_a_finding(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--format", "zipkin"], "otlp-json, jaeger, perfetto; and otlp, which is sent"),
-        (["--format", "jaeger", "--endpoint", "http://x"], "try --format otlp"),
-        (["--format", "jaeger", "--at", "3"], "are for graphs"),
+        (["--format", "zipkin"], "otlp-json, perfetto; and otlp, which is sent"),
+        (["--format", "perfetto", "--endpoint", "http://x"], "try --format otlp"),
+        (["--format", "jaeger"], "Jaeger's page loads OTLP/JSON: write it with --format otlp -o"),
+        (["--format", "perfetto", "--at", "3"], "are for graphs"),
         (["--format", "otlp", "--endpoint", "localhost:4318"], "try http://localhost:4318"),
         (["--format", "otlp", "--endpoint", "http://host:port"], "try http://localhost:4318"),
     ],
@@ -368,7 +314,7 @@ def test_a_protocol_that_is_not_known_is_refused(
     assert "http/protobuf or grpc" in err
 
 
-@pytest.mark.parametrize("kind", ["jaeger", "otlp-json", "perfetto"])
+@pytest.mark.parametrize("kind", ["otlp-json", "perfetto"])
 def test_a_broken_trace_leaves_no_file(call: Any, run: Path, tmp_path: Path, kind: str) -> None:
     """The line is named, and nothing half is written."""
     trace = run / "trace.dig.jsonl"
