@@ -41,10 +41,6 @@ def make(
     out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
     seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")] = 1,
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
-    version: Annotated[
-        int,
-        typer.Option(min=1, max=2, help="Of the set; in one of version 1 traces tell their seeds."),
-    ] = 2,
     salt: Annotated[
         str | None,
         typer.Option(
@@ -82,8 +78,7 @@ def make(
     recipe = Recipe(
         seed=seed,
         count=count,
-        version=1 if version == 1 else 2,
-        salt=(token_hex(16) if salt is None else salt) if version == 2 else "",
+        salt=token_hex(16) if salt is None else salt,
         foreign=tuple(kind or ()),
     )
     with progress_shown("interrupted; nothing was kept") as progress:

@@ -43,6 +43,8 @@ def accusations(folder: Path, count: int | None, seed: int) -> Counter[str]:
     found: Counter[str] = Counter()
     for place in names:
         label = json.loads((place / "label.json").read_text("utf-8"))
+        if label["stratum"] not in ("plain", "hybrid"):  # one problem, and no decoys
+            continue
         true = CausalGraph.read(json.loads((place / "causal_graph.json").read_text("utf-8")))
         known = folder / "baseline" / f"{label['configuration']}.json"
         baseline = Baseline.read(json.loads(known.read_text("utf-8")))

@@ -18,6 +18,7 @@ SMALL = Recipe(
     count=30,
     configurations=(Configuration("newsgroups", 60, 3), Configuration("newsgroups", 60, 6)),
     baseline_runs=20,
+    salt="small",
 )
 
 

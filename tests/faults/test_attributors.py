@@ -20,12 +20,10 @@ from dig.faults.benchmark.attributing import (
     attributor,
     of_candidates,
 )
-from dig.faults.benchmark.baselines import usual_kinds
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
-    FindingRow,
     Record,
     Run,
 )
@@ -34,16 +32,6 @@ from dig.traces.run import RecordedRun
 from tests.diagnosis.written import Written
 
 from .test_components import RUN
-
-
-def found(*rows: FindingRow) -> list[Record]:
-    """The run of `test_components` with these findings instead of its own."""
-    return [*(one for one in RUN[:9]), *rows]
-
-
-def orphan(t: int, event: str) -> FindingRow:
-    return FindingRow(t, 3, "OE", None, {"event": event}, {"cause": "left"})
-
 
 Asked = Callable[[Sequence[Record]], Answer]
 
@@ -64,32 +52,6 @@ def made(small: FaultSet) -> Callable[[str], Asked]:
     return asked
 
 
-def blamed(answer: Answer) -> list[str]:
-    return [cause.component for cause in answer.root_causes]
-
-
-def test_the_last_agent_is_whose_activation_ended_last(made: Callable[[str], Asked]) -> None:
-    """And nobody, where no activation has ended."""
-    assert blamed(made("last_agent")(RUN)) == ["a"]
-    assert made("last_agent")(RUN[:4]) == Answer()
-
-
-def test_most_findings_are_about_whom_it_blames(made: Callable[[str], Asked]) -> None:
-    """Not whom the first is about."""
-    run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
-    answer = made("most_findings")(run)
-    assert blamed(answer) == ["a"]
-    assert answer.root_causes[0].evidence == (10,)
-    assert made("most_findings")(RUN[:9]) == Answer()
-
-
-def test_the_first_finding_has_a_subject(made: Callable[[str], Asked]) -> None:
-    """Even if all others are about somebody else."""
-    run = found(FindingRow(9, 3, "X", None, {"agent": "b"}, {}), orphan(10, "q"), orphan(11, "n"))
-    assert blamed(made("first_finding")(run)) == ["b"]
-    assert made("first_finding")(RUN[:9]) == Answer()
-
-
 def test_chance_is_the_same_for_the_same_run(made: Callable[[str], Asked]) -> None:
     """And blames everybody and every kind sooner or later."""
     one = made("random")
@@ -98,18 +60,6 @@ def test_chance_is_the_same_for_the_same_run(made: Callable[[str], Asked]) -> No
     causes = [one(run).root_causes[0] for run in runs]
     assert {cause.component for cause in causes} == {"a", "b", "c"}
     assert {cause.kind for cause in causes} == {*KINDS}
-
-
-def test_a_kind_is_guessed_from_the_public_part_alone(small: FaultSet) -> None:
-    """The most frequent one among public runs with the same first finding."""
-    kind_of = usual_kinds(small)
-    kinds = [
-        fault["kind"]
-        for one in small.instances("public")
-        for fault in one.label().faults
-        if next((r.pattern for r in one.records() if isinstance(r, FindingRow)), None) == "OE"
-    ]
-    assert kinds.count(kind_of(found(orphan(9, "q")))) == max(map(kinds.count, kinds))
 
 
 def test_an_attributor_sees_nothing_of_held_out_labels(

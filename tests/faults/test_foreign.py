@@ -15,7 +15,7 @@ from dig.faults.benchmark.answers import Answer, Answers, RootCause
 from dig.faults.benchmark.attributing import attribute_all
 from dig.faults.benchmark.brought import bring_set
 from dig.faults.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
-from dig.faults.benchmark.hidden import Made, attempt_hidden
+from dig.faults.benchmark.hidden import Made, attempt
 from dig.faults.benchmark.instances import FaultSet
 from dig.faults.benchmark.scores_answers import score
 from dig.faults.benchmark.scores_healing import ROWS, score_healing
@@ -73,7 +73,6 @@ FOREIGN = Recipe(
     count=4,
     configurations=(Configuration("newsgroups", 60, 3),),
     baseline_runs=20,
-    version=2,
     salt="x",
     foreign=("my_faults:WHISPER",),
 )
@@ -128,8 +127,8 @@ def test_a_fault_that_changes_nothing_admits_nothing(own: Path, place: Configura
 
     def admitted(*kinds: str) -> list[Made | Dropped]:
         stratum = Stratum(place, kinds, "foreign")
-        drafts = (InstanceDraft(stratum, number, recipe.key, 2) for number in range(6))
-        return [attempt_hidden((draft, baseline)) for draft in drafts]
+        drafts = (InstanceDraft(stratum, number, recipe.key) for number in range(6))
+        return [attempt((draft, baseline)) for draft in drafts]
 
     alone = admitted("my_faults:Nothing")
     assert {one.reason for one in alone if isinstance(one, Dropped)} == {SILENT}

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,10 +16,16 @@ import networkx as nx
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.benchmark.candidates import CONFIGURATIONS, HYBRIDS, InstanceDraft, Recipe, Stratum
-from dig.faults.benchmark.generate import attempt
-from dig.faults.benchmark.hidden import Made
-from dig.faults.benchmark.instances import LABELS, FaultSet
+from dig.faults.benchmark.candidates import (
+    CONFIGURATIONS,
+    HYBRIDS,
+    WEIGHTS,
+    InstanceDraft,
+    Recipe,
+    Stratum,
+)
+from dig.faults.benchmark.hidden import Made, attempt
+from dig.faults.benchmark.instances import INDEX, LABELS, SECRET, STRUCTURE, FaultSet
 from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.run_pair import lines, play
@@ -73,10 +79,14 @@ def test_every_file_is_what_the_index_says(small: FaultSet) -> None:
     for one in small.instances():
         for name, digest in one.entry.sha256.items():
             path = (one.folder if name == TRACE else one.labels) / name
+            if name == STRUCTURE:
+                assert one.structure is not None
+                path = one.structure / TRACE
             assert sha256(path.read_bytes()).hexdigest() == digest
             known.add(path)
         assert len(one.records()) == one.entry.records
-    parts = ("public", "held-out", LABELS)
+    parts = ("public", "held-out", LABELS, STRUCTURE)
+    known.add(small.path / LABELS / SECRET)
     assert known == {p for part in parts for p in (small.path / part).rglob("*") if p.is_file()}
 
 
@@ -104,31 +114,23 @@ def test_half_of_each_kind_is_held_out(small: FaultSet) -> None:
     assert all(0 <= parts["public"][kind] - parts["held-out"][kind] <= 1 for kind in kinds)
 
 
-def test_a_label_is_enough_to_play_both_runs_again(small: FaultSet) -> None:
-    """Trace and twin come out byte for byte."""
-    for one in [*small.instances()][:8]:
-        label = one.label()
-        faulted, twin = play(label.team_run, label.injected), play(label.team_run)
-        assert lines(faulted.records) == (one.folder / TRACE).read_bytes()
-        assert lines(twin.records) == (one.labels / "twin.dig.jsonl").read_bytes()
-        assert [asdict(one) for one in faulted.injections] == [*label.injections]
-
-
 def test_every_trace_is_one(small: FaultSet) -> None:
     """The independent checker finds nothing wrong with traces, twins and baseline."""
     paths = sorted(small.path.rglob("*.dig.jsonl"))
-    assert len(paths) == 2 * SMALL.count + len(SMALL.configurations) * SMALL.baseline_runs
+    without_contents = len([*small.instances("held-out")])
+    baseline = len(SMALL.configurations) * SMALL.baseline_runs
+    assert len(paths) == 2 * SMALL.count + without_contents + baseline
     for path in paths[::7]:
         assert not verify(path).problems
 
 
 def test_a_trace_tells_no_fault(small: FaultSet) -> None:
-    """No incident, no delivery policy, and the header is the twin's."""
+    """No incident, and the header is the twin's."""
     for one in small.instances():
         records = one.records()
         assert records[0] == one.twin()[0]
         rows = [json.loads(line) for line in (one.folder / TRACE).read_text().splitlines()]
-        assert not [row for row in rows if row["kind"] == "incident" or "policy" in row]
+        assert not [row for row in rows if row["kind"] == "incident"]
 
 
 def test_what_was_dropped_is_counted(small: FaultSet) -> None:
@@ -142,22 +144,29 @@ def test_a_stratum_gives_no_more_than_its_share(tmp_path: Path) -> None:
     """The cap holds however many are wanted."""
     recipe = replace(TINY, count=10, most_of_a_stratum=1)
     make_set(tmp_path / "set", recipe)
-    kinds = Counter(
-        (one.label().kind, one.entry.configuration)
-        for one in FaultSet.open(tmp_path / "set").instances()
-    )
-    assert max(kinds.values()) == 1
+    labels = [one.label() for one in FaultSet.open(tmp_path / "set").instances()]
+    strata = Counter((one.kind, one.stratum, one.configuration) for one in labels)
+    assert len(labels) == 10
+    assert all(n <= WEIGHTS.get("hybrid", 1) for n in strata.values())
+    assert all(n == 1 for (_, sort, _), n in strata.items() if sort != "hybrid")
 
 
 def test_a_card_tells_what_is_in_it(small: FaultSet) -> None:
-    """Seed, counts, and each kind with its number."""
+    """Each kind with its number."""
     card = (small.path / "CARD.md").read_text()
-    assert "--seed 7 --count 30" in card
     for kind, number in Counter(one.label().kind for one in small.instances()).items():
         assert any(
             row.startswith(f"| {kind} |") and row.endswith(f" {number} |")
             for row in card.splitlines()
         )
+
+
+def test_a_set_of_version_1_is_refused(small: FaultSet, tmp_path: Path) -> None:
+    """Its traces told their seeds; the sentence says what to do."""
+    index = json.loads((small.path / INDEX).read_text())
+    (tmp_path / INDEX).write_text(json.dumps({**index, "version": 1, "seed": 7}))
+    with pytest.raises(SettingsError, match=r"the set is of version 1, .*`digmon bench make`"):
+        FaultSet.open(tmp_path)
 
 
 # --- what is no instance ---
@@ -176,7 +185,7 @@ def test_a_fault_without_effect_makes_no_instance(
         runs = [play(run) for run in SMALL.baseline(configuration)]
         BASELINE_OF["it"] = Baseline.from_runs(runs)
     for number, (name, null) in enumerate(nulls_of(kind).items()):
-        candidate = InstanceDraft(Stratum(configuration, (kind,)), number, 1)
+        candidate = InstanceDraft(Stratum(configuration, (kind,)), number, "1")
         twin = play(candidate.run)
         (fault,) = candidate.faults(twin.records)
         nothing = (replace(fault, parameters={**fault.parameters, name: null}),)
@@ -188,7 +197,7 @@ def test_a_fault_without_effect_makes_no_instance(
 
 def test_a_run_without_anybody_to_hit_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two faults need two targets."""
-    candidate = InstanceDraft(Stratum(replace(CONFIGURATIONS[0], agents=1), HYBRIDS[0]), 0, 1)
+    candidate = InstanceDraft(Stratum(replace(CONFIGURATIONS[0], agents=1), HYBRIDS[0]), 0, "1")
     assert candidate.faults(play(candidate.run).records) == ()
     nobody = attempt((candidate, Baseline(0, {})))
     assert isinstance(nobody, Dropped) and "nobody" in nobody.reason
@@ -249,7 +258,7 @@ def test_more_than_there_can_be_is_refused(tmp_path: Path) -> None:
 def test_hybrids_are_of_known_kinds_and_the_second_fault_is_subtle() -> None:
     """It acts now and then, and somewhere else than the first."""
     assert {kind for pair in HYBRIDS for kind in pair} <= KINDS.keys()
-    candidate = InstanceDraft(Stratum(CONFIGURATIONS[1], HYBRIDS[0]), 0, 1)
+    candidate = InstanceDraft(Stratum(CONFIGURATIONS[1], HYBRIDS[0]), 0, "1")
     first, second = candidate.faults(play(candidate.run).records)
     assert first.target != second.target
     assert (second.parameters["probability"], second.parameters["at_most"]) == (0.5, 2)
@@ -260,7 +269,7 @@ def test_seeds_of_a_baseline_are_no_candidates() -> None:
     recipe = Recipe(seed=1)
     seeds = {run.seed for run in recipe.baseline(CONFIGURATIONS[0])}
     assert len(seeds) == recipe.baseline_runs
-    runs = (InstanceDraft(one, number, 1).run for one in recipe.strata for number in range(3))
+    runs = (InstanceDraft(one, number, "1").run for one in recipe.strata for number in range(3))
     assert seeds.isdisjoint(run.seed for run in runs)
 
 
@@ -268,7 +277,7 @@ def test_a_kept_candidate_is_what_it_was_drawn_as() -> None:
     """`Made` has the kinds of its stratum, in their order."""
     stratum = Stratum(SMALL.configurations[0], ("drop",))
     baseline = Baseline.from_runs([play(run) for run in SMALL.baseline(stratum.configuration)])
-    results = [attempt((InstanceDraft(stratum, number, 1), baseline)) for number in range(4)]
+    results = [attempt((InstanceDraft(stratum, number, "1"), baseline)) for number in range(4)]
     made = [one for one in results if isinstance(one, Made)]
     assert made
     assert {tuple(fault.kind for fault in one.label.injected) for one in made} == {("drop",)}

@@ -14,7 +14,7 @@ from dig.faults.benchmark.answers import Answer, Answers, CausalStep, RootCause
 from dig.faults.benchmark.attributing import FLOORS, attribute_all
 from dig.faults.benchmark.instances import FILES, TWIN, Entry, FaultSet, RunEnding
 from dig.faults.benchmark.reading import step_at
-from dig.faults.benchmark.scores_answers import METRICS, ScoredRun, Scores, score
+from dig.faults.benchmark.scores_answers import METRICS, NO_HARM, ScoredRun, Scores, score
 from dig.faults.benchmark.scores_detectors import (
     DetectorScores,
     FaultFree,
@@ -46,7 +46,9 @@ def perfect(known: FaultSet) -> Answers:
 def test_who_knows_all_is_right_in_all(small: FaultSet) -> None:
     """Every metric about causes and steps is 1 in every run."""
     for one in score(perfect(small), small, with_floors=False).scored:
-        assert {v for name, v in one.marks.items() if name != "evidence"} == {1.0}
+        assert one.marks.get("innocents", 0.0) == 0.0
+        others = one.marks.keys() - {"evidence", "innocents"}
+        assert {one.marks[name] for name in others} == {1.0}
 
 
 def test_labels_that_are_exchanged_leave_chance(small: FaultSet) -> None:
@@ -75,12 +77,12 @@ def test_labels_that_are_exchanged_leave_chance(small: FaultSet) -> None:
 def test_runs_without_an_answer_count_as_empty_and_are_told(small: FaultSet) -> None:
     """They lower the mean; the notes say how many there were."""
     known = perfect(small)
-    ids = sorted(known.answers)
+    ids = sorted(one.entry.id for one in small.instances() if one.label().harm)
     half = Answers(answers={name: known.answers[name] for name in ids[::2]})
     found = score(half, small, with_floors=False)
-    assert found.missing == tuple(ids[1::2])
+    assert {*found.missing} == {*known.answers} - {*ids[::2]}
     assert found.to_json()["strata"]["all"]["exact"]["mean"] == len(ids[::2]) / len(ids)
-    assert "15 runs without an answer" in " ".join(found.notes())
+    assert f"{30 - len(ids[::2])} runs without an answer" in " ".join(found.notes())
 
 
 def test_answers_about_runs_that_are_not_there_are_refused(small: FaultSet) -> None:
@@ -90,12 +92,14 @@ def test_answers_about_runs_that_are_not_there_are_refused(small: FaultSet) -> N
 
 
 def test_each_stratum_has_its_runs(small: FaultSet) -> None:
-    """Parts, tasks, sizes of teams and kinds partition all runs."""
+    """Parts, tasks, sizes of teams and kinds partition all failures."""
     strata = dict(score(perfect(small), small, with_floors=False).strata())
-    assert len(strata["public"]) + len(strata["held-out"]) == len(strata["all"]) == 30
-    assert len(strata["3 agents"]) + len(strata["6 agents"]) == 30
+    count = len(strata["all"])
+    assert len(strata["public"]) + len(strata["held-out"]) == count
+    assert count + len(strata[NO_HARM]) == 30
+    assert len(strata["3 agents"]) + len(strata["6 agents"]) == count
     kinds = {one.kind for one in strata["all"]}
-    assert sum(len(strata[kind]) for kind in kinds) == 30
+    assert sum(len(strata[kind]) for kind in kinds) == count
 
 
 def test_a_table_has_every_metric_and_every_stratum(small: FaultSet) -> None:
@@ -221,7 +225,7 @@ def test_detectors_are_judged_by_failures_and_by_the_baseline(small: FaultSet) -
     """Each instance gives a run with its kind, each run of the baseline one without a fault; no
     finding is before a fault."""
     (found,) = score_detectors(small).values()
-    assert len(found.seen) == len(small.index.instances)
+    assert len(found.seen) == sum(one.label().harm for one in small.instances())
     assert len(found.fault_free) == 2 * 20
     late = [delay for one in found.seen for delay in one.delays.values()]
     assert late
@@ -264,10 +268,10 @@ def test_what_healing_saves_and_what_it_makes_worse() -> None:
 def test_healing_is_played_on_the_same_runs(small: FaultSet) -> None:
     """Every run with its own faults; how it ended without healing is what its label says."""
     found = score_healing(small)
-    labels = [one.label() for one in small.instances()]
+    labels = [one.label() for one in small.instances() if one.label().harm]
     assert [pair.plain for pair in found.pairs] == [label.faulted for label in labels]
     assert any(pair.healed.valid and not pair.plain.valid for pair in found.pairs)
-    assert "| all | 30 |" in found.table().markdown()
+    assert f"| all | {len(labels)} |" in found.table().markdown()
     methods = found.to_json()["methods"]
     assert [*methods] == [*ROWS]
     assert methods["dig"]["complete"]["mean"] > methods["none"]["complete"]["mean"]

@@ -174,7 +174,7 @@ def _made(folder: Path) -> dict[str, bytes]:
     for path in sorted(folder.glob(f"{BASELINE}/*/*.jsonl"))[1:]:
         path.unlink()
     carry_out(_GRID, folder)
-    attributed = attribute_all("most_findings", FaultSet.open(folder))
+    attributed = attribute_all("rules", FaultSet.open(folder))
     (folder / ANSWERS).write_text(attributed.text())
     (folder / PLAN).write_bytes(_FAULTS)
     (folder / OWN_GRID).write_bytes(_TOML)

@@ -52,11 +52,6 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
 ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
     {
         "random": baselines.random_agent,
-        "constant": baselines.constant,
-        "most_frequent": baselines.most_frequent,
-        "last_agent": baselines.last_agent,
-        "most_findings": baselines.most_findings,
-        "first_finding": baselines.first_finding,
         "earliest_deviation": baselines.earliest_deviation,
         "rules": baselines.by_rules,
         **{
@@ -69,7 +64,7 @@ ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
 """The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones; each is
 made from a set, of which it may read the public part."""
 
-FLOORS = ("random", "constant", "most_frequent", "last_agent", "earliest_deviation", "rules")
+FLOORS = ("random", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""
 
 

@@ -7,7 +7,6 @@ part of a set: which kinds of faults there are with which first error, and the r
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,8 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.causes import OUTCOME, TASK
-from dig.diagnosis.components import blamed
+from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.signs.seen import UsualTeam
 from dig.diagnosis.signs.table import learned, signs
 from dig.errors import SettingsError
@@ -24,7 +22,6 @@ from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
     Emit,
     End,
-    FindingRow,
     HealRow,
     Record,
     Run,
@@ -53,53 +50,6 @@ def random_agent(known: FaultSet) -> Baseline:
     return attribute
 
 
-def last_agent(known: FaultSet) -> Baseline:
-    """The agent that worked last."""
-    kind_of = usual_kinds(known)
-
-    def attribute(case: Case) -> Answer:
-        run = case.run.records
-        last = _last(run)
-        return blame(run, last.agent, kind_of(run), last.t) if last else Answer()
-
-    return attribute
-
-
-def constant(known: FaultSet) -> Baseline:
-    """The first agent in the header, with `drop`; by way of the task."""
-
-    def attribute(case: Case) -> Answer:
-        run = case.run.records
-        agent = _header(run).agents[0]
-        return Answer(
-            root_causes=(RootCause(component=agent, kind="drop", evidence=(len(run) - 1,)),),
-            propagation=(
-                CausalStep(source=agent, target=TASK, evidence=(len(run) - 1,)),
-                CausalStep(source=TASK, target=OUTCOME, evidence=(len(run) - 1,)),
-            ),
-            step=0,
-            onset=0,
-        )
-
-    return attribute
-
-
-def most_frequent(known: FaultSet) -> Baseline:
-    """The agent that was activated most often; of equals the one that was first."""
-    kind_of = usual_kinds(known)
-
-    def attribute(case: Case) -> Answer:
-        run = case.run.records
-        starts = [record for record in run if isinstance(record, Start)]
-        if not starts:
-            return Answer()
-        times = Counter(start.agent for start in starts)
-        first = max(starts, key=lambda start: times[start.agent])
-        return blame(run, first.agent, kind_of(run), first.t)
-
-    return attribute
-
-
 def by_rules(known: FaultSet) -> Baseline:
     """The agent and kind by a page of rules, written from the catalogue of kinds alone."""
 
@@ -107,36 +57,6 @@ def by_rules(known: FaultSet) -> Baseline:
         run = case.run.records
         found = rules(run)
         return blame(run, *found) if found else Answer()
-
-    return attribute
-
-
-def most_findings(known: FaultSet) -> Baseline:
-    """The agent that findings name most often; of equals the one that was named first."""
-    kind_of = usual_kinds(known)
-
-    def attribute(case: Case) -> Answer:
-        run = case.run.records
-        named = [(agent, finding.t) for finding, agents in blamed(run) for agent in agents]
-        if not named:
-            return Answer()
-        times = Counter(agent for agent, _ in named)
-        agent, t = max(named, key=lambda one: times[one[0]])
-        return blame(run, agent, kind_of(run), t)
-
-    return attribute
-
-
-def first_finding(known: FaultSet) -> Baseline:
-    """The first agent that a finding names."""
-    kind_of = usual_kinds(known)
-
-    def attribute(case: Case) -> Answer:
-        run = case.run.records
-        for finding, agents in blamed(run):
-            if agents:
-                return blame(run, agents[0], kind_of(run), finding.t)
-        return Answer()
 
     return attribute
 
@@ -207,25 +127,6 @@ RARE = 0.02
 def kind_of_mechanism(mechanism: str | None) -> str:
     """The kind of fault that a mechanism looks like; one that looks like none keeps its name."""
     return KIND_OF.get(mechanism, mechanism) if mechanism is not None else UNKNOWN
-
-
-def usual_kinds(known: FaultSet) -> Callable[[Sequence[Record]], str]:
-    """A guess at a kind: the most frequent one of the public runs with the same first finding."""
-    found: dict[str | None, Counter[str]] = {}
-    for instance in known.labelled("public"):
-        for kind in instance.label().kind.split(" + "):
-            for pattern in {_first_pattern(instance.records()), None}:
-                found.setdefault(pattern, Counter())[kind] += 1
-
-    def kind_of(run: Sequence[Record]) -> str:
-        kinds = found.get(_first_pattern(run)) or found[None]
-        return max(sorted(kinds), key=lambda kind: kinds[kind])
-
-    return kind_of
-
-
-def _first_pattern(run: Sequence[Record]) -> str | None:
-    return next((record.pattern for record in run if isinstance(record, FindingRow)), None)
 
 
 def _header(run: Sequence[Record]) -> Run:

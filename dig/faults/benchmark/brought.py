@@ -71,7 +71,7 @@ def bring_set(
             write_instance(place, f"i{number:04}", split, one)
             for number, (split, one) in enumerate(splits(made, "brought"), 1)
         )
-        index = Index(version=2, instances=entries)
+        index = Index(instances=entries)
         write(place / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
         write(place / CARD, _card(len(made)).encode())
     return index
@@ -116,7 +116,7 @@ def _brought(folder: Path) -> Made:
         stratum="brought",
         causes=(cause,),
     )
-    draft = InstanceDraft(Stratum(place, (says.kind,), "brought"), 0, "brought", 2)
+    draft = InstanceDraft(Stratum(place, (says.kind,), "brought"), 0, "brought")
     return Made(draft, label, _graph(says, run), run, other)
 
 

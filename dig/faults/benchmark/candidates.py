@@ -53,7 +53,7 @@ CALMER = replace(
     error=0.05,
     confusion=0.1,
 )
-"""The habits in sets of version 2."""
+"""The habits of agents in runs that are not healed."""
 CARELESS = replace(CALMER, count_twice=0.6, duplicate=0.001)
 """The habits in sessions: a part that was solved twice is often counted twice, but seldom is."""
 REMEMBERING = replace(CALMER, hand_over=0.0, broadcast=0.0)
@@ -124,21 +124,6 @@ class Configuration:
 
 CONFIGURATIONS = (
     Configuration(COUNT_FREQUENCY, 5000, 3),
-    Configuration(COUNT_FREQUENCY, 5000, 6),
-    Configuration(COUNT_FREQUENCY, 5000, 12),
-    Configuration(COUNT_FREQUENCY, 10_000, 6),
-    Configuration(COUNT_FREQUENCY, 5000, 3, "all"),
-    Configuration(NEWSGROUPS, 60, 3),
-    Configuration(NEWSGROUPS, 150, 6),
-    Configuration(NEWSGROUPS, 150, 12),
-    Configuration(NEWSGROUPS, 60, 6, "all"),
-    Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
-    Configuration(NEWSGROUPS, 150, 6, is_healed=True),
-)
-"""The sorts of runs of a set. With `all`, each agent begins a lineage of its own."""
-
-HIDDEN_CONFIGURATIONS = (
-    Configuration(COUNT_FREQUENCY, 5000, 3),
     Configuration(COUNT_FREQUENCY, 10_000, 6),
     Configuration(COUNT_FREQUENCY, 10_000, 12),
     Configuration(NEWSGROUPS, 150, 6),
@@ -152,7 +137,7 @@ HIDDEN_CONFIGURATIONS = (
     Configuration(COUNT_FREQUENCY, 5000, 6, is_healed=True),
     Configuration(NEWSGROUPS, 150, 6, is_healed=True),
 )
-"""The sorts of runs of a set of version 2."""
+"""The sorts of runs of a set."""
 
 HYBRIDS = (
     ("crash", "corrupt"),
@@ -259,12 +244,11 @@ class Recipe:
     Attributes:
         seed: Of everything.
         count: The number of instances wanted.
-        configurations: The sorts of runs; by default those of the version.
+        configurations: The sorts of runs; by default `CONFIGURATIONS`.
         baseline_runs: Fault-free runs of each configuration: so many that one in a hundred is rare.
         most_of_a_stratum: The number of instances that may come from one stratum.
         tries: The number of candidates of a stratum that are tried, at most.
-        version: Of the set: 1, in which each trace says how it is made again, or 2.
-        salt: The secret of a set of version 2, from which follows all that its seed gives.
+        salt: The secret of the set: without it nobody can play its runs again.
         foreign: Users' own kinds of faults, as `module:object`; the set has no others then.
     """
 
@@ -274,21 +258,18 @@ class Recipe:
     baseline_runs: int = 99
     most_of_a_stratum: int = 4
     tries: int = 10
-    version: Literal[1, 2] = 1
     salt: str = ""
     foreign: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The key that all random numbers of the set are drawn by."""
-        return f"{self.seed}/{self.salt}" if self.version == 2 else str(self.seed)
+        return f"{self.seed}/{self.salt}"
 
     @property
     def sorts_of_runs(self) -> tuple[Configuration, ...]:
         """The configurations of the set."""
-        if self.configurations:
-            return self.configurations
-        return CONFIGURATIONS if self.version == 1 else HIDDEN_CONFIGURATIONS
+        return self.configurations or CONFIGURATIONS
 
     @property
     def strata(self) -> list[Stratum]:
@@ -302,7 +283,7 @@ class Recipe:
             return [Stratum(place, some, "concurrent") for some in place.kinds]
         if place.remembers:
             return [Stratum(place, some, "silent contents") for some in SILENT_CONTENTS]
-        if self.version == 1 or place.is_healed:
+        if place.is_healed:
             return [Stratum(place, some, _sort_of(some)) for some in place.kinds]
         return [
             *(Stratum(place, some, _sort_of(some)) for some in place.kinds),
@@ -314,8 +295,6 @@ class Recipe:
         """The most instances that may come from a stratum: more, where there are few strata."""
         if stratum.sort == "foreign":
             return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
-        if self.version == 1:
-            return self.most_of_a_stratum
         weight = WEIGHTS.get(stratum.sort, 1.0)
         if stratum.sort == "concurrent" and stratum.kinds[0] in ONLY_TOGETHER:
             weight = MOST_WEIGHT
@@ -325,13 +304,11 @@ class Recipe:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""
         chance = random.Random(f"{self.key}/{configuration.name}/baseline")
         seeds = [chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs)]
-        if self.version == 1:
-            return [configuration.run(seed) for seed in seeds]
         return [salted(configuration.run(seed), self.key, chance) for seed in seeds]
 
 
 def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
-    """The run in a set of version 2: with a salt of its own, from any agent on.
+    """The run in a set: with a salt of its own, from any agent on.
 
     Args:
         run: The run by its configuration.
@@ -356,21 +333,19 @@ class InstanceDraft:
     Attributes:
         stratum: The stratum of the instance.
         number: The number of the try, counted from 0.
-        seed: The seed of the set; in version 2 its key, with the salt.
-        version: The version of the set.
+        key: The key that the random numbers of the set are drawn by.
     """
 
     stratum: Stratum
     number: int
-    seed: int | str
-    version: Literal[1, 2] = 1
+    key: str
 
     @property
     def run(self) -> TeamRun:
         """The run, before anything is injected."""
         chance = self._chance("run")
         run = self.stratum.configuration.run(chance.randrange(2**31))
-        return run if self.version == 1 else salted(run, f"{self.seed}/{self.number}", chance)
+        return salted(run, f"{self.key}/{self.number}", chance)
 
     @property
     def has_decoys(self) -> bool:
@@ -443,7 +418,7 @@ class InstanceDraft:
 
     def _chance(self, purpose: str) -> random.Random:
         # What a string seeds is the same on all machines.
-        return random.Random(f"{self.seed}/{self.stratum.name}/{self.number}/{purpose}")
+        return random.Random(f"{self.key}/{self.stratum.name}/{self.number}/{purpose}")
 
 
 def _starts(run: Sequence[Record]) -> dict[str, list[float]]:

@@ -12,7 +12,7 @@ from dig.tasks.experiment.table import SIMULATED_AGENTS, Table
 from .answers import Answers
 from .candidates import Recipe
 from .generate import Harvest
-from .instances import FaultSet, Index, by_kind
+from .instances import FaultSet, by_kind
 from .oracle import ORACLE
 from .scores_answers import Scores, score
 
@@ -30,8 +30,6 @@ def datasheet(known: FaultSet, found: Harvest, recipe: Recipe) -> str:
         found: Its instances, and the dropped candidates.
         recipe: Its settings.
     """
-    if recipe.version == 1:
-        return _open_datasheet(known.index, found, recipe)
     scores = score(Answers(answers={}), known)
     endings = [one for _, some in known.baseline_endings() for one in some]
     failed = sum(one.is_bad for one in endings)
@@ -128,47 +126,6 @@ def _aims(scores: Scores) -> Table:
         [f"Wanted: rules at most {MOST_ANY_AGENT} any_agent and {MOST_EXACT:.2f} exact, and "
          f"{LEAST_GAP:.2f} more any_agent with the twin."],
     )  # fmt: skip
-
-
-def _open_datasheet(index: Index, found: Harvest, recipe: Recipe) -> str:
-    """The datasheet of a set of version 1."""
-    public = sum(entry.split == "public" for entry in index.instances)
-    lost = sum(reasons.total() for reasons in found.dropped.values())
-    tables = "\n".join(table.markdown() for table in (_contents(found), _left_out(found)))
-    return f"""# Runs whose failure has a known cause
-
-{len(index.instances)} runs of {SIMULATED_AGENTS} into which one or two faults were injected, each
-with its twin (the same run without them), a label, and a causal graph of what the faults led to.
-{public} are public; the labels of the other {len(index.instances) - public} are in a folder of
-their own, which can be kept back.
-
-- `set.json` lists all of them, with SHA-256 of each file. Traces are read by every command
-  (`digmon check`, `digmon report`, `digmon draw`, ...).
-- `baseline/` has {recipe.baseline_runs} runs without a fault of each configuration: what counts as
-  usual.
-- `digmon bench score ANSWERS DIR` scores answers, `digmon bench detectors DIR` detectors,
-  `digmon bench healing DIR` healing.
-
-## How it was made
-
-By `digmon bench make --version 1 --seed {index.seed} --count {len(index.instances)}` of dig-monitor
-{version("dig-monitor")}, in virtual time: the same seed gives the same bytes. Candidates were
-drawn from each stratum (a configuration with a kind of fault) in turn, at most
-{recipe.most_of_a_stratum} instances of each. Of {found.tried} candidates {lost} were dropped. A
-candidate is an instance if its fault took effect, somebody would notice it (a wrong or missing
-answer, a timeout, an error that was found, and not in the twin), and a verified path leads from the
-fault to there. Half of the instances of each kind are held out, by the seed.
-
-{tables}
-## What it is not
-
-- Simulated agents follow stated habits. How often a fault matters, how it spreads and how well it
-  is found says nothing about any language model.
-- Faults that nobody would notice are not in it, so rates in it are no rates of failures in the
-  world.
-- A trace tells the run's seed, and the program is public: whoever has both can play the twin of a
-  held-out instance. An answer is to be had from the trace alone.
-"""
 
 
 def _contents(found: Harvest) -> Table:

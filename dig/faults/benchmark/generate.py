@@ -9,17 +9,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from dig.errors import SettingsError
-from dig.faults.inject.run_pair import play
 from dig.faults.truth.baseline import Baseline
-from dig.faults.truth.verification import Dropped, Ending, verify
+from dig.faults.truth.verification import Dropped, Ending
 from dig.tasks.experiment.workers import Workers
 
 from .candidates import Configuration, InstanceDraft, Recipe, Stratum
-from .hidden import DRAWS, NOBODY, SHARE_UNHARMED, Made, attempt_hidden
-from .instances import Label, RunEnding, Split
+from .hidden import SHARE_UNHARMED, Made, attempt
+from .instances import Split
 
 FIRST = 2
 """The number of instances that every stratum may have before any has more."""
@@ -38,7 +37,7 @@ class Harvest:
         dropped: The number of candidates that were dropped, by kind and reason.
         tried: The number of candidates.
         raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
-            (`good`) it was raised, dropped ones included; sets of version 2 alone have it.
+            (`good`) it was raised, dropped ones included.
         raised_in_sessions: The same in candidates with several problems, which `raised` leaves out.
     """
 
@@ -69,11 +68,10 @@ def harvest(
     kept: Counter[Stratum] = Counter()
     raised: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = {}, {}
     tried = unharmed = 0
-    do = attempt if recipe.version == 1 else attempt_hidden
     progress("instances", 0, recipe.count)
     for wanted in _rounds(recipe, kept):
         tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
-        for candidate, result in zip(wanted, workers.each(do, tries), strict=True):
+        for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
             tried += 1
             if isinstance(result, Made) and not result.label.harm:
                 unharmed += 1
@@ -117,37 +115,9 @@ def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDra
             and tried[stratum] < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
         ]:
             random.Random(f"{recipe.key}/round/{number}").shuffle(some)
-            seed = recipe.seed if recipe.version == 1 else recipe.key
-            yield [InstanceDraft(one, tried[one], seed, recipe.version) for one in some]
+            yield [InstanceDraft(one, tried[one], recipe.key) for one in some]
             tried.update(some)
             number += 1
-
-
-def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
-    """Play a candidate and its twin, and verify the consequences against its baseline."""
-    candidate, baseline = tried
-    run = candidate.run
-    twin = play(run)
-    for again in range(DRAWS):
-        faults = candidate.faults(twin.records, again)
-        if not faults:
-            return Dropped(NOBODY)
-        faulted = play(run, faults)
-        if len({injection.fault for injection in faulted.injections}) == len(faults):
-            break
-    graph = verify(faulted, twin, baseline)
-    if isinstance(graph, Dropped):
-        return graph
-    label = Label(
-        instance="",
-        configuration=candidate.stratum.configuration.name,
-        run=run.about(),
-        faults=tuple(fault.to_json() for fault in faulted.faults),
-        injections=tuple(map(asdict, faulted.injections)),
-        faulted=RunEnding.of(faulted),
-        twin=RunEnding.of(twin),
-    )
-    return Made(candidate, label, graph, faulted.records, twin.records)
 
 
 def splits(made: Sequence[Made], key: str) -> list[tuple[Split, Made]]:

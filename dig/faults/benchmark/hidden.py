@@ -1,4 +1,4 @@
-"""Candidates of sets of version 2: their end decides whether they are failures.
+"""Candidates, played and verified: their end decides whether they are failures.
 
 A run with a right and complete answer is no failure, whatever was raised. Of several faults each
 is left out in turn: if what the run comes to changes, it is a root cause, else a bystander.
@@ -48,7 +48,7 @@ class Made:
         graph: The verified consequences.
         trace: The trace.
         twin: The trace without the faults.
-        ending: The ending of the run; sets of version 1 do not tell.
+        ending: The ending of the run; ``None``: it was made elsewhere.
     """
 
     candidate: InstanceDraft
@@ -98,7 +98,7 @@ class _Plan:
         return play(self.faulted.run, (*self.decoys, *faults))
 
 
-def attempt_hidden(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
+def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
     """Play a candidate and its twin, and verify the consequences against its baseline."""
     draft, baseline = tried
     plan = _planned(draft, baseline)

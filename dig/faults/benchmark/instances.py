@@ -7,11 +7,10 @@
     public/INSTANCE/             trace.dig.jsonl twin.dig.jsonl label.json causal_graph.json
     held-out/INSTANCE/           trace.dig.jsonl
     held-out-labels/INSTANCE/    twin.dig.jsonl label.json causal_graph.json
-    held-out-labels/secret.json  the seed and the salt of a set of version 2
+    held-out-labels/secret.json  the seed and the salt of the set
     structure-only/INSTANCE/     trace.dig.jsonl of held-out instances, without contents
 
-The labels of the held-out part are in a folder of their own, which can be kept back. The last two
-are in sets of version 2 alone.
+The labels of the held-out part are in a folder of their own, which can be kept back.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     model_serializer,
+    model_validator,
 )
 
 from dig._util.text import one_line
@@ -207,7 +207,7 @@ class Label(_Part):
         twin: The end of the same run without faults.
         stratum: The difficulty: the reason why the cause is hard to tell.
         harm: Whether the run has no right and complete answer.
-        causes: The faults that led to what the run came to; in sets of version 1 all are.
+        causes: The faults that led to what the run came to.
         bystanders: The faults that did not.
         innocent: The decoys: oddities that are in the twin as well, and did no harm.
     """
@@ -325,9 +325,18 @@ class Index(_Part):
     """The index of a set."""
 
     format: Literal["digmon-fault-set"] = "digmon-fault-set"
-    version: Literal[1, 2] = 1
-    seed: int | None = None
+    version: Literal[2] = 2
     instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_open(cls, index: Any) -> Any:
+        if isinstance(index, dict) and index.get("version") == 1:
+            raise ValueError(
+                "the set is of version 1, which is not read any more, since its traces tell how "
+                "they are made again; `digmon bench make` makes a set of version 2"
+            )
+        return index
 
 
 @dataclass(frozen=True)

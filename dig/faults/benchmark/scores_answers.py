@@ -21,7 +21,6 @@ from dig._util.text import counted, cut, name
 from dig.diagnosis.causes import CausalGraph
 from dig.diagnosis.components import concerned
 from dig.errors import SettingsError
-from dig.graph.records import Record
 from dig.tasks.experiment.statistics import Mean, as_json, share, spread
 from dig.tasks.experiment.table import Table, Value
 
@@ -29,7 +28,6 @@ from .answers import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about
 from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
 from .oracle import ORACLE, oracle
-from .reading import step_at
 
 T = TypeVar("T")
 _Cause = tuple[str, str]  # a component and the kind of its fault
@@ -92,15 +90,12 @@ class Truth:
     onsets: frozenset[int] = frozenset()
 
     @classmethod
-    def of(
-        cls, graph: CausalGraph, label: Label | None = None, run: Sequence[Record] = ()
-    ) -> Truth:
+    def of(cls, graph: CausalGraph, label: Label | None = None) -> Truth:
         """The truth of a verified causal graph.
 
         Args:
             graph: The graph.
             label: The label of the run, if its steps and bystanders count.
-            run: The records of the run, from which steps follow that the label does not tell.
         """
         over = graph.project()
         return cls(
@@ -108,29 +103,20 @@ class Truth:
             frozenset(node.component for node in over.nodes),
             frozenset((edge.source, edge.target) for edge in over.edges),
             frozenset(over.alarms),
-            *(_told(label, run, over) if label else ()),
+            *(_told(label, over) if label else ()),
         )
 
 
 def _told(
-    label: Label, run: Sequence[Record], over: CausalGraph
+    label: Label, over: CausalGraph
 ) -> tuple[frozenset[str], frozenset[str], frozenset[int], frozenset[int]]:
     """Bystanders, innocents, steps and onsets, by a label."""
     true = {cause.component for cause in over.root_causes}
-    if label.causes:
-        steps = {cause.step for cause in label.causes}
-        onsets = {cause.first_effect for cause in label.causes}
-    else:  # version 1
-        first: dict[int, int] = {}
-        for act in label.injections:
-            first[act["fault"]] = min(act["t"], first.get(act["fault"], act["t"]))
-        onsets = {*first.values()}
-        steps = {step_at(run, t) for t in onsets if t < len(run)}
     return (
         frozenset(one.component for one in label.bystanders) - true,
         frozenset(fault["target"] for fault in label.innocent) - true,
-        frozenset(steps),
-        frozenset(onsets),
+        frozenset(cause.step for cause in label.causes),
+        frozenset(cause.first_effect for cause in label.causes),
     )
 
 
@@ -265,7 +251,6 @@ class Scores:
         scored: The runs, by id.
         missing: The runs without an answer.
         unlabelled: The number of runs that were not scored, since their labels are kept back.
-        version: The version of the set.
         floors: The same runs by each floor, and by the oracle.
         exchanged: The same answers with labels of other runs of the same sort: what chance gives.
     """
@@ -274,7 +259,6 @@ class Scores:
     scored: tuple[ScoredRun, ...]
     missing: tuple[str, ...]
     unlabelled: int
-    version: int = 1
     floors: Mapping[str, Sequence[ScoredRun]] = field(default_factory=dict)
     exchanged: Sequence[ScoredRun] = ()
 
@@ -360,11 +344,6 @@ class Scores:
             "Each metric is a mean over runs with its 95 % interval; 1 is best, of `innocents` 0.",
             "Onset: how many records the named one is off, median and quartiles of those named.",
         ]
-        if self.version == 1:
-            notes.append(
-                "A set of version 1 shows whether the surface of a trace was read: each trace "
-                "tells how its twin is played, causes lie open, and some runs did no harm."
-            )
         if self.missing:
             notes.append(
                 f"{counted(len(self.missing), 'run')} without an answer, which counts as an empty "
@@ -455,7 +434,6 @@ def score(
         scored=tuple(scored),
         missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
         unlabelled=len(ids) - len(labelled),
-        version=known.index.version,
         floors=beside,
         exchanged=exchanged,
     )
@@ -483,7 +461,7 @@ class _Asked:
     def about(cls, instance: Instance, truth: Instance) -> _Asked:
         """The run of an instance with the truth of the same one, or of another."""
         run, label = instance.records(), truth.label()
-        true = Truth.of(truth.graph(), label, run if truth is instance else truth.records())
+        true = Truth.of(truth.graph(), label)
         return cls(instance.entry, label, true, concerned(run))
 
     def score(self, answer: Answer) -> ScoredRun:

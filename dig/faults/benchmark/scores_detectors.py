@@ -114,7 +114,7 @@ class DetectorScores:
         seen: The failures.
         fault_free: The runs of the baseline.
         candidates: For each pattern, how many of all candidates in which it was raised ended well
-            (`good`) and badly (`bad`); sets of version 1 do not tell.
+            (`good`) and badly (`bad`).
     """
 
     seen: tuple[SeenKind, ...]

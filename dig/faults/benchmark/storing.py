@@ -73,13 +73,8 @@ def make_set(
             write_instance(folder, f"i{number:04}", split, made)
             for number, (split, made) in enumerate(splits(found.made, recipe.key), 1)
         )
-        is_open = recipe.version == 1
-        seed = recipe.seed if is_open else None
-        index = Index(version=recipe.version, seed=seed, instances=entries)
-        if not is_open:
-            write(
-                folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt})
-            )
+        index = Index(instances=entries)
+        write(folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt}))
         write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
         write(folder / DROPPED, as_json_bytes(_dropped(found)))
         write(folder / CARD, datasheet(FaultSet(folder, index), found, recipe).encode())
@@ -121,8 +116,8 @@ def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
     Returns:
         Its line in the index.
     """
-    configuration, is_open = made.candidate.stratum.configuration, made.candidate.version == 1
-    trace, twin = (run if is_open else published(run, name) for run in (made.trace, made.twin))
+    configuration = made.candidate.stratum.configuration
+    trace, twin = (published(run, name) for run in (made.trace, made.twin))
     label = made.label.model_copy(update={"instance": name})
     files = {
         TRACE: lines(trace),
@@ -134,7 +129,7 @@ def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
     for file, data in files.items():
         write(folder / (split if file == TRACE else labels) / name / file, data)
     sums = {file: sha256(data).hexdigest() for file, data in files.items()}
-    if split == "held-out" and not is_open:
+    if split == "held-out":
         bare = lines(without_contents(trace))
         sums[STRUCTURE] = sha256(bare).hexdigest()
         write(folder / STRUCTURE / name / TRACE, bare)
@@ -162,8 +157,8 @@ def _write_baseline(
         for number, run in enumerate(islice(played, recipe.baseline_runs)):
             runs.append(run)
             name = f"{configuration.name}-{number:03}"
-            records = run.records if recipe.version == 1 else published(run.records, name)
-            write(folder / configuration.name / f"{number:03}.dig.jsonl", lines(records))
+            records = lines(published(run.records, name))
+            write(folder / configuration.name / f"{number:03}.dig.jsonl", records)
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))
         endings = [RunEnding.of(run).model_dump() for run in runs]

@@ -73,7 +73,7 @@ def wrong(graph: Graph, views: list[Instance], rules: dict[str, Rule]) -> Iterat
         found = [[*one._edge(rules, edge, source, target)] for one in bad]
         yield from (f"{way}: {what}" for what in min(found, key=len))
     yield from first._whole(nodes)
-    if first.label.get("causes"):  # version 2
+    if first.label.get("causes"):  # of the benchmark
         yield from first._hidden(views)
 
 
@@ -223,7 +223,7 @@ class Instance:
         for name in sorted(set(nodes) - _reached(alarms, before)):
             yield f"{name}: no path leads from there to an alarm"
         causes = {(fault["target"], fault["kind"]) for fault in self.label["faults"]}
-        if self.label.get("causes"):  # version 2: some faults may be bystanders
+        if self.label.get("causes"):  # some faults may be bystanders
             causes = {(one["component"], one["kind"]) for one in self.label["causes"]}
         targets = {target for target, _ in causes}
         if {nodes[root]["name"] for root in roots} != targets:
@@ -231,10 +231,10 @@ class Instance:
         if {(one["component"], one["kind"]) for one in self.graph["root_causes"]} != causes:
             yield f"the root causes are {sorted(causes)}"
 
-    # --- version 2 ---
+    # --- labels of the benchmark ---
 
     def _hidden(self, views: list[Instance]) -> Iterator[str]:
-        """Whether the label of a set of version 2 is what trace, twin and baseline say."""
+        """Whether the label of a set is what trace, twin and baseline say."""
         label, header = self.label, self.trace.rows[0]
         if header.get("seed") is not None or header["run"] != label["instance"]:
             yield "the header tells the run's seed or name"
