@@ -92,7 +92,6 @@ class RunSource:
 
     Attributes:
         path: The run directory or trace.
-        trace: The trace file.
         side: The content of the side file; empty if there is none.
         result: The content of `result.json`; empty if there is none.
         run: Its records, with payloads.

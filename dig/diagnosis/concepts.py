@@ -74,7 +74,6 @@ class Candidate:
 
     Attributes:
         id: Its name: `c1`, `c2`, ...
-        agent: The agent.
         share: Its weight by the sum of the weights of all candidates; no probability.
         evidence: The records or steps that speak for it.
         by: The suspects that named it, or `person`.

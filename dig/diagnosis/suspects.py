@@ -58,7 +58,6 @@ class BySigns:
     """The agents about which records show something odd, by what explains the failure.
 
     Attributes:
-        name: Its name.
         by_agent: Finds what speaks against each agent, the likeliest agent first.
     """
 

@@ -101,7 +101,6 @@ class TaskParts:
     """The parts of the task in a recorded run.
 
     Attributes:
-        run: The run.
         accounting: Reads the payloads of its events.
         problem: The part that one of its problems is about, if it has several: nothing else is
             looked at then.

@@ -37,12 +37,10 @@ class StageAnswers:
     """Asks a model once a stage, as long as it answers and its budget lasts.
 
     Attributes:
-        model: The model.
         requests: Makes the requests about the conversation.
         cache: The folder in which answers are kept, if they are.
         is_strict: Whether a stage that fails is an error.
         stages: The stages that were carried out.
-        notes: The remaining notes.
         usage: The use of the model so far.
     """
 

@@ -28,7 +28,6 @@ class Deviations:
     Attributes:
         subtasks: The ids of subtasks.
         agents: Subtasks with an agent that deviates in them.
-        steps: Steps.
     """
 
     subtasks: frozenset[str] = frozenset()
@@ -76,7 +75,6 @@ class Decided:
 
     Attributes:
         step: The answer; ``None``: the testimony gives none.
-        statuses: Each candidate's status.
         notes: The parts of the answer that were ignored.
     """
 

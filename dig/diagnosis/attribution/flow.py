@@ -201,7 +201,6 @@ class LoopGroup:
     """Rounds in a row in which a planner asks a worker and gets nothing new.
 
     Attributes:
-        steps: All its steps.
         planner_steps: The steps of the planner.
         executor_steps: The steps of the worker, and of tools.
         same_command: Whether the planner says the same each time.

@@ -62,7 +62,6 @@ class Subtask:
 
     Attributes:
         id: Its name: `s1`, `s2`, ...
-        name: Its title.
         goal: The aim of the subtask.
         first: Its first step.
         last: Its last step.

@@ -143,12 +143,10 @@ class Attribution:
         confidence: The lead of the first candidate.
         reason: Why it is the first.
         chain: The steps by which the failure went on.
-        graph: The hierarchical graph.
         stages: The stages that were carried out.
         method: The method of the attribution.
         model: The language model that was asked, if one was.
         cost: The cost of the attribution.
-        notes: The remaining notes.
     """
 
     candidates: tuple[Candidate, ...]
@@ -168,8 +166,6 @@ class _Ranked:
     """A step with its share.
 
     Attributes:
-        step: The step.
-        share: Its share.
         parts: The contribution of each feature to its score, against the mean candidate.
         present: The features that speak for it because it has more of them, not less.
     """

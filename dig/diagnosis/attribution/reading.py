@@ -80,7 +80,6 @@ class DataEdge:
     Attributes:
         source: The latest earlier step that has it.
         target: The step that uses it.
-        fact: The datum.
         type: The sort of the edge.
     """
 

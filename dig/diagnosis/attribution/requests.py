@@ -46,7 +46,6 @@ class Exemplar:
     """A task with the steps by which it can be solved.
 
     Attributes:
-        task: The task.
         steps: The steps, or an explanation.
     """
 
@@ -126,7 +125,6 @@ class Requests:
     """Makes the requests about a conversation.
 
     Attributes:
-        conversation: The conversation.
         most: The number of characters of a document that may be sent.
         words: The word lists by which errors are known.
         cut: The number of texts that were cut, at most in one request.

@@ -53,10 +53,8 @@ class Known:
     """The state of the pipeline: at first the drafts, which are made without a model.
 
     Attributes:
-        conversation: The conversation.
         ranked: The answer without a model.
         exemplars: The exemplars that are shown.
-        graph: The hierarchical graph.
         deviations: The steps that deviate.
         screened: The words about each candidate.
         verdict: The agent and the step that the model would answer.
@@ -120,7 +118,6 @@ class Stage:
     """A stage.
 
     Attributes:
-        name: Its name.
         schema: The shape of its answer.
         instructions: The question to the model.
         needs: Further keys of its request.

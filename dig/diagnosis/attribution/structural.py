@@ -67,7 +67,6 @@ class StructuralAnswer:
 
     Attributes:
         seen: The run.
-        signs: Its signs.
         explains: Whether ways from signs to the failure and to one another are followed; else the
             strongest sign wins.
     """

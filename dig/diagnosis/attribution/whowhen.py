@@ -41,7 +41,6 @@ class BlamedStep:
     """The agent and the step at fault: as annotators say, or as an answer says.
 
     Attributes:
-        agent: The agent.
         step: The step, counted from 0.
         steps: Of an answer: all steps in the order of their shares.
     """

@@ -60,7 +60,6 @@ class Neighbour:
 
     Attributes:
         entity: Its name.
-        kind: What it is.
         relation: The kind of the edge.
         is_source: Whether the edge leads from it; with `calls`, it is the caller.
     """

@@ -106,11 +106,7 @@ class LedgerLine:
 
 
 class Inbox:
-    """The messages to an entity that still count.
-
-    Attributes:
-        entity: The entity.
-    """
+    """The messages to an entity that still count."""
 
     def __init__(self, entity: str) -> None:
         """Begin without a message."""

@@ -116,7 +116,6 @@ class Investigation:
         unexplained: The names of those that the frontier does not explain, with their entity.
         ledger: The steps.
         votes: The frontiers of several runs; ``None`` for one.
-        cost: What was used.
     """
 
     format: Literal["digmon-investigation"] = "digmon-investigation"

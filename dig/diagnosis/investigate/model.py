@@ -107,7 +107,6 @@ class ModelPolicy:
     """Judges by a language model; a call that fails is no judgement.
 
     Attributes:
-        model: The model.
         usage: The use of the model so far.
         answers: The answers so far by the checksum of model, sample and packet; a packet that was
             judged before is not asked about again.

@@ -87,7 +87,6 @@ class Snapshot:
     """A system at the time of an incident.
 
     Attributes:
-        name: Its name.
         topology: Its entities and edges, also undeclared ones.
     """
 

@@ -51,7 +51,6 @@ class Sign:
         weight: The weight of the sign, from 0 to 1.
         may_follow: Whether the sign may be the doing of another agent.
         spoils: Whether harm is done by what was made, once it is used; else by what is missing.
-        agent: The agent.
         t: The record that shows it.
         says: A sentence about it.
         activation: The activation in which it happened, if it is one.
@@ -93,7 +92,6 @@ class Seen:
     """A run, with what its payloads are about and with what is usual, as far as they are known.
 
     Attributes:
-        run: The run.
         parts: The parts of its task; ``None``, if nothing reads its payloads.
         usual: The habits of good runs; without runs, the other agents of the run are the measure.
     """

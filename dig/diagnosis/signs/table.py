@@ -20,7 +20,6 @@ class SignRow:
     """One sign.
 
     Attributes:
-        name: Its name.
         mechanism: The mechanism of the failure, in a word; ``None``: it only differs from what
             peers do.
         weight: The weight of the sign, from 0 to 1.

@@ -28,9 +28,7 @@ class Trait(NamedTuple):
     Attributes:
         question: The respect, first its name; only answers to the same question are compared.
         answer: The answer: a word, or a number.
-        agent: The agent.
         t: The record that shows it.
-        activation: The activation.
         event: The event that it is about, if it is about one.
     """
 

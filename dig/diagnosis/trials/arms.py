@@ -104,8 +104,6 @@ class Tried:
     """The result of a hypothesis.
 
     Attributes:
-        hypothesis: The hypothesis.
-        verdict: The verdict.
         reason: Why it is `inconclusive`.
         why: More about that, in words.
         changed: The replays with the change.

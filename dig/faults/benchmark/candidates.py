@@ -74,7 +74,6 @@ class Configuration:
     """A sort of run: all of it but its seed and its faults.
 
     Attributes:
-        task: The task's name.
         size: The size of the problem, in the task's elements.
         agents: The number of agents.
         to: The recipients of the problem: one agent, or all.

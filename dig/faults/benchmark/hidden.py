@@ -43,10 +43,8 @@ class Made:
     """A candidate that is an instance.
 
     Attributes:
-        candidate: The candidate.
         label: Its label, which has no instance's name yet.
         graph: The verified consequences.
-        trace: The trace.
         twin: The trace without the faults.
         ending: The ending of the run; ``None``: it was made elsewhere.
     """
@@ -70,7 +68,6 @@ class _Plan:
 
     Attributes:
         decoys: The innocent oddities, which are in the twin as well.
-        faults: The faults.
         twin: The run with its decoys alone.
         faulted: The run with all of them.
     """

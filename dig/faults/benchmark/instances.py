@@ -404,7 +404,6 @@ class FaultSet:
 
     Attributes:
         path: The path of the set.
-        index: Its index.
     """
 
     path: Path

@@ -70,7 +70,6 @@ class Truth:
     """The truth about one run, over components.
 
     Attributes:
-        causes: The root causes.
         nodes: The components that take part.
         edges: The steps from one to another.
         alarms: The components at which the consequences are seen.
@@ -247,7 +246,6 @@ class Scores:
     """The scores of the answers of one attributor.
 
     Attributes:
-        by: The attributor's name.
         scored: The runs, by id.
         missing: The runs without an answer.
         unlabelled: The number of runs that were not scored, since their labels are kept back.

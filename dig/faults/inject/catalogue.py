@@ -20,7 +20,6 @@ class Kind:
     """One kind of fault.
 
     Attributes:
-        name: Its name.
         family: `messages`, `agents` or `coordination`; of ours, the file of its class.
         meaning: The fault in a sentence.
         injector: The class that carries it out.

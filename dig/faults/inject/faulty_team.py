@@ -72,7 +72,6 @@ class Injected(Disturbance):
 
     Attributes:
         team: The agents by name, as they were or with faults around them.
-        faults: The faults.
         touches: Their acts so far.
     """
 

@@ -111,7 +111,6 @@ class UnreadRun:
 
     Attributes:
         path: The path as it was named.
-        error: The reason.
     """
 
     path: Path

@@ -34,7 +34,6 @@ class Ignored:
 
     Attributes:
         pattern: The pattern's short name.
-        agent: The agent.
     """
 
     pattern: str
@@ -137,7 +136,6 @@ class RunVerdict:
     """A run with what of it fails the check.
 
     Attributes:
-        run: The run.
         groups: Its findings, the worst first; those of equal worth by the record of the first.
         fail_on: What fails the check.
     """
@@ -195,7 +193,6 @@ class QualityGate:
     """Decides what fails a check.
 
     Attributes:
-        fail_on: What fails it.
         ignored: What does not count.
         baseline: The kinds of findings that are known, and do not count.
     """

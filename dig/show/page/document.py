@@ -25,7 +25,6 @@ class ShownRun:
     """A run in a page.
 
     Attributes:
-        name: Its name.
         head: See `dig.show.page.about`.
         rows: See `dig.show.page.rows`; some of them as JSON.
         difference: Of a twin, the place where it parts from the run above it.

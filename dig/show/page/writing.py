@@ -28,8 +28,6 @@ class Report:
     """A report that was written.
 
     Attributes:
-        path: The file.
-        bytes: Its size.
         records: The number of records that it shows.
         cut: The number of characters after which payloads are cut; 0: it has no payloads.
     """

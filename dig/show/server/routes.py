@@ -54,7 +54,6 @@ class PageResponse:
         type: The media type of its content.
         content: Bytes, or a stream of events.
         policy: The content security policy of a page.
-        status: Its status.
         location: The target of a redirection.
     """
 

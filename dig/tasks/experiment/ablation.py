@@ -63,7 +63,6 @@ class Arm:
 
     Attributes:
         name: Its name in tables.
-        method: The method.
         means: The means that healing may use.
         policy: The policy about findings to heal.
     """

@@ -102,7 +102,6 @@ class Cell:
 
     Attributes:
         level: The name of its size.
-        run: The run.
     """
 
     level: str

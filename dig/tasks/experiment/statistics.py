@@ -42,7 +42,6 @@ class Mean:
     """A mean over seeds.
 
     Attributes:
-        mean: The mean.
         low: The lower end of its 95 % interval; ``None``: one value has none.
         high: The upper end.
         count: Over how many values.

@@ -66,7 +66,6 @@ class Table:
 
     Attributes:
         name: The name of its files.
-        title: Its title.
         columns: The heads of its columns.
         rows: Its cells.
         notes: Sentences above the table: how to read it, and the settings.

@@ -26,7 +26,6 @@ class Job:
     """A part of the data to be counted.
 
     Attributes:
-        task: The task's name.
         part: The range to be counted.
         whole: The range that is asked for in the end.
         most: The number of elements that one message may carry.
