@@ -17,6 +17,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
+from .notes import nobody_takes
 from .paths import MOST_PATHS, PathFinder
 from .patterns import BY_NAME, severity_of
 
@@ -51,8 +52,9 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
         finding: The finding. One of a user's detector that has no `why` is explained by the paths
             to the events and activations that it names.
     """
-    now = _skipped(graph, finding) if finding.pattern == "ET" else ""
-    return replace(_explanation(graph, finding), title=titled(finding), now=now)
+    now = [_skipped(graph, finding) if finding.pattern == "ET" else "", _unsent(graph, finding)]
+    told = " ".join(filter(None, now))
+    return replace(_explanation(graph, finding), title=titled(finding), now=told)
 
 
 def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -77,6 +79,14 @@ def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
     known = [one for one in named if graph.history.is_taken(one)]
     paths = PathFinder(graph, finding).to_all(known)
     return Explanation(anything(finding.subject, finding.evidence), paths)
+
+
+def _unsent(graph: InteractionGraph, finding: Finding) -> str:
+    """The names in vain to which the work was sent that OE or ET is about."""
+    named = texts_in((finding.subject, finding.evidence)) if finding.pattern in ("ET", "OE") else ()
+    events = filter(graph.knows, named)
+    reasons = dict.fromkeys(filter(None, (nobody_takes(graph, event) for event in events)))
+    return f"Work was sent to nobody: {'; '.join(reasons)}." if reasons else ""
 
 
 def _skipped(graph: InteractionGraph, finding: Finding) -> str:

@@ -14,7 +14,7 @@ from dig._util.text import name, names
 from dig.detectors.finding import Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
-from dig.detectors.notes import described, nobody_takes, quoted
+from dig.detectors.notes import described, quoted
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance, unconsumed
@@ -83,9 +83,6 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     paths = PathFinder(graph, finding)
     missing = _listed(finding.evidence)
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(missing)}"
-    lost = [event for event in missing if graph.knows(event)]
-    if reasons := dict.fromkeys(filter(None, (nobody_takes(graph, event) for event in lost))):
-        text += f" Work was sent to nobody: {'; '.join(reasons)}."
     return Explanation(text, paths.to_all(missing))
 
 

@@ -12,7 +12,7 @@ from dig._util.text import name
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import LadderStep, Progress
-from dig.detectors.notes import absent, described, nobody_takes
+from dig.detectors.notes import absent, described
 from dig.detectors.paths import PathFinder
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -60,8 +60,6 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
     """The fate of the event, and the way to it."""
     paths, event = PathFinder(graph, finding), finding.subject["event"]
     text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of([event])}"
-    if why := nobody_takes(graph, event):
-        text += f" It was sent to nobody: {why}."
     return Explanation(text, (paths.to_last_seen(event),))
 
 
