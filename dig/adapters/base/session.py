@@ -440,9 +440,10 @@ class Session:
         graph = self.monitor.graph
         event = graph.event(wish.event)
         missing = graph.uncovered(event.id) if event.final else [event.id]
-        reasons = [nobody_takes(graph, lost) for lost in missing]
-        if reasons and all(reasons):
-            return reasons[0]  # no rerun makes an agent appear
+        if missing and all(graph.event(lost).sent_to for lost in missing):
+            reasons = [nobody_takes(graph, lost) for lost in missing]
+            if all(reasons):
+                return reasons[0]  # no rerun makes an agent appear
         if not event.final:
             relieves = wish.action in RELIEVING
             return (self.relief.why_not(wish) if relieves else None) or self._veto(wish)
