@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from autogen_core import TopicId
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import SingleThreadedAgentRuntime, TopicId
 
 from dig.detectors import standard
 from dig.runtime.host import Setup
@@ -15,19 +16,24 @@ from . import autogen_runtimes as runtimes
 from .autogen_runtimes import RUNTIMES, Act, Net, says
 from .autogen_teams import (
     SCENARIOS,
+    WORK,
     Watched,
+    agents,
     ask,
     ask_twice,
     cancelled,
+    choosing_wrong,
+    failing_beside,
     graph,
     round_robin,
     scenario,
     swarm,
+    until,
 )
 from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
 from .framework_watch import ticking
-from .harness import Scenario
+from .harness import Scenario, Script
 from .test_autogen_healing import ask_two, early, early_once, ping_pong
 from .test_autogen_relief import ladder, relieved
 from .test_autogen_waiting import dropped_and_asking, go_on, stopped_graph, with_person
@@ -141,7 +147,45 @@ def unwrapped(wrap: Wrap) -> Scenario:
     return Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
 
 
+def nobody(script: Script) -> Any:
+    """The manager raises before anybody has spoken."""
+    team = choosing_wrong(script)
+    team._selector_func = lambda thread: "nobody"
+    return team
+
+
+def guarded(script: Script) -> Any:
+    """It comes to a limit before somebody says that it is done."""
+    return RoundRobinGroupChat(agents(script, **WORK), termination_condition=until(3))
+
+
+def failing_elsewhere(script: Script) -> Any:
+    """One branch fails, and the runtime lets the other one speak to its end."""
+    team = failing_beside(script)
+    team._runtime, team._embedded_runtime = SingleThreadedAgentRuntime(), False
+    return team
+
+
+async def ask_and_wait(team: Any) -> Any:
+    team._runtime.start()
+    try:
+        return await ask(team)
+    except RuntimeError as error:
+        await asyncio.sleep(5)
+        await team._runtime.stop_when_idle()
+        return str(error).splitlines()[0]
+
+
+async def asks_in_vain(node: Any, message: Any) -> str:
+    return str(await node.ask("bob", "secret"))
+
+
+dropped: dict[str, Act] = {"ann": asks_in_vain, "bob": slow, "drops": slow}
+
 CASES = [
+    Case(net("dropped", dropped)),
+    *(Case(scenario(build)) for build in (nobody, guarded)),
+    Case(scenario(failing_elsewhere, ask_and_wait)),
     *(Case(one) for one in SCENARIOS if one.name in PLAIN),
     *(Case(one, options=OUTSIDE) for one in RUNTIMES if one.name in PLAIN),
     Case(scenario(swarm), options={"handoff": lambda message: True}),

@@ -9,19 +9,22 @@ import pytest
 
 pytest.importorskip("autogen_core", reason="AutoGen is not installed")
 
+from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
-from autogen_core import CancellationToken, SingleThreadedAgentRuntime, TopicId
+from autogen_core import CancellationToken, FunctionCall, SingleThreadedAgentRuntime, TopicId
+from autogen_core.models import FunctionExecutionResult, RequestUsage
 
 import dig
+from dig.adapters.autogen.messages import told as as_told
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Emit, Limits
 from dig.runtime.host import Setup
 
 from .autogen_runtimes import Act, Net, OneByOne, Tell, says, scenario
 from .autogen_teams import Watched, agents
-from .conformance import AskingTheSame
+from .conformance import REQUESTS, AskingTheSame, NotesStayApart, Shown
 from .framework_watch import Broken
-from .harness import Script, play
+from .harness import Scenario, Script, play
 
 COLLECTED: dict[str, Any] = {"outside": {"collector"}}
 
@@ -250,3 +253,67 @@ def test_the_agents_of_a_group_chat_are_no_agents_of_the_runtime_that_it_runs_on
             dig.unwrap(runtime)
 
     assert asyncio.run(chat()) == ((), 0)
+
+
+def crowded(shown: Shown) -> Scenario:
+    """`ann` asks the same of `store` until she is told, for some requests; for some she hangs."""
+
+    def heard(message: Any) -> int:
+        number = int(message.text.split()[-1])
+        shown.append((number, dig.notes_about()))
+        return number
+
+    async def ann(node: Any, message: Any) -> str:
+        number = int(message.text.split()[-1])
+        await asyncio.sleep(30 if number % 10 == 5 else number % 7)
+        for _ in range(12 if number % 10 == 0 else 1):
+            await node.ask("store", f"how many for {number}")
+            heard(message)
+            if dig.notes():
+                break
+        return f"{number} is done"
+
+    async def store(node: Any, message: Any) -> str:
+        await asyncio.sleep(1)
+        heard(message)
+        return "four"
+
+    async def drive(net: Net) -> Any:
+        asking = (net.ask("ann", f"request {number}") for number in range(REQUESTS))
+        return await asyncio.gather(*asking)
+
+    return scenario("crowd", {"ann": ann, "store": store}, drive)
+
+
+class TestNotesStayApart(NotesStayApart):
+    watched, crowded = Watched, staticmethod(crowded)
+
+
+def test_what_is_new_for_each_message_is_no_word_of_it() -> None:
+    """Messages of AutoGen's own have ids, times and costs: the same said again is a loop."""
+
+    async def ann(node: Any, message: Any) -> str:
+        for number in range(6):
+            usage = RequestUsage(number, 1)
+            said = TextMessage(content="How many?", source="ann", models_usage=usage)
+            await node.publish_message(said, TopicId("bob", "default"))
+            result = FunctionExecutionResult(
+                content="4", name="stock", call_id=f"call-{number}", is_error=False
+            )
+            calls = [FunctionCall(f"call-{number}", "{}", "stock"), result]
+            told.append(as_told({"calls": calls}))
+        return "Done"
+
+    told: list[Any] = []
+    limits = Limits(loop_limit=5)
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
+
+    async def drive(net: Net) -> Any:
+        return await net.ask("ann")
+
+    async def bob(node: Any, message: Any) -> None: ...
+
+    watched = Watched("observe", setup)
+    play(scenario("again", {"ann": ann, "bob": bob}, drive), watched)
+    assert "LOOP" in watched.patterns
+    assert all(one == told[0] for one in told) and "call-" not in str(told)

@@ -13,11 +13,30 @@ pytest.importorskip(
 
 from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.conditions import ExternalTermination, HandoffTermination
-from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat, Swarm
+from autogen_agentchat.teams import (
+    DiGraphBuilder,
+    GraphFlow,
+    RoundRobinGroupChat,
+    SelectorGroupChat,
+    Swarm,
+)
 
-from dig.graph.records import IncidentRow
+from dig.detectors import standard, standard_healers
+from dig.graph.records import IncidentRow, Limits
+from dig.runtime.host import Setup
 
-from .autogen_teams import DONE, To, Watched, agents, ask, assistant, says, scenario, until
+from .autogen_teams import (
+    DONE,
+    Model,
+    To,
+    Watched,
+    agents,
+    ask,
+    assistant,
+    says,
+    scenario,
+    until,
+)
 from .harness import Scenario, Script, play
 
 pytestmark = pytest.mark.filterwarnings("ignore:Multiple handoffs detected")
@@ -152,4 +171,66 @@ def test_what_a_person_has_said_is_never_sent_back_to_him() -> None:
     bare, mine = play(scenario(build)), play(scenario(build), watched)
     assert mine.per_agent() == bare.per_agent() and mine.returned == bare.returned
     assert watched.patterns == ["ET"] and watched.healed() == ["inject"]
+    watched.must_be_sound()
+
+
+MANY = 40
+
+
+def many(script: Script) -> Any:
+    """Forty persons are asked at once, in branches of a graph."""
+
+    def person(number: int) -> Any:
+        async def types(prompt: str, token: Any) -> str:
+            async with script.turn(f"person{number}", prompt):
+                await asyncio.sleep(800 + number / 8)
+                return "Approved."
+
+        return UserProxyAgent(f"person{number}", input_func=types)
+
+    ann, end = agents(script, ann=says("May I?"), end=says("Thanks"))
+    persons = [person(number) for number in range(MANY)]
+    built = DiGraphBuilder().add_node(ann).add_node(end)
+    for one in persons:
+        built.add_node(one).add_edge(ann, one).add_edge(one, end)
+    return GraphFlow([ann, end, *persons], graph=built.build())
+
+
+@MODES
+def test_forty_persons_at_once_are_waited_for_and_none_is_passed_over(mode: Any) -> None:
+    """All of them take longer than the activation limit, and nothing is found."""
+    watched = Watched(mode)
+    bare, mine = play(scenario(many)), play(watched.ticking(scenario(many)), watched)
+    assert mine == bare
+    assert watched.incidents().count("waits") == MANY
+    assert watched.patterns == [] and watched.healed() == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+def test_a_hang_after_a_person_has_answered_is_seen() -> None:
+    """The activation after the answer does not wait: a selector that hangs is overdue."""
+
+    async def types(prompt: str, token: Any) -> str:
+        await asyncio.sleep(40)
+        return "Approved."
+
+    async def chooses(thread: Any) -> str:
+        if thread[-1].source != "person":
+            return "person"
+        await asyncio.sleep(100)
+        return "ann"
+
+    def build(script: Script) -> Any:
+        (ann,) = agents(script, ann=says(DONE))
+        person = UserProxyAgent("person", input_func=types)
+        return SelectorGroupChat(
+            [ann, person], Model(script, "chooser", says("ann")), selector_func=chooses,
+            termination_condition=until(),
+        )  # fmt: skip
+
+    limits = Limits(mc_window_s=5, activation_limit_s=20)
+    watched = Watched(setup=Setup(detectors=standard, healers=standard_healers, limits=limits))
+    assert play(watched.ticking(scenario(build)), watched) == play(scenario(build))
+    assert watched.patterns == ["MC"] and watched.session.findings[0].ts >= 60
     watched.must_be_sound()

@@ -6,7 +6,7 @@ these. Each method is made in one step of the session, so whatever fails in here
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,18 +17,26 @@ from autogen_agentchat.messages import (
     ToolCallExecutionEvent,
     ToolCallRequestEvent,
 )
+from autogen_core._queue import QueueShutDown
 
 from dig.adapters.base import (
     RELIEVED,
     AdapterState,
+    CalledOffError,
     Session,
     ToolCalls,
     Turn,
     as_payload,
-    describe,
     unjson,
 )
 from dig.detectors.interventions import Reroute
+from dig.graph.records import Failure
+
+CALLED_OFF = CalledOffError("a participant has failed, and the chat ended")
+"""The reason in a trace for what was open when a participant failed; it is never raised."""
+
+STOPPED = CalledOffError("the chat was stopped before it had ended")
+"""The reason in a trace for a chat whose caller is gone; it is never raised."""
 
 
 def payload_of(message: Any) -> Any:
@@ -57,8 +65,8 @@ def answer_of(message: Any) -> Any:
     return result.messages[-1] if result.messages else None
 
 
-def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
-    """The recipients of a response: the next speakers; in a graph, the nodes behind its node.
+def listeners(team: Any, message: Any, speakers: Collection[str] = ()) -> list[str]:
+    """The recipients of a response in a graph: the nodes behind its node, now or after a join.
 
     Args:
         team: The team.
@@ -67,7 +75,7 @@ def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
     """
     graph = getattr(team, "_graph", None)
     if graph is None or message.name not in graph.nodes:
-        return speakers
+        return []
     said = answer_of(message)
     behind = [
         edge.target
@@ -75,7 +83,7 @@ def listeners(team: Any, message: Any, speakers: list[str]) -> list[str]:
         if edge.target in speakers
         or (edge.condition_function is None and edge.check_condition(said))
     ]
-    return [*dict.fromkeys(behind)] or speakers
+    return [*dict.fromkeys(behind)]
 
 
 def is_silent(message: Any, handoffs: Mapping[str, Any]) -> bool:
@@ -140,6 +148,7 @@ class GroupChatState(AdapterState):
         self._lost: dict[str, list[str]] = {}  # by participant: handoffs to it that were dropped
         self._persons = {one.name for one in team._participants if isinstance(one, UserProxyAgent)}
         self._is_over = False
+        self._has_raised = False  # a participant has, and others may be about to begin
         self._tools = ToolCalls(session)
 
     # --- the manager ---
@@ -155,6 +164,8 @@ class GroupChatState(AdapterState):
         """The manager looks at what a participant has said."""
         if message.name in self._turns:
             self._said[message.name] = message
+            if message.name in self._persons:
+                self._turns[message.name].resumes()
         self._next.clear()
 
     def ask(self, participant: str) -> None:
@@ -170,15 +181,21 @@ class GroupChatState(AdapterState):
             (task,), self._task = self._task, None
             self._begin_with(task, speakers)
         for name in self._pending():
-            self._hand_over(name, listeners(self._team, self._said[name], speakers))
+            behind = listeners(self._team, self._said[name], speakers)
+            self._hand_over(name, behind or speakers)
 
-    def submit(self, bounces: bool, pauses: bool) -> str:
+    def submit(self, bounces: bool, pauses: bool, runs_dry: bool = False) -> str:
         """The chat is about to end: the last word is the answer, and is held.
 
         Args:
             bounces: Whether the answer can be sent back; never what a person has said.
             pauses: Whether a person is waited for, with all that is open.
+            runs_dry: Whether no node of a graph is ready: what comes behind is a join that waits.
         """
+        for name in self._pending() if runs_dry else ():
+            for join in listeners(self._team, self._said[name]):
+                said = self._turns[name].send(self._words(name), join, awaits=False)
+                self._post(join, [said])
         *others, last = self._pending() or [""]
         if not last:
             return ""
@@ -206,22 +223,55 @@ class GroupChatState(AdapterState):
             self._forget(name)
         return False
 
-    def end_request(self, error: str | None = None) -> None:
-        """The chat is over, whatever came of it."""
-        last = self.again or next(reversed(self._pending()), None)
-        if last is not None and not self._is_over:
-            turn = self._turns[last]
-            words = self._words(last) if last in self._said else turn.events[-1].payload
-            answer = {"error": error} if error else words
-            turn.was_bounced(turn.submit(answer, error=error, bounces=False))
-            self._forget(last)
+    def end_request(self) -> None:
+        """The chat has ended."""
         self._is_over = True
         for name in self._pending():
             self.spoken(name)
 
-    def fail_request(self, error: BaseException) -> None:
-        """The manager has raised: the last speaker has no answer."""
-        self.end_request(describe(error))
+    def fail_request(self, error: BaseException, how: Failure = "error") -> None:
+        """The chat ends without an answer: its manager has raised, or it has come to a limit."""
+        if not self._is_over:
+            self._is_over = True
+            self._end_at_manager(error, submits=True, how=how)
+
+    def stop(self) -> None:
+        """No participant will run any more."""
+        self.fail_request(STOPPED)
+        if self._has_raised:
+            self._has_raised = False
+            self._end_at_manager(CALLED_OFF)
+
+    def _end_at_manager(
+        self, error: BaseException, *, submits: bool = False, how: Failure = "error"
+    ) -> None:
+        """The manager ends with what was said, and with what participants that never ran have."""
+        manager = self.session.reserve_instance(self._team._group_chat_manager_name)
+        events = self._withdraw_to(manager)
+        if self._task is not None:
+            (task,), self._task = self._task, None
+            events.append(self.session.request(task, manager))
+        for name in [*self._pending(), *filter(None, [self.again])]:
+            turn = self._turns[name]
+            words = self._words(name) if name in self._said else turn.events[-1].payload
+            events.append(turn.end(words, manager))
+            self._forget(name)
+        if events:
+            turn = self.session.begin(manager, events, at_once=True)
+            turn.fail(error, submits=submits, how=how)
+        else:
+            self.session.release_instance(manager)
+
+    def _withdraw_to(self, instance: str) -> list[str]:
+        """Take back what participants that never ran were to be given; gives its events."""
+        deliveries, self._deliveries = self._deliveries, {}
+        lost = [event for events in self._lost.values() for event in events]
+        self._lost.clear()
+        for event in lost:
+            self.session.redirect(event, instance)
+        for name, events in deliveries.items():
+            self.session.withdraw(self.session.reserve_instance(name), events, instance)
+        return [*lost, *(event for events in deliveries.values() for event in events)]
 
     # --- a participant ---
 
@@ -280,9 +330,10 @@ class GroupChatState(AdapterState):
         turn = self._turns.get(participant)
         if turn is not None:
             self._tools.give_up(error, turn)
-            turn.fail(error, submits=not self._is_over)
+            is_shut = self._is_over and isinstance(error, QueueShutDown)  # AutoGen has stopped
+            turn.fail(CALLED_OFF if is_shut else error, submits=not self._is_over)
             self._forget(participant)
-            self._is_over = True
+            self._has_raised = self._is_over = True
 
     def counts(self, participant: str, is_response: bool) -> bool:
         """Whether what a participant says counts: no other one was asked in its place."""
@@ -311,31 +362,19 @@ class GroupChatState(AdapterState):
         is_free = self.session.instances.is_free(other, one.events)
         return None if is_free else f"{other} is at work"
 
-    def give_up(self, participant: str, error: BaseException) -> None:
-        """A participant was cancelled while what it is given was held."""
-        self.session.release(*self._deliveries.get(participant, ()))
-        self.begin(participant)
-        self.fail(participant, error)
-
     # --- inside ---
 
     def close(self) -> None:
         """End all turns: nothing more will be reported."""
+        if self._has_raised:
+            self.stop()
         for name in tuple(self._turns):
             self._turns[name].end()
             self._forget(name)
 
     def _gather(self, turn: Turn) -> None:
         """A person is waited for: what is open elsewhere is a part of what that is asked."""
-        deliveries, self._deliveries = self._deliveries, {}
-        lost = [event for events in self._lost.values() for event in events]
-        self._lost.clear()
-        for event in lost:
-            self.session.redirect(event, turn.instance)
-        for name, events in deliveries.items():
-            waiting = self.session.begin(name, events, at_once=True)
-            waiting.forward(turn.instance, events)
-        gathered = [*lost, *(event for delivery in deliveries.values() for event in delivery)]
+        gathered = self._withdraw_to(turn.instance)
         turn.wait_for(len(gathered))
         for event in gathered:
             turn.receive(event, at_once=True)

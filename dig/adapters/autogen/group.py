@@ -6,12 +6,13 @@ its agents. Their handlers run inside their own lock, which keeps the order for 
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from autogen_agentchat.base import OrTerminationCondition
+from autogen_agentchat.base import AndTerminationCondition, OrTerminationCondition
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import GraphFlow, MagenticOneGroupChat
 from autogen_agentchat.teams._group_chat._events import (
@@ -38,6 +39,7 @@ from dig.adapters.base import (
 )
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
+from dig.graph.records import Failure
 
 from .chat import GroupChatState, IsHandoff
 
@@ -49,6 +51,12 @@ SAID = frozenset({
 
 PERSONS = frozenset({"HandoffTermination", "ExternalTermination"})
 """Conditions by which a chat stops for a person: it is asked, or has stopped the chat itself."""
+
+LIMITS: dict[str, Failure] = {
+    "MaxMessageTermination": "limit", "TimeoutTermination": "timeout",
+    "TokenUsageTermination": "limit",
+}  # fmt: skip
+"""Conditions that guard a chat which has another end; a chat with these alone is to end so."""
 
 Asks = Callable[[Any], Awaitable[bool]]
 """Told of a stop message; says whether the answer came back, so that the chat goes on."""
@@ -62,6 +70,36 @@ def is_said(stop: Any) -> bool:
 def is_pause(stop: Any) -> bool:
     """Whether a chat stops for a person, and goes on when that has answered."""
     return not PERSONS.isdisjoint(stop.source.split(", "))
+
+
+def limit_of(manager: Any, condition: Any, stop: Any, *, ends_itself: bool) -> Failure | None:
+    """The limit that a chat ends at, if that guards another end; ``None``: it has an answer.
+
+    Args:
+        manager: The manager of the chat.
+        condition: Its termination condition, if it has one.
+        stop: Its stop message.
+        ends_itself: Whether the chat can end without a condition.
+    """
+    ends = {*_names_in(condition)} - LIMITS.keys() - {"ExternalTermination"}
+    if not (ends or ends_itself):
+        return None
+    if stop.source == manager._name:
+        is_limit = stop.content.startswith("Maximum number of turns")
+        return "limit" if is_limit else None
+    limits = {LIMITS.get(source) for source in stop.source.split(", ")}
+    if None in limits:
+        return None
+    return "limit" if "limit" in limits else "timeout"
+
+
+def _names_in(condition: Any) -> Iterator[str]:
+    """The names of the conditions that one condition is made of."""
+    if isinstance(condition, AndTerminationCondition | OrTerminationCondition):
+        for part in condition._conditions:
+            yield from _names_in(part)
+    elif condition is not None:
+        yield type(condition).__name__
 
 
 def has_turns_left(manager: Any) -> bool:
@@ -161,6 +199,7 @@ class GroupPatches:
         self._participants = dict(names)
         self._known: set[int] = set()
         self._manager: Any = None
+        self._condition: Any = None
         self._may_go_on = not isinstance(team, PLANNED)
         self._patches.patch(team._runtime, "_get_agent", self._get_agent)
         self._patches.patch(team._runtime, "stop_when_idle", self._stop)
@@ -184,7 +223,7 @@ class GroupPatches:
         try:
             await original()
         finally:
-            self._chat.step(self._chat.end_request, default=None)
+            self._chat.step(self._chat.stop, default=None)
 
     def _know(self, agent_id: Any, agent: Any) -> None:
         if agent_id.key != self._team._team_id or id(agent) in self._known:
@@ -207,7 +246,7 @@ class GroupPatches:
         patch("publish_message", self._publish)
         patch("_signal_termination", self._end)
         patch("_signal_termination_with_error", self._fail)
-        condition = manager._termination_condition
+        condition = self._condition = manager._termination_condition
         if condition is not None and self._chat.session.mode == "heal":
             ending = BounceableTermination(condition, partial(self._comes_back, manager))
             self._patches.put(manager, "_termination_condition", ending)
@@ -247,6 +286,8 @@ class GroupPatches:
         await original(message, topic_id, **more)
 
     async def _comes_back(self, manager: Any, stop: Any) -> bool:
+        if self._limit(stop):
+            return False
         may_go_on = self._may_go_on and is_said(stop) and has_turns_left(manager)
         is_back = await self._submits(bounces=may_go_on, pauses=is_pause(stop))
         if is_back:
@@ -254,19 +295,28 @@ class GroupPatches:
         return is_back
 
     async def _end(self, original: Original, message: Any) -> None:
-        if await self._submits(bounces=False, pauses=is_pause(message)):
+        how = self._limit(message)
+        if how is not None:
+            error = RuntimeError(message.content)  # a reason in the trace, which nobody raises
+            self._chat.step(self._chat.fail_request, error, how, default=None)
+        runs_dry = message.source == self._manager._name
+        if await self._submits(bounces=False, pauses=is_pause(message), runs_dry=runs_dry):
             self._chat.has_failed = True  # nothing can be sent back here
         self._chat.step(self._chat.end_request, default=None)
         await original(message)
 
+    def _limit(self, stop: Any) -> Failure | None:
+        return limit_of(self._manager, self._condition, stop, ends_itself=not self._may_go_on)
+
     async def _fail(self, original: Original, error: Any) -> None:
-        text = f"{error.error_type}: {error.error_message}"
-        self._chat.step(self._chat.end_request, text, default=None)
+        """The manager ends with an error, its own or one of a participant, which was told then."""
+        cause = sys.exception() or RuntimeError(error.error_message)
+        self._chat.step(self._chat.fail_request, cause, default=None)
         await original(error)
 
-    async def _submits(self, *, bounces: bool, pauses: bool) -> bool:
+    async def _submits(self, *, bounces: bool, pauses: bool, runs_dry: bool = False) -> bool:
         """Submit the last word; says whether it came back."""
-        answer = self._chat.step(self._chat.submit, bounces, pauses, default="")
+        answer = self._chat.step(self._chat.submit, bounces, pauses, runs_dry, default="")
         if not answer:
             return False
         await self._chat.session.released(answer)
@@ -281,7 +331,7 @@ class GroupPatches:
             for event in chat.step(chat.deliveries_for, name, default=none):
                 await self._released(event, ctx)
         except BaseException as error:
-            chat.step(chat.give_up, name, error, default=None)
+            chat.step(chat.fail_request, error, default=None)
             raise
         turn = chat.step(chat.begin, name, default=None)
         if turn is None:

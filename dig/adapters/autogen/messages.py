@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from autogen_agentchat.messages import BaseMessage
+from autogen_core import FunctionCall
+from autogen_core.models import FunctionExecutionResult
+
 from dig.adapters.base import AdapterState, RunAgent, Turn, as_payload, inside
 
 
@@ -102,8 +106,20 @@ AtWork = dict[Turn, PublishedDelivery]
 
 def told(message: Any) -> Any:
     """A message of a runtime as plain JSON: its fields, and the name of its type."""
-    payload = as_payload(message)
+    payload = as_payload(message, _words)
     return {"type": type(message).__name__, **payload} if isinstance(payload, dict) else payload
+
+
+_NO_WORDS = frozenset({"id", "call_id", "created_at", "models_usage"})
+
+
+def _words(value: Any) -> Any:
+    """A message of AutoGen's own without what is new for each: its id, time and cost."""
+    if isinstance(value, BaseMessage | FunctionExecutionResult):
+        return {name: one for name, one in value if name not in _NO_WORDS}
+    if isinstance(value, FunctionCall):
+        return {"name": value.name, "arguments": value.arguments}
+    return value
 
 
 def ended(result: Any = None, error: BaseException | None = None) -> RunAgent:

@@ -18,6 +18,7 @@ from dig.adapters.base import (
     AdapterState,
     Attached,
     Call,
+    CalledOffError,
     Deliver,
     LoopCaller,
     NoteDelivery,
@@ -282,7 +283,9 @@ class RuntimePatches:
 
     async def _fail(self, key: Key, error: BaseException) -> None:
         delivery = self._deliveries.pop(key, None)
-        if delivery is not None:
+        if isinstance(delivery, Call):
+            self._state.step(delivery.take_back, error, default=None)
+        elif delivery is not None:
             self._state.step(self._session.release, delivery.event, default=None)
             with suppress(type(error)):
                 await delivery.run(ended(error=error))
@@ -293,7 +296,7 @@ class RuntimePatches:
             await original()
         finally:
             for key in tuple(self._deliveries):
-                await self._fail(key, RuntimeError("the runtime was stopped"))
+                await self._fail(key, CalledOffError("the runtime was stopped"))
 
 
 def of_chats(runtime: Any) -> set[str]:
