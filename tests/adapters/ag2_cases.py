@@ -30,6 +30,7 @@ from .ag2_teams import (
 from .framework_cases import Case, Wrap
 from .harness import Scenario
 from .test_ag2_healing import ask_and_wait, early_team, is_told, twice_asked
+from .test_ag2_limits import talking
 from .test_ag2_waiting import ASKS, directly, hooked
 
 PLAIN = ["between_agents", "delegating", "failing"]
@@ -180,6 +181,7 @@ def silent(wrap: Wrap) -> Scenario:
 
 
 CASES = [
+    Case(talking(ends_by_tool=True)),
     *(Case(asked) for asked in SCENARIOS if asked.name in PLAIN),
     Case(saying()),
     Case(disconnecting()),

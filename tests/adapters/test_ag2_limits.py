@@ -9,9 +9,17 @@ import pytest
 
 pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
 
-from ag2.network import AgentTarget, FromSpeaker, Transition, TransitionGraph
+from ag2.network import (
+    AgentTarget,
+    FromSpeaker,
+    TerminateTarget,
+    ToolCalled,
+    Transition,
+    TransitionGraph,
+)
 
 from .ag2_teams import Act, Team, Watched, call, is_said, scenario, shown
+from .ends import answers, ends, failed
 from .harness import Outcome, Scenario, play
 from .test_ag2_healing import is_told
 
@@ -96,3 +104,59 @@ def test_the_last_turn_of_a_workflow_asks_no_person() -> None:
     assert watched.patterns[:1] == ["ET"] and watched.healed()[:1] == ["reroute"]
     asked, watched = early(9, learns=True, hands_over=True), Watched("heal")
     assert play(asked, watched) == play(asked) and watched.healed() == ["inject"]
+
+
+def talking(ends_by_tool: bool) -> Scenario:
+    """Ann and Bob talk until there are no turns left, or one calls `finish`."""
+
+    async def ask(team: Team) -> Any:
+        ids = {"user": team.user.agent_id} | {n: c.agent_id for n, c in team.clients.items()}
+        turns = [("user", "ann"), ("ann", "bob"), ("bob", "ann")]
+        steps = [Transition(FromSpeaker(ids[a]), AgentTarget(ids[b])) for a, b in turns]
+        if ends_by_tool:
+            steps.insert(0, Transition(ToolCalled("finish"), TerminateTarget()))
+        graph = TransitionGraph(initial_speaker=ids["user"], max_turns=4, transitions=steps)
+        knobs = {"graph": graph.to_dict()}
+        channel = await team.user.open(type="workflow", target=["ann", "bob"], knobs=knobs)
+        await team.user.send(channel.channel_id, "Go")
+        return await team.heard(channel.channel_id, 60)
+
+    return scenario("talking", {"ann": lambda *given: "One", "bob": lambda *given: "Two"}, ask)
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+def test_a_number_of_turns_that_guards_another_end_is_no_answer(mode: Any) -> None:
+    """The workflow can end by a transition, and has come to `max_turns` before."""
+    watched, asked = Watched(mode), talking(ends_by_tool=True)
+    assert play(asked, watched) == play(asked)
+    assert ends(watched.records) == {"ann": "called off"}
+    assert failed(watched.records) == [("limit", None)] and answers(watched.records) == []
+    assert watched.patterns == ["FAIL"] and watched.healed() == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+@pytest.mark.parametrize("mode", ["observe", "heal"])
+def test_a_workflow_that_is_to_end_at_a_number_of_turns_is_answered_there(mode: Any) -> None:
+    """Each speaker is followed by another one, so that nothing else can end it."""
+    watched, asked = Watched(mode), talking(ends_by_tool=False)
+    assert play(asked, watched) == play(asked)
+    assert failed(watched.records) == [] and len(answers(watched.records)) == 1
+    assert watched.patterns == []
+    watched.must_be_sound()
+
+
+def test_an_agent_whose_model_fails_has_the_error_and_the_question_no_answer() -> None:
+    """A direct question ends by it; in a channel the others go on waiting."""
+
+    async def ask(team: Team) -> Any:
+        try:
+            return (await team.clients["ann"].agent.ask("?")).body
+        except ValueError as error:
+            return repr(error)
+
+    watched, asked = Watched(), scenario("failing", {"ann": lambda *given: ValueError("no")}, ask)
+    assert play(asked, watched) == play(asked)
+    assert ends(watched.records) == {"ann#2": "raised"}  # beside what channels bring
+    assert failed(watched.records) == [("error", "ann#2")] and answers(watched.records) == []
+    watched.must_be_sound()

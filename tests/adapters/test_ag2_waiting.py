@@ -12,7 +12,9 @@ pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]"
 from ag2 import Context, tool
 from ag2.middleware import approval_required
 
-from dig.graph.records import IncidentRow
+from dig.detectors import standard, standard_healers
+from dig.graph.records import IncidentRow, Limits
+from dig.runtime.host import Setup
 
 from .ag2_teams import Team, Watched, call, is_said, says, scenario, shown
 from .harness import Scenario, play
@@ -158,5 +160,50 @@ def test_a_turn_that_asks_a_person_beside_a_delegated_part_is_left_alone(
     bare = play(asked)
     assert play(watched.ticking(asked), watched) == bare
     assert "The second half" in str(bare.returned) and "person" in bare.per_agent()
-    assert watched.patterns == [] and watched.healed() == [] and waits(watched) == 1
+    assert watched.patterns == [] and watched.healed() == [] and waits(watched) >= 1
+    watched.must_be_sound()
+
+
+MANY = 40
+
+
+@MODES
+def test_forty_approvals_at_once_are_waited_for_and_none_is_passed_over(mode: Any) -> None:
+    """Forty questions to one agent, which asks a person in each of them."""
+
+    async def all_at_once(team: Team) -> Any:
+        ask = team.clients["ann"].agent.ask
+        replies = await asyncio.gather(*(ask(f"May I, {one}?") for one in range(MANY)))
+        return [reply.body for reply in replies]
+
+    limits = Limits(dl_window_s=2, mc_window_s=2, activation_limit_s=5)
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
+    asked, watched = hooked(all_at_once, ASKS[1]), Watched(mode, setup)
+    bare = play(asked)
+    assert play(watched.ticking(asked), watched) == bare
+    assert [one[0] for one in bare.log].count("person") == MANY == waits(watched)
+    assert watched.patterns == [] and watched.healed() == []
+    watched.must_be_sound()
+    assert watched.leaves_nothing_open()
+
+
+@MODES
+def test_a_hang_after_a_person_has_answered_is_seen(mode: Any) -> None:
+    """The activation that goes on with the answer does not wait, so that it can be overdue."""
+
+    async def slowly(team: Team) -> Any:
+        async def decide(question: str, context: Context) -> str:
+            """Ask a person, and take long over the answer."""
+            said = str(await context.input(question))
+            await asyncio.sleep(60)
+            return said
+
+        team.clients["ann"].agent.add_tool(decide)
+        return (await team.clients["ann"].agent.ask("Which?")).body
+
+    limits = Limits(mc_window_s=5, activation_limit_s=10)
+    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
+    asked, watched = hooked(slowly, call("decide", question="Left?")), Watched(mode, setup)
+    assert play(watched.ticking(asked), watched) == play(asked)
+    assert watched.patterns == ["MC"] and watched.session.findings[0].ts > 20
     watched.must_be_sound()

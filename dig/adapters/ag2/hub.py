@@ -7,7 +7,8 @@ A hub knows its agents by name, but not what receives for them. So one method of
 from __future__ import annotations
 
 import asyncio  # noqa: TID251  the hub runs on it alone
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from typing import Any
 
@@ -32,12 +33,13 @@ class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
     """Shows a model the notes that come while its turn goes on; reports that a person is asked."""
 
     def __init__(
-        self, event: Any, context: Any, *, read: Read, waits: Callable[[], None], known: int
-    ) -> None:
-        """Begin with `known` notes shown already; `waits` is called when a person is asked."""
+        self, event: Any, context: Any, *, read: Read, known: int,
+        waiting: Callable[[], AbstractContextManager[None]],
+    ) -> None:  # fmt: skip
+        """Begin with `known` notes shown already; in `waiting()` a person is asked."""
         super().__init__(event, context)
         self._read = read
-        self._waits = waits
+        self._waiting = waiting
         self._known = known
         self._shown: list[tuple[int, Any]] = []  # after how many events, the note
 
@@ -53,8 +55,8 @@ class TurnMiddleware(BaseMiddleware):  # type: ignore[misc]
 
     async def on_human_input(self, call_next: Any, event: Any, context: Any) -> Any:
         """A person is asked (`hitl_hook`)."""
-        self._waits()
-        return await call_next(event, context)
+        with self._waiting():
+            return await call_next(event, context)
 
 
 _patches: dict[int, HubPatches] = {}  # by the id of their hub
@@ -228,8 +230,8 @@ class HubPatches:
             return await original(*said, **how)
         notes = self._notes(turn)
         middleware = partial(
-            TurnMiddleware, read=partial(self._notes, turn), waits=partial(self._waits, turn),
-            known=len(notes),
+            TurnMiddleware, read=partial(self._notes, turn), known=len(notes),
+            waiting=partial(self._waiting, turn),
         )  # fmt: skip
         how["middleware"] = [*how.pop("middleware", ()), middleware]
         return await original(*said, *as_parts(notes), **how)
@@ -237,8 +239,13 @@ class HubPatches:
     def _notes(self, turn: Turn) -> tuple[str, ...]:
         return () if self._team.only_observes else turn.notes
 
-    def _waits(self, turn: Turn) -> None:
+    @contextmanager
+    def _waiting(self, turn: Turn) -> Iterator[None]:
         self._step(turn.waits, default=None)
+        try:
+            yield
+        finally:
+            self._step(turn.resumes, default=None)
 
     # --- healing speaks to an agent that gets no message ---
 

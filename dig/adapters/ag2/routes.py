@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ag2.network import EV_PACKET, EV_TEXT, ChannelState
+from ag2.network import (
+    EV_PACKET,
+    EV_TEXT,
+    Always,
+    ChannelState,
+    FromSpeaker,
+    TerminateTarget,
+    TransitionGraph,
+)
 from ag2.network.transport.local import LocalLinkEndpoint
 
 
@@ -19,11 +27,13 @@ class EnvelopeRoute:
         is_answer: Whether none is: it ends its channel, or reaches people or other processes.
         asks: Whether the message gives the floor of a workflow, which goes on then, to one of
             those.
+        is_limit: Whether its channel ends at a number of turns that guards another end.
     """
 
     agents: tuple[str, ...]
     is_answer: bool
     asks: bool = False
+    is_limit: bool = False
 
 
 def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | None:
@@ -46,12 +56,25 @@ def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | No
         return EnvelopeRoute((awaited,), is_answer=False)
     result = adapter.on_accepted(metadata, envelope, state)
     if result.next_state is not None:
-        return EnvelopeRoute((), is_answer=True)
+        is_limit = result.auto_close_reason == "max_turns" and _ends_otherwise(metadata, state)
+        return EnvelopeRoute((), is_answer=True, is_limit=is_limit)
     expected = adapter.expected_next(metadata, state)
     hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
     here = tuple(id for id in hearers if is_here(hub, id))
     is_answer = not here and any(is_elsewhere(hub, id) for id in hearers)
     return EnvelopeRoute(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
+
+
+def _ends_otherwise(metadata: Any, state: Any) -> bool:
+    """Whether a workflow can end by one of its transitions, or by none for some speaker."""
+    graph = TransitionGraph.loads(state.graph_data)
+    if any(isinstance(step.then, TerminateTarget) for step in graph.transitions):
+        return True
+    conditions = [step.when for step in graph.transitions]
+    followed = {one.agent_id for one in conditions if isinstance(one, FromSpeaker)}
+    is_followed = followed.issuperset(metadata.participant_ids())
+    goes_on = is_followed or any(isinstance(one, Always) for one in conditions)
+    return isinstance(graph.default_target, TerminateTarget) and not goes_on
 
 
 def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:

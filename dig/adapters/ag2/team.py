@@ -28,6 +28,7 @@ class AgentRun:
         comes_again: Whether the agent's answer came back, and it has to look at the message once
             more.
         said: The words of the agent to the outside while its turn goes on.
+        is_limit: Whether its channel has ended at a limit by what it said.
     """
 
     client: Any
@@ -37,6 +38,11 @@ class AgentRun:
     error: BaseException | None = None
     comes_again: bool = False
     said: Any = None
+    is_limit: bool = False
+
+
+MAX_TURNS = RuntimeError("the workflow has had its max_turns")
+"""The reason in a trace for a channel that has come to its limit; it is never raised."""
 
 
 @dataclass(eq=False)
@@ -95,7 +101,9 @@ class HubTeam(AdapterState):
         is_last = work is not None and self._is_last(envelope, work)
         sending = OutgoingEnvelope(envelope, route, work, is_last)
         if route.is_answer and work is not None:
-            if not is_last:
+            if route.is_limit:
+                work.is_limit = True
+            elif not is_last:
                 work.said = sending.payload
             else:
                 may_bounce = not (self.has_failed or route.asks)
@@ -190,6 +198,8 @@ class HubTeam(AdapterState):
             return ""
         if work.error is not None:
             turn.fail(work.error)
+        elif work.is_limit:
+            turn.fail(MAX_TURNS, submits=True, how="limit")
         elif work.said is not None:
             return turn.submit(work.said, bounces=False)
         elif not turn.outputs and self._is_silence(work):
