@@ -13,7 +13,7 @@ from dig import Reroute
 from dig.detectors import standard
 from dig.runtime.host import Setup
 
-from .agent_framework_asked import SCENARIOS, answer_back, ask, ask_twice, stream
+from .agent_framework_asked import SCENARIOS, answer_back, ask, ask_twice, stream, told
 from .agent_framework_teams import (
     Parts,
     around,
@@ -145,7 +145,41 @@ def failing_late(script: Script) -> Workflow:
     return built.add_edge(p.d, p.e, condition=bool).build()
 
 
+def asking_and_talking(script: Script) -> Workflow:
+    """Somebody asks two things, sends something beside, and hears from others while it waits."""
+
+    async def asks(given: Any, number: int, ctx: Any) -> None:
+        if number == 1:
+            for one in ("name", "place"):
+                await ctx.request_info(f"What is your {one}?", str, request_id=one)
+            await ctx.send_message("b's")
+
+    def answers(given: Any, number: int, ctx: Any) -> Any:
+        return ctx.send_message("c's")
+
+    p = Parts(script, a=asks, b=answers)
+    return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.a).build()
+
+
+async def answer_one_by_one(team: Workflow) -> Any:
+    return [await ask(team), *[
+        told(await team.run(responses={one: f"the {one}"})) for one in ("name", "place")
+    ]]  # fmt: skip
+
+
+def raises(data: Any) -> bool:
+    raise ValueError("no")
+
+
+def bad_condition(script: Script) -> Workflow:
+    p = Parts(script, a=send("go"), b=ends)
+    return p.build("a").add_edge(p.a, p.b, condition=raises).build()
+
+
 CASES = [
+    Case(team(asking_and_talking, answer_one_by_one)),
+    Case(team(asking_and_talking)),
+    Case(team(bad_condition)),
     *(Case(one, options={"inside": True}) for one in INSIDE),
     Case(inside(chain), behind(Usher("Welcome.")), {"inside": True}),
     *(Case(one, watching) for one in SCENARIOS if one.name in PLAIN),

@@ -60,7 +60,7 @@ def test_once_the_wrapper_has_failed_nothing_is_healed_any_more() -> None:
 
 def test_what_is_held_while_the_wrapper_fails_delays_nobody() -> None:
     """Nobody waits for what is sent in the step that fails, and it keeps back nothing else."""
-    [end] = [site for site in SITES.all if str(site).startswith("team.py") and site.name == "end"]
+    *_, end = [site for site in SITES.all if str(site).startswith("team.py") and site.name == "end"]
     asked, watched = team(chain, ask_twice), Watched("heal", behind(Usher())(), strict=False)
     with SITES.passing(end, 1, True) as passes:
         assert play(asked, watched) == play(asked)

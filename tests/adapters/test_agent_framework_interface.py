@@ -33,13 +33,12 @@ from dig.errors import SettingsError
 from dig.graph.records import Emit, Start
 from dig.runtime.host import Setup
 
-from .agent_framework_asked import SCENARIOS, ask, ask_twice
+from .agent_framework_asked import ask, ask_twice
 from .agent_framework_teams import (
     Model,
     Parts,
     Watched,
     agents,
-    asking,
     chain,
     ends,
     fan,
@@ -290,30 +289,6 @@ def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
 
 
 # --- traces -----------------------------------------------------------------------------------
-
-
-def test_what_a_workflow_asks_somebody_is_its_answer_and_the_reply_is_the_next_problem() -> None:
-    async def both(workflow: Workflow) -> Any:
-        await workflow.run("?")
-        return (await workflow.run(responses={"name": "Ada"})).get_outputs()
-
-    watched = Watched()
-    assert play(team(asking, both), watched).returned == "['Hello Ada done']"
-    emits = [record for record in watched.records if isinstance(record, Emit)]
-    assert [emit.payload for emit in emits if emit.final] == [
-        {"$asks": ["What is your name?"]}, "Hello Ada done",
-    ]  # fmt: skip
-    assert [emit.payload for emit in emits if emit.type == "problem"] == ["?", "Ada"]
-    assert watched.patterns == []
-    watched.must_be_sound()
-
-
-def test_an_error_is_the_answer() -> None:
-    scenario = next(one for one in SCENARIOS if one.name == "failing-ask")
-    watched = Watched()
-    play(scenario, watched)
-    (final,) = (r for r in watched.records if isinstance(r, Emit) and r.final)
-    assert final.payload == {"error": "ValueError: no"}
 
 
 def test_an_answer_is_in_the_lineage_of_all_who_have_worked_for_it() -> None:

@@ -1,7 +1,7 @@
 """Microsoft agent-framework: workflows (docs/wrapping-agent-framework.md).
 
 - `workflow`: patches the methods of a workflow, its edges and its executors.
-- `team`: the open turns of executors and what is between them; one run, with its end.
+- `team`: the open turns of executors and what is between them. `run`: one run, with its end.
 - `messages`: what a handler was given and has sent, where edges lead; payloads.
 """
 
@@ -32,7 +32,7 @@ RUNNER = (
 )  # fmt: skip
 CONTEXT = (
     "send_message", "drain_messages", "is_streaming", "classify_yielded_output",
-    "get_pending_request_info_events",
+    "get_pending_request_info_events", "add_request_info_event",
 )  # fmt: skip
 EDGES = ("_edge_group", "_can_handle", "_execute_on_target", "send_message")
 EXECUTOR = ("_find_handler", "execute")

@@ -78,6 +78,12 @@ def is_notice(data: Any) -> bool:
     return issubclass(type(data), AgentExecutorRequest) and not data.should_respond
 
 
+def request_of(message: Any) -> str:
+    """The id of the request that a message is the response to; empty: it is no response."""
+    asked = getattr(message, "original_request_info_event", None)
+    return "" if asked is None else str(asked.request_id)
+
+
 def is_handoff(given: Any, sent: Any) -> bool:
     """Whether an executor that sends this on has only handed on what it was given.
 

@@ -1,18 +1,17 @@
-"""The executors of a workflow, and what is between them; one run, with its end.
+"""The executors of a workflow, and what is between them.
 
 Each method is made in one step of the session, so whatever fails in here stays in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from agent_framework import Workflow, WorkflowMessage
 from agent_framework._workflows._const import INTERNAL_SOURCE_ID
 
-from dig.adapters.base import AdapterState, Session, Turn, current_turn
+from dig.adapters.base import AdapterState, CalledOffError, Session, Turn, current_turn
 from dig.detectors.interventions import Reroute
 
 from .messages import (
@@ -29,161 +28,12 @@ from .messages import (
     foreseen,
     is_join,
     is_notice,
+    request_of,
     shown,
 )
 
-DROPPED = RuntimeError("the stream was dropped before its end, and another run has begun")
-"""Reason in a trace for a run whose caller is gone; it is never raised."""
-
-
-class WorkflowRun:
-    """One run, from the call of `Workflow.run` to its end; used inside steps of the session.
-
-    Attributes:
-        has_begun: Whether the run's first step has begun.
-        is_asked: Whether something has come from outside.
-        given: The latest input of each executor.
-        said: The outputs of executors, in order.
-        asks: The questions of executors to a person; the run is over then, and another one goes on.
-        lost: The messages that executors have sent without a recipient.
-        caller: The turn that has called the workflow, if it is within another one: it asks in
-            place of the outside, and gets the answer, which never comes back.
-    """
-
-    def __init__(self, team: WorkflowTeam) -> None:
-        """Begin."""
-        self.caller = current_turn(team.session) if team.is_inner else None
-        self.has_begun = False
-        self.is_asked = False
-        self.given: dict[str, WorkflowMessage] = {}
-        self.said: list[tuple[str, Any]] = []
-        self.asks: list[Any] = []
-        self.lost: list[str] = []
-        self._team = team
-        self._session = team.session
-        self._is_over = False
-        self._came_back: Any = None  # the answer that did, in words
-        self._turn: Turn | None = None  # of the end, while it is not known whether it is accepted
-        self._answer = ""  # of that turn
-
-    @property
-    def answer(self) -> str:
-        """The answer that was submitted and has not been accepted yet."""
-        return self._answer if self._turn is not None else ""
-
-    def ask(self, payload: Any, to: str) -> str:
-        """The event of a question to an agent of this workflow, from outside of it."""
-        self.is_asked = True
-        if self.caller is not None:
-            return self.caller.call(payload, to)
-        return self._session.request(payload, to)
-
-    def last_words(self) -> tuple[str, ...]:
-        """The input of the end, a part of which a gate may keep."""
-        state = self._session.monitor.graph.agents[self._team.end]
-        return (*state.buffer, *state.incoming)
-
-    def note_pending(self, requests: list[Any]) -> None:
-        """Executors wait for these answers from outside, whether they asked in this run or not."""
-        self.asks = [shown(data) for data in requests]
-
-    def submit(self) -> None:
-        """The workflow has nothing left to do: its end submits what it has come to."""
-        self._team.settle_all()
-        if not self.is_asked:
-            return
-        if self.asks:
-            self._hand_to_end()
-        turn = self._turn = self._session.begin(self._team.end)
-        if self.caller is not None:
-            self._answer = turn.reply(self._told(), self.caller.address)
-        else:
-            self._answer = turn.submit(self._told(), bounces=bool(self._submitters(turn)))
-
-    def again(self) -> list[WorkflowMessage]:
-        """The input that the workflow is to be given once more, for its answer came back."""
-        turn, self._turn = self._turn, None
-        if turn is None or not self._comes_back(turn):
-            return []
-        submitters = self._submitters(turn)
-        self._came_back = self._told()
-        turn.forward(map(self._team.agent, submitters), (self._answer,))
-        self.said = [one for one in self.said if one[0] not in submitters]
-        return [self._once_more(name, self._answer) for name in submitters]
-
-    def _comes_back(self, turn: Turn) -> bool:
-        """Hand over the answer, which is not held any more, unless it comes back."""
-        if self.caller is None:
-            return turn.was_bounced(self._answer)
-        self.caller.receive(self._answer)
-        return False
-
-    def give_in(self, error: BaseException) -> None:
-        """There are no iterations left to look at an answer that came back: it stands."""
-        self._session.guard.incident("bounce failed", {"why": repr(error)})
-        self.abort(error, self._came_back)
-
-    def abort(self, error: BaseException, answer: Any = None) -> None:
-        """The workflow has raised, or its caller is gone; an `answer` stands anyway."""
-        if self._is_over:
-            return
-        self._is_over = True
-        session, end = self._session, self._team.end
-        if self._turn is not None:  # the task that waited for the answer was cancelled
-            session.release(self.answer)
-            self._comes_back(self._turn)
-            return
-        self._team.give_up(error)
-        deliveries = self._team.put_away()
-        # All of them first, since some wait for others.
-        session.release(*(event for delivery in deliveries for event in delivery.events))
-        for delivery in deliveries:
-            turn = session.begin(self._team.agent(delivery.executor), delivery.events)
-            turn.fail(error, end)
-        if self.is_asked:
-            session.release(*self.last_words())
-            turn = session.begin(end)
-            if self.caller is not None:
-                self.caller.receive(turn.abandon(error, self.caller.address))
-            elif answer is None:
-                turn.fail(error, submits=True)
-            else:
-                turn.was_bounced(turn.submit(answer, bounces=False))
-
-    def _told(self) -> Any:
-        if self.asks:
-            return {"$asks": self.asks}
-        said = [words for _, words in self.said]
-        return said[0] if len(said) == 1 else said
-
-    def _submitters(self, turn: Turn) -> list[str]:
-        """The executors that are asked again: the silent ones, or else those that answered."""
-        team = self._team
-        if self.asks or team.has_failed or not team.has_iterations_left:
-            return []
-        ended = [event for event in turn.events if team.executor(event.sender) in self.given]
-        silent = [event for event in ended if event.type == "notice"]
-        names = dict.fromkeys(team.executor(event.sender) for event in silent or ended)
-        return [name for name in names if team.inner(name) is not None]
-
-    def _once_more(self, name: str, event: str) -> WorkflowMessage:
-        message = replace(self.given[name], source_id=INTERNAL_SOURCE_ID(name), target_id=name)
-        return self._team.send_back(event, message)
-
-    def _hand_to_end(self) -> None:
-        """Wait in this run for no input of a later one, and call nothing lost."""
-        for delivery in self._team.put_aside():
-            turn = self._session.begin(self._team.agent(delivery.executor), delivery.events)
-            turn.forward(self._team.end, delivery.events)
-        for event in self.lost:
-            if not self._session.recipients_of(event):
-                self._session.redirect(event, self._team.end)
-
-
-NEVER_RAN = RuntimeError(
-    "the workflow was unwrapped before this executor had all that it waits for"
-)
-"""Reason in a trace for a join that never ran; it is never raised."""
+CALLED_OFF = CalledOffError("the workflow has ended, or is not waited for any more")
+"""Reason in a trace for turns that were open when a run failed; it is never raised."""
 
 
 Handoff = Callable[[Any, Any], bool]
@@ -196,7 +46,7 @@ class WorkflowTeam(AdapterState):
     Attributes:
         is_inner: Whether it is within another workflow.
         end: The agent that stands for the end of the workflow.
-        run: The run in progress, if one is.
+        run: The run in progress (`run.WorkflowRun`), if one is.
         moved: The messages that healing has sent to another executor, and that have not reached it
             yet.
     """
@@ -220,7 +70,7 @@ class WorkflowTeam(AdapterState):
         teams.append(self)
         self.is_inner = bool(prefix)
         self.end = self.agent(END)
-        self.run: WorkflowRun | None = None
+        self.run: Any = None
         self.moved: set[str] = set()
         self._executors = workflow.executors
         self._runner = workflow._runner
@@ -229,6 +79,7 @@ class WorkflowTeam(AdapterState):
         self._works: dict[Turn, HandlerRun] = {}
         # By executor, what its edges have to decide about; the messages of that, by their ids.
         self._undecided: dict[str, HandlerRun] = {}
+        self._asked: dict[str, Turn] = {}  # by the id of its request: the turn that waits for it
         self._outgoing: dict[int, OutgoingMessage] = {}
         self._settling: HandlerRun | None = None  # the turn of this one ends just now
         self._routed: dict[tuple[int, Edges, str], tuple[Any, str]] = {}  # ... -> message, event
@@ -292,7 +143,9 @@ class WorkflowTeam(AdapterState):
         else:
             event = self._event(edges, executor, message)
             events = (event,) if event else ()
-        if not events:  # no executor has sent it, so it has come from outside
+        if request_of(message) in self._asked:  # a turn goes on with it
+            self.run.is_asked = True
+        elif not events:  # no executor has sent it, so it has come from outside
             events = (self.run.ask(shown(message.data), self.agent(executor)),)
         delivery = self._due[id(message), executor] = ExecutorDelivery(executor, message, events)
         self._bring(delivery)
@@ -309,7 +162,7 @@ class WorkflowTeam(AdapterState):
 
     def readdress(self, delivery: ExecutorDelivery) -> str:
         """Give the executor of a delivery, which healing may have sent to another one."""
-        event = delivery.events[0]
+        event = next(iter(delivery.events), "")
         recipients = self.session.recipients_of(event) if event in self.moved else ()
         if recipients:
             self.moved.remove(event)
@@ -399,13 +252,26 @@ class WorkflowTeam(AdapterState):
         return message
 
     def forget_joins(self) -> None:
-        """Joins may wait from one run to the next; after unwrapping no run will follow."""
-        for delivery in self.put_aside():
-            agent = self.agent(delivery.executor)
-            turn = self.session.begin(agent, delivery.events, at_once=True)
-            for event in delivery.events:
-                turn.discard(event)
-            turn.fail(NEVER_RAN)
+        """Joins and persons may be waited for from run to run; after unwrapping none follows."""
+        self.call_off()
+        self.withdraw(self.put_aside())
+        if left := self.last_words():
+            turn = self.session.begin(self.end, left, at_once=True)
+            turn.end()
+
+    def last_words(self) -> tuple[str, ...]:
+        """The input of the end, a part of which a gate may keep."""
+        state = self.session.monitor.graph.agents[self.end]
+        return (*state.buffer, *state.incoming)
+
+    def withdraw(self, deliveries: Collection[ExecutorDelivery]) -> list[str]:
+        """Have the end take what executors that never ran were given; gives these events."""
+        events = [event for delivery in deliveries for event in delivery.events]
+        self.session.release(*events)  # all of them first, since some wait for others
+        for delivery in deliveries:
+            instance = self.session.reserve_instance(self.agent(delivery.executor))
+            self.session.withdraw(instance, delivery.events, self.end)
+        return events
 
     def put_aside(self) -> list[ExecutorDelivery]:
         """The sources' messages that joins have, and will not be given in this run."""
@@ -444,6 +310,41 @@ class WorkflowTeam(AdapterState):
                 kept.append(ExecutorDelivery(delivery.executor, delivery.message, tuple(mine)))
         return kept
 
+    # --- persons ---
+
+    @property
+    def waits(self) -> bool:
+        """Whether turns wait for a person."""
+        return bool(self._asked)
+
+    def ask(self, request: str) -> None:
+        """A handler asks a person: its turn stays open until that has answered."""
+        turn = current_turn(self.session)
+        if turn is not None and turn in self._works:
+            self._asked[request] = turn
+
+    def call_off(self, besides: Collection[str] = ()) -> None:
+        """Nobody answers the requests of open turns any more, `besides` these."""
+        for request in [request for request in self._asked if request not in besides]:
+            turn = self._asked.pop(request)
+            if turn not in self._asked.values():
+                turn.fail(CALLED_OFF, self.end)
+
+    def _resumed(self, delivery: ExecutorDelivery) -> Turn | None:
+        """The turn that goes on with a message: it has asked for it, or waits for an answer."""
+        agent, message = self.agent(delivery.executor), delivery.message
+        turn = self._asked.pop(request_of(message), None)
+        if turn is not None:
+            turn.resumes(shown(message.data))
+            return turn
+        turn = next((one for one in self._asked.values() if one.instance == agent), None)
+        if turn is not None:
+            turn.resumes()
+            turn.wait_for(len(delivery.events))
+            for event in delivery.events:
+                turn.receive(event)
+        return turn
+
     # --- handlers ---
 
     def begin(self, delivery: ExecutorDelivery) -> HandlerRun | None:
@@ -454,7 +355,7 @@ class WorkflowTeam(AdapterState):
         agent = self.agent(delivery.executor)
         if not self.session.monitor.graph.agents[agent].incoming:
             self._bring(delivery)  # else it would wait behind what is kept, and come too late
-        turn = self.session.begin(agent, delivery.events)
+        turn = self._resumed(delivery) or self.session.begin(agent, delivery.events)
         work = self._works[turn] = HandlerRun(delivery, turn)
         self.run.given[delivery.executor] = delivery.message
         return work
@@ -483,7 +384,8 @@ class WorkflowTeam(AdapterState):
         """
         one = messages[0] if len(messages) == 1 else None
         is_for_one = one is not None and one.source_id == INTERNAL_SOURCE_ID(str(one.target_id))
-        if self.run is None or is_for_one or not messages:
+        is_reply = all(request_of(message) in self._asked for message in messages)
+        if self.run is None or is_for_one or is_reply:
             return
         event = self.run.ask([shown(message.data) for message in messages], self.end)
         delivery = ExecutorDelivery(END, None, (event,))
@@ -503,12 +405,20 @@ class WorkflowTeam(AdapterState):
     def fail(self, work: HandlerRun, error: BaseException) -> None:
         """A handler has raised, or was cancelled."""
         self._works.pop(work.turn, None)
+        self._asked = {one: turn for one, turn in self._asked.items() if turn is not work.turn}
         work.turn.fail(error, self.end)
 
-    def give_up(self, error: BaseException) -> None:
-        """No edge will decide any more, since the run has failed."""
+    def fail_edges(self, message: WorkflowMessage, error: BaseException) -> None:
+        """Code of a condition has raised: the executor that the edges begin at has failed."""
+        outgoing = self._outgoing.get(id(message))
+        if outgoing is not None and self._undecided.pop(outgoing.work.executor, None) is not None:
+            outgoing.work.turn.fail(error, self.end)
+
+    def give_up(self) -> None:
+        """No edge will decide any more and nobody answers, since the run has failed."""
+        self.call_off()
         for work in self._undecided.values():
-            work.turn.fail(error, self.end)
+            work.turn.fail(CALLED_OFF, self.end)
         for outgoing in self._outgoing.values():
             if outgoing.event and not outgoing.routes:
                 self.session.redirect(outgoing.event, self.end)
@@ -539,23 +449,30 @@ class WorkflowTeam(AdapterState):
             turn.emit(one.payload, map(self.agent, one.recipients), one.type)
         for outgoing in waiting:
             turn.emit(outgoing.payload, (), outgoing.type)
-        if work.is_last:
+        asks = turn in self._asked.values()
+        if work.is_last and not (asks and work.said is None):
             self._say_last_words(work)
         if handed_on is not None:
             self._hand_on(work, handed_on)
-        made = self._end(work)
+        made = self._end(work, asks=asks)
         for one, event in zip(sent, made, strict=False):
             self.route(one.routes, event)
         for outgoing, event in zip(waiting, made[len(sent) :], strict=False):
             outgoing.event = event
-            if outgoing.is_undeliverable and self.run is not None:
-                self.run.lost.append(event)
 
-    def _end(self, work: HandlerRun) -> tuple[str, ...]:
-        """End a turn, during which what it sends may go elsewhere; gives what it generated."""
+    def _end(self, work: HandlerRun, *, asks: bool) -> tuple[str, ...]:
+        """End a turn, during which what it sends may go elsewhere; gives what it generated.
+
+        If it asks a person, the turn goes on when that has answered.
+        """
         before, self._settling = len(work.turn.outputs), work
         try:
-            work.turn.end()
+            if not asks:
+                work.turn.end()
+            else:
+                if work.outgoing or work.said is not None:
+                    work.turn.wait_for(0)
+                work.turn.waits()
         finally:
             self._settling = None
         return work.turn.outputs[before:]

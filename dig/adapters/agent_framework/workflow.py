@@ -20,7 +20,8 @@ from agent_framework import (
 from dig.adapters.base import NOTE, Patches, RecipientOrder, current, inside
 
 from .messages import Edges, ExecutorDelivery, HandlerRun, decides, is_join
-from .team import DROPPED, WorkflowRun, WorkflowTeam
+from .run import DROPPED, WorkflowRun
+from .team import WorkflowTeam
 
 Annotate = Callable[[Any, tuple[str, ...]], Any]
 """Puts notes into what an executor's handler is given: `(data, notes) -> data`, a copy."""
@@ -46,6 +47,7 @@ class WorkflowPatches:
         patch(workflow._runner, "run_until_convergence", self.run)
         patch(self._context, "send_message", self.send_message)
         patch(self._context, "drain_messages", self.drain_messages)
+        patch(self._context, "add_request_info_event", self.ask)
         for edges in workflow._runner._edge_runners:
             patch(edges, "_execute_on_target", self.execute, edges)
             if is_join(edges) or decides(edges):
@@ -108,8 +110,8 @@ class WorkflowPatches:
     async def _submitted(self, run: WorkflowRun) -> list[WorkflowMessage]:
         """The workflow has come to its end; gives what it has to look at once more."""
         pending = await self._context.get_pending_request_info_events()
-        self._step(run.note_pending, [one.data for one in pending.values()], default=None)
-        await self._session.released(*self._step(run.last_words, default=NO_EVENTS))
+        self._step(run.note_pending, pending, default=None)
+        await self._session.released(*self._step(self._team.last_words, default=NO_EVENTS))
         self._step(run.submit, default=None)
         await self._session.released(run.answer)
         return self._step(run.again, default=[])
@@ -130,6 +132,11 @@ class WorkflowPatches:
             self._step(self._team.take_up, [*chain(*messages.values())], default=None)
         return messages
 
+    async def ask(self, original: Callable[..., Any], event: Any) -> None:
+        """A handler asks a person."""
+        self._step(self._team.ask, event.request_id, default=None)
+        await original(event)
+
     # --- edges ---
 
     def select(
@@ -147,7 +154,11 @@ class WorkflowPatches:
         await self._session.released(
             *self._step(self._team.reach, edges, message, default=NO_EVENTS)
         )
-        delivered = await original(message, *more)
+        try:
+            delivered = await original(message, *more)
+        except BaseException as error:
+            self._step(self._team.fail_edges, message, error, default=None)
+            raise
         self._step(self._team.pass_by, edges, message, default=None)
         return delivered
 
