@@ -84,7 +84,7 @@ def _renamed(row: Row, people: dict[str, int], things: dict[str, int], rng: rand
     for key in ("agents", "agent", "to"):
         if key in row:
             new[key] = who(row[key])
-    for key in ("event", "activation", "by", "inputs", "outputs"):
+    for key in ("event", "activation", "by", "because", "inputs", "outputs"):
         if key in row:
             new[key] = what(row[key])
     if "fates" in row:

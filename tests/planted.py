@@ -593,7 +593,8 @@ MUTANTS = [
     ),
     Mutant(
         "watch-over", "detectors/watch.py",
-        "if self.graph.is_over:\n            self.not_before", "if self.graph.finished:\n            self.not_before",
+        "if self.graph.is_over:\n            self.not_before",
+        "if self.graph.finished:\n            self.not_before",
         "windows are looked at after the answer that ends a run",
     ),
     Mutant(

@@ -508,7 +508,8 @@ FINDINGS = [
     ),
     Mutant(
         "watch-incidents-over", WATCH,
-        "            if self.graph.is_over:\n                changed &=", "            if False:\n                changed &=",
+        "            if self.graph.is_over:\n                changed &=",
+        "            if False:\n                changed &=",
         "an incident after the answer that ends a run raises something",
     ),
     Mutant(

@@ -25,6 +25,7 @@ from .served_teams import failed
 
 TEAMS = "tests.diagnosis.served_teams:"
 WITHOUT_PRICE = "e1 has no answer"
+RAISED = "`clerk` (a5) raised ValueError: no price, "
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def edit(run: Path, value: Any) -> dict[str, Any]:
 def test_a_session_is_good_if_each_problem_has_an_answer(run: Path) -> None:
     """It has no outcome but being stopped; an error is no answer."""
     judged = RunSource.read(run).judged(Goal.parse("default"))
-    assert (judged.good, judged.why) == (False, WITHOUT_PRICE)
+    assert not judged.good and judged.why.startswith(RAISED)
     (failure,) = diagnose(run).failures
     assert (failure.kind, failure.evidence[0].says) == ("no-answer", WITHOUT_PRICE)
 

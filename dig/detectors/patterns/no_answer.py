@@ -60,11 +60,11 @@ class VoidAnswer(Detector):
         if not text:
             return "blank"
         h = graph.history
-        alike = self._asked.get(hash(text))
-        if alike and provenance(graph, h.event_number(record.event)).outside & {
-            *map(h.event, alike)
-        }:
-            return "echo"
+        if alike := [e for e in map(h.event, self._asked.get(hash(text), ())) if e is not None]:
+            behind = provenance(graph, h.event_number(record.event)).outside
+            # Of an answered question a session keeps too little to say so for ever.
+            if any(e in behind and graph.unanswered(graph.sources_of(e)) for e in alike):
+                return "echo"
         return "call" if text[0] == "{" and _is_call(text) else None
 
     def forget(self, graph: InteractionGraph) -> None:
