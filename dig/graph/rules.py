@@ -175,7 +175,9 @@ def _leave(state: GraphState, record: records.Leave) -> None:
 
 
 def _names_event(state: GraphState, record: records.Redirect | records.Expire) -> None:
-    _event(state, record.event)
+    event = _event(state, record.event)
+    if type(record) is records.Redirect and state.is_accepted(event.id):
+        _refuse(f"{event.id!r} was accepted, so it cannot be redirected")
 
 
 def _heal(state: GraphState, record: records.HealRow) -> None:

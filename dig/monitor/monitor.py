@@ -304,7 +304,7 @@ class Monitor:
         payloads = self._holds.payloads
         if again is not None:
             payloads.restore(event, self._sanitizer.value(again))
-        if event not in payloads:
+        if event not in payloads or self.graph.is_accepted(event):
             raise RequestError(f"event {event!r} does not exist, is used up or was evicted")
         self._approvals.stop_holding(event)
         self._holds.redirect(event, tuple(to))

@@ -75,7 +75,7 @@ class Recorder:
         self._began_s = self._wall() if self._wall else 0.0
         self._sink_s = self._slow_s = 0.0
         self._is_told_slow = False
-        self._recorded = timing.recorded
+        self._recorded, self._copied = timing.recorded, timing.copied
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.said = sanitizer.said
@@ -108,7 +108,7 @@ class Recorder:
         if watch.left_out and watch.is_later(now):
             self.report_left_out()
         not_before = watch.not_before
-        if not_before is not None and not_before <= now:
+        if self._copied or (not_before is not None and not_before <= now):
             found = watch.advance(now)
             self._report_failures()
             self._record_findings(found)
@@ -144,7 +144,7 @@ class Recorder:
             self.payloads.drop_consumed()
         if self._failures or self._recorded:
             self._report_failures()
-        if found:
+        if found or self._copied:
             self._record_findings(found)
         return record
 
@@ -214,7 +214,7 @@ class Recorder:
 
     def report_left_out(self) -> None:
         """Write down how many findings a minute had no room for, by pattern."""
-        left_out = dict(self.watch.left_out)
+        left_out = dict(self.watch.left_out) if self._next_copied() is None else {}
         self.watch.left_out.clear()
         for pattern, count in left_out.items():
             self.incident(LEFT_OUT, {"pattern": pattern, "count": count})
@@ -251,8 +251,9 @@ class Recorder:
         self._report_failures()
 
     def _record_findings(self, found: Iterable[Finding]) -> None:
-        """Write findings down, to be healed later in the call."""
-        for finding in found:
+        """Write findings down, to be healed later in the call; or those of the recorded run."""
+        rows = self._next_copied()
+        for finding in found if rows is None else ():
             finding = apply_policy(self._policy, self.graph, finding)
             finding = replace(finding, evidence=self.said(finding.evidence))
             self.found.append((self.graph.t + 1, finding))
@@ -261,6 +262,19 @@ class Recorder:
                 FindingRow, finding.pattern, finding.stage, finding.subject, finding.evidence,
                 finding.severity, finding.silenced,
             )  # fmt: skip
+
+        for row in rows or ():
+            self.graph.apply(row)
+            self.watch.look(row)
+            self._unwritten.append(row)
+            if isinstance(row, FindingRow):
+                self.effects.append(Raised(_raised_there(row)))
+        if rows:
+            self._report_failures()
+
+    def _next_copied(self) -> Sequence[Record] | None:
+        """What a recorded run of another edition says next about findings; ``None``: it is not."""
+        return self._copied(self.graph.t + 1, self.now) if self._copied else None
 
     def _report_failures(self) -> None:
         while (failure := self._next_failure()) is not None:
@@ -282,3 +296,8 @@ class Recorder:
         for place, (until, who) in tuple(self.watch.off.items()):
             if until <= now:
                 self.incident(TRIED_AGAIN, {"who": who, "place": place})
+
+
+def _raised_there(row: FindingRow) -> Finding:
+    about = row.subject, row.evidence, row.stage, row.severity or "warning", row.silenced
+    return Finding(row.pattern, row.t, row.us, *about)

@@ -9,9 +9,11 @@ from typing import Any
 from dig._util.text import counted, one_line
 from dig.detectors.describe import sentence
 from dig.errors import DivergenceError
+from dig.graph.records import EDITION
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off
+from dig.traces.replay.requests import NOT_COMPARED
 from dig.traces.replay.rerun import Replayed, replay, rerun
 from dig.traces.verify import VerificationReport
 
@@ -65,7 +67,7 @@ def told(
     outcome = finished.outcome if finished else None
     lines = [f"{counted(done.records, 'record')} came out again, byte for byte"]
     body = {"is_same": True, "records": done.records, "outcome": outcome}
-    return True, [*lines, *ending(path, outcome)], body
+    return True, [*lines, *_edition(done.edition), *ending(path, outcome)], body
 
 
 def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
@@ -76,11 +78,18 @@ def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
     activations = counted(len(history.activation_ids), "activation")
     yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"
     found = counted(len(replayed.findings), "finding")
-    if replayed.is_same is None:
+    if graph.run.patterns != EDITION:
+        yield from _edition(graph.run.patterns)
+    elif replayed.is_same is None:
         yield f"{found}; the trace tells of {replayed.recorded}, by other detectors or none"
     else:
         yield f"{found}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
     yield from ending(path, graph.finished.outcome if graph.finished else None)
+
+
+def _edition(number: int) -> Iterator[str]:
+    if number != EDITION:
+        yield NOT_COMPARED.format(number)
 
 
 def _body(replayed: Replayed) -> dict[str, Any]:

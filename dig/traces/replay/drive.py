@@ -33,6 +33,7 @@ from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     ASIDE,
+    EDITION,
     FAILED,
     LEFT_OUT,
     TRIED_AGAIN,
@@ -60,18 +61,19 @@ from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import SealedLines, bare
 
 from .deliveries import released
-from .requests import Recorded, RecordedRequests
+from .requests import (
+    DOWNGRADED,
+    PREVENTED,
+    REHEARSED,
+    Recorded,
+    RecordedRequests,
+    is_about_findings,
+)
 
 Outputs = tuple[Output, ...]
 
-DOWNGRADED = "downgraded"
-"""The incident about an intervention that was carried out only in part, or not at all."""
-
-REHEARSED = "rehearsed"
-"""The incident of older runs in which several agents were tried for a step of healing."""
-
 OWN_INCIDENTS = (
-    FAILED, TRIED_AGAIN, LEFT_OUT, "gate deadline passed", "prevented", DOWNGRADED, DECIDED,
+    FAILED, TRIED_AGAIN, LEFT_OUT, "gate deadline passed", PREVENTED, DOWNGRADED, DECIDED,
     REPLACED, REHEARSED,
 )  # fmt: skip
 """The incidents that a monitor records by itself."""
@@ -114,6 +116,7 @@ class ReplayDriver:
         us: The moment of the latest request, in microseconds.
         started: The activations in progress, by id.
         same: The number of records that equalled the recorded ones.
+        edition: The edition of the patterns by which the findings of the run were made.
     """
 
     def __init__(
@@ -153,7 +156,9 @@ class ReplayDriver:
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
         names = first.record.agents
-        timing = Timing(recorded=self._slow)
+        self.edition = first.record.patterns
+        copied = None if self.edition == EDITION else self._copied
+        timing = Timing(recorded=self._slow, copied=copied)
         try:
             monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._fit)
         except RuleError as error:
@@ -261,6 +266,8 @@ class ReplayDriver:
         """The monitor's sink: each record must equal the recorded one."""
         if self._free_from is None or record.t < self._free_from:
             recorded = self._tape.ahead()
+            if isinstance(record, Run):  # what follows is by its edition, as far as it is recorded
+                record = replace(record, patterns=self.edition)
             got = encode(record).encode() if self._lines is None else self._lines.line(record)
             if recorded is None:
                 raise CutOffError("the recorded run ends here")
@@ -300,6 +307,17 @@ class ReplayDriver:
             return None
         is_slow = isinstance(row.detail, dict) and row.detail.keys() >= _SLOW
         return row.detail if is_slow else None
+
+    def _copied(self, t: int, us: int) -> list[Record] | None:
+        """What a run of another edition of the patterns says about findings there, in order."""
+        if self._free_from is not None and t >= self._free_from:
+            return None
+        rows: list[Record] = []
+        while (row := self._recorded(t + len(rows))) and is_about_findings(row) and row.us == us:
+            if row.t == self._free_from:
+                break
+            rows.append(row)
+        return rows
 
     def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
         record = recorded.record

@@ -7,7 +7,17 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dig.graph.records import Emit, Record, Redirect
+from dig.graph.records import (
+    LEFT_OUT,
+    WAITS,
+    Emit,
+    FindingRow,
+    HealRow,
+    IncidentRow,
+    Record,
+    Redirect,
+)
+from dig.monitor.approvals import DECIDED
 from dig.monitor.messages import Output
 from dig.traces.journal.chain import HEADER
 from dig.traces.journal.reader import Line, read_lines, read_records, record_of, trace_path
@@ -16,6 +26,16 @@ from .deliveries import RecordedPolicies
 
 UNNAMED = "unnamed_policies"
 """The key in the header of a fork of a plain trace, which may not name its delivery policies."""
+
+DOWNGRADED, PREVENTED = "downgraded", "prevented"
+"""The incidents about an intervention that was carried out only in part, or not at all, and about
+a note that came before any finding."""
+
+REHEARSED = "rehearsed"
+"""The incident of older runs in which several agents were tried for a step of healing."""
+
+NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
+"""What is said of a run whose findings were made by another edition of the patterns."""
 
 
 class Recorded(NamedTuple):
@@ -94,6 +114,12 @@ class RecordedRequests:
         return self._sent_again.get(event)
 
     @property
+    def healed(self) -> int | None:
+        """The first record by which healing, or a person about it, has changed the run."""
+        rows = read_records(self.path, payloads=False)
+        return next((row.t for row in rows if _heals(row)), None)
+
+    @property
     def policies(self) -> RecordedPolicies:
         """The acts of delivery policies in the run."""
         if self._policies is None:
@@ -109,3 +135,18 @@ class RecordedRequests:
 
     def _recorded(self, line: Line) -> Recorded:
         return Recorded(line.text, record_of(line, payloads=self._payloads))
+
+
+def _heals(record: Record) -> bool:
+    if isinstance(record, IncidentRow):
+        of_finding = isinstance(record.detail, dict) and "finding" in record.detail
+        is_kept = record.what == WAITS and of_finding
+        return is_kept or record.what in (PREVENTED, DECIDED, REHEARSED)
+    return isinstance(record, HealRow) and record.action != "refused"
+
+
+def is_about_findings(record: Record | None) -> bool:
+    """Whether a record tells of a finding, of those left out, or why one was not healed."""
+    if isinstance(record, IncidentRow):
+        return record.what in (LEFT_OUT, DOWNGRADED)
+    return isinstance(record, FindingRow | HealRow)

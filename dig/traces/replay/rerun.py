@@ -18,13 +18,13 @@ from dig.detectors.watch import Watch
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow, Run
+from dig.graph.records import EDITION, FindingRow, Run
 from dig.runtime.host import Setup
 from dig.traces.journal.segments import fault
 
 from .drive import ReplayDriver
 from .header import header_of
-from .requests import UNNAMED, RecordedRequests
+from .requests import NOT_COMPARED, UNNAMED, RecordedRequests
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Replayed:
         findings: The findings of detectors in it, in order.
         recorded: The number of findings that the trace records.
         is_same: Whether these are the same ones; ``None``: unknown, because the run had other
-            detectors.
+            detectors, or they are of another edition of the patterns.
     """
 
     graph: InteractionGraph
@@ -76,6 +76,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     # The row of a finding comes after the record that raised it, and may not be there yet.
     is_whole = watch.graph.finished is not None
     is_same = told == (again if is_whole else again[: len(told)])
+    is_known &= watch.graph.run.patterns == EDITION
     return Replayed(watch.graph, tuple(found), len(told), is_same if is_known else None)
 
 
@@ -102,12 +103,18 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
         given: The parts that are not dig's own (detectors, healers, tools, ...), if there are any.
 
     Raises:
-        ReplayError: The trace has no header, or names parts that are neither dig's nor given.
+        ReplayError: The trace has no header, or names parts that are neither dig's nor given; or
+            healing has acted in it by another edition of the patterns.
     """
     first = tape.ahead()
     run = first.record if first else None
     if not isinstance(run, Run):
         raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
+    if run.patterns != EDITION and (healed := tape.healed) is not None:
+        raise ReplayError(
+            f"{NOT_COMPARED.format(run.patterns)}, and healing has acted in this run (record "
+            f"{healed}), so it can be neither driven again nor forked"
+        )
     said = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
     if given is None:
         given = _ours(tape)
@@ -146,11 +153,13 @@ class Rerun:
         records: The number of records that were reproduced byte by byte.
         is_finished: Whether the recorded run had ended.
         graph: The graph at its end.
+        edition: The edition of its patterns; the findings of another than today's are copied.
     """
 
     records: int
     is_finished: bool
     graph: InteractionGraph
+    edition: int
 
 
 def rerun(path: Path, setup: Setup | None = None) -> Rerun:
@@ -173,4 +182,4 @@ def rerun(path: Path, setup: Setup | None = None) -> Rerun:
     except CutOffError:  # as far as it goes, it is the same
         pass
     graph = driver.host.monitor.graph
-    return Rerun(driver.same, graph.finished is not None, graph)
+    return Rerun(driver.same, graph.finished is not None, graph, driver.edition)
