@@ -73,10 +73,10 @@ from .requests import (
 Outputs = tuple[Output, ...]
 
 OWN_INCIDENTS = (
-    FAILED, TRIED_AGAIN, LEFT_OUT, "gate deadline passed", PREVENTED, DOWNGRADED, DECIDED,
+    TRIED_AGAIN, LEFT_OUT, "gate deadline passed", PREVENTED, DOWNGRADED, DECIDED,
     REPLACED, REHEARSED,
 )  # fmt: skip
-"""The incidents that a monitor records by itself."""
+"""The incidents that a monitor records by itself, besides `failed` and `waits`."""
 
 
 _SLOW = {"who", "what", "place", "off_s"}
@@ -390,6 +390,8 @@ def _is_own(incident: IncidentRow) -> bool:
     """Whether the monitor has written an incident itself, while it did what it was asked."""
     detail = incident.detail if isinstance(incident.detail, dict) else {}
     is_ours = not {"gates", "behind", "finding"}.isdisjoint(detail)  # else a host says what waits
+    if incident.what == FAILED:  # by its kind and name; a host names a function that has raised
+        return " " in str(detail.get("who"))
     return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
 
 

@@ -10,6 +10,7 @@ from dig.detectors.interventions import STEPS
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
 from dig.graph.records import (
     REQUEST_FAILED,
+    WAITS,
     Emit,
     End,
     Finish,
@@ -202,6 +203,7 @@ def _rest(
         elif not (
             (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name)
             or is_healed(record, before)
+            or _waits_elsewhere(record, running)
             or record.t in tape.left_out
             or (isinstance(record, IncidentRow) and record.what in ENDINGS)
             or (failed is not None and failed not in begun)
@@ -222,6 +224,14 @@ def _stack_in(record: Record) -> Mapping[str, Any]:
     if isinstance(detail, dict) and isinstance(detail.get("activation"), str):
         return detail
     return {}
+
+
+def _waits_elsewhere(record: Record, running: set[str]) -> bool:
+    """Whether a host says of a turn that it waits which may come otherwise."""
+    if not (isinstance(record, IncidentRow) and record.what == WAITS):
+        return False
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    return detail.get("activation") not in running
 
 
 def repeatable(

@@ -1,0 +1,273 @@
+"""Journals that earlier versions have written stay readable: those of `tests.stored_journals`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+import dig
+from dig import Budget
+from dig.cli import main as digmon_main
+from dig.detectors import standard, standard_healers
+from dig.detectors.watch import Watch
+from dig.errors import DivergenceError, ReplayError
+from dig.graph.codec import encode
+from dig.graph.records import (
+    EDITION,
+    FAILED,
+    REQUEST_FAILED,
+    FindingRow,
+    HealRow,
+    IncidentRow,
+    Record,
+)
+from dig.runtime import Setup, simulate
+from dig.runtime.checkpoint import RunningActivation
+from dig.runtime.simulator import Simulation
+from dig.tasks.run.fork import Crew, fork
+from dig.traces.journal.journal import Journal
+from dig.traces.journal.reader import TRACE, read_records
+from dig.traces.replay.changes import TellAgent
+from dig.traces.replay.fork import rewind
+from dig.traces.replay.header import header_of
+from dig.traces.replay.requests import RecordedRequests
+from dig.traces.replay.rerun import replay, rerun
+from dig.traces.verify import verify
+from tests.stored_journals import HERE, MOST_BYTES, NOW, OLD, stored
+
+from .journals import journalled, reseal, rows_of, simple_run
+
+NOT_COMPARED = "patterns of edition 1: findings and healing are not compared"
+HEALED = rf"{NOT_COMPARED}, and healing has acted in this run \(record \d+\), so it can be neither"
+EACH = pytest.mark.parametrize("path", stored(), ids=lambda path: f"{path.parent.name}/{path.name}")
+
+
+def acted(path: Path) -> bool:
+    rows = (row for row in read_records(path) if isinstance(row, HealRow))
+    return any(row.action != "refused" for row in rows)
+
+
+def text_of(path: Path) -> str:
+    return "".join(file.read_text() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def of_first_edition(path: Path) -> Path:
+    """The same journal, as if its findings were by the first edition."""
+    rows = rows_of(path)
+    del rows[0]["patterns"]
+    return reseal(path, rows)
+
+
+def test_all_kinds_of_runs_are_kept() -> None:
+    """A new kind is taken with `python -m tests.stored_journals take`."""
+    assert {path.name for path in stored(EDITION)} == {f"{name}.dig.jsonl" for name in NOW}
+    assert {path.name for path in stored(1)} == {f"{name}.dig.jsonl" for name in OLD}
+    kept = "".join(map(text_of, stored(EDITION)))
+    for part in (
+        '"because":', '"cancelled":true', '"how":"error"', '"how":"limit"', '"how":"timeout"',
+        '"what":"waits"', '"what":"stack trace"', '"gates":', '"policy":"fault"', '"heal"',
+        '"what":"downgraded"', '"outcome":"timeout"', '"kind":"expire"', '"kind":"redirect"',
+    ):  # fmt: skip
+        assert part in kept, part
+
+
+@EACH
+def test_a_stored_journal_is_small_and_tells_of_no_machine(path: Path) -> None:
+    """No absolute path stands in it."""
+    text = text_of(path)
+    assert len(text) < MOST_BYTES
+    assert re.search(r"(?<![\w.)])/\w+/", text) is None
+
+
+@EACH
+def test_a_stored_journal_is_read_and_verified(path: Path) -> None:
+    """The independent checker finds nothing wrong, and each row is written as it was read."""
+    report = verify(path)
+    assert (report.problems, report.is_journal) == ([], True)
+    lines = text_of(path).splitlines()
+    for line, record in zip(lines, read_records(path), strict=True):
+        assert line.startswith(encode(record)[:-1])
+
+
+@EACH
+def test_what_is_found_in_a_stored_journal_is_what_its_run_found(path: Path) -> None:
+    """A check judges by today's edition; where that is the run's, its findings are the same."""
+    records = list(read_records(path))
+    watch = Watch(standard())
+    found = [
+        (one.pattern, one.severity, one.stage, one.subject, one.evidence)
+        for record in records
+        for one in watch.feed(record)
+    ]
+    if path.parent.name == str(EDITION):
+        assert found == [
+            (row.pattern, row.severity, row.stage, row.subject, row.evidence)
+            for row in records
+            if isinstance(row, FindingRow)
+        ]
+        assert replay(path).is_same is True
+    else:
+        assert replay(path).is_same is None
+
+
+@EACH
+def test_a_stored_journal_is_driven_again_or_refused_for_its_reason(path: Path) -> None:
+    """Gates cannot be asked again; healing of another edition is not made again."""
+    count = len(list(read_records(path)))
+    if path.name == "gate.dig.jsonl":
+        with pytest.raises(ReplayError, match=r"the run had gates: tests.stored_journals.Keeper"):
+            rerun(path)
+    elif path.parent.name != str(EDITION) and acted(path):
+        with pytest.raises(ReplayError, match=HEALED):
+            rerun(path)
+    else:
+        assert rerun(path).records == count
+
+
+@EACH
+def test_a_stored_journal_is_brought_to_any_moment(path: Path) -> None:
+    """A fork has the same records before its beginning, its first row as it was read."""
+    if path.name == "gate.dig.jsonl" or (path.parent.name != str(EDITION) and acted(path)):
+        with pytest.raises(ReplayError):
+            rewind(path, 5, tools={})
+        return
+    records = list(read_records(path))
+    for at in range(1, len(records), 3):
+        again: list[Record] = []
+        rewind(path, at, tools={}, sink=again.append)
+        assert again[:at] == records[:at]
+
+
+@pytest.mark.parametrize("name", ["wrapped", "failed", "waits"])
+def test_a_fork_repeats_what_a_host_said_of_a_turn_only_with_that_turn(name: str) -> None:
+    """A turn or request that comes otherwise need not wait or fail again, and has its own stack."""
+    path = HERE / f"2/{name}.dig.jsonl"
+    records = list(read_records(path))
+    repeated = set[int]()
+    for at in range(1, len(records)):
+        moment = rewind(path, at, tools={})
+        ended = {
+            one.started.activation for one in moment.agenda
+            if isinstance(one, RunningActivation) and one.end is not None
+        }  # fmt: skip
+        for row in (records[one.t] for one in moment.outside if one.t is not None):
+            if isinstance(row, IncidentRow):
+                assert row.detail["activation"] in ended
+                repeated.add(row.t)
+    assert repeated == {row.t for row in records if isinstance(row, IncidentRow)}
+
+
+@pytest.mark.parametrize("name", ["mas", "never_submit", "wrapped"])
+@pytest.mark.parametrize("again", [(), ("--rerun",)])
+def test_the_command_says_that_findings_of_another_edition_are_not_compared(
+    name: str, again: tuple[str, ...], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """In one line; nothing differs, so the exit status is 0."""
+    monkeypatch.setattr("sys.argv", ["digmon", "replay", str(HERE / f"1/{name}.dig.jsonl"), *again])
+    with pytest.raises(SystemExit) as end:
+        digmon_main()
+    assert not end.value.code
+    assert capsys.readouterr().out.splitlines().count(NOT_COMPARED) == 1
+
+
+def test_the_findings_of_another_edition_are_those_of_its_run(tmp_path: Path) -> None:
+    """Whatever today's detectors say: rows of findings are copied, all others must be the same."""
+    for seed in (20, 22, 25):
+        path = of_first_edition(journalled(simple_run(seed, heal=False), tmp_path))
+        rows = rows_of(path)
+        findings = [row for row in rows if row["kind"] == "finding"]
+        assert findings
+        for row in findings:
+            row |= {"pattern": "MC", "evidence": {"last": "as it was"}, "severity": "notice"}
+        assert rerun(reseal(path, rows)).records == len(rows)
+        wrong = next(row for row in reversed(rows) if row["kind"] == "deliver" and row["to"])
+        wrong["to"] = "nobody"
+        with pytest.raises(DivergenceError) as told:
+            rerun(reseal(path, rows))
+        assert told.value.record == wrong["t"]
+
+
+def test_where_healing_of_another_edition_acted_nothing_goes_on(tmp_path: Path) -> None:
+    """The reason is the same for a rerun, a fork and the forks of `try`; nothing is left."""
+    path = HERE / "1/dig.dig.jsonl"
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / TRACE).write_bytes(path.read_bytes())
+    crew = Crew({}, header_of(path, RecordedRequests(path).header or {}).setup())
+    for refused in (
+        lambda: rerun(path),
+        lambda: rewind(path, 5, tools={}),
+        lambda: fork(folder, 5, tmp_path / "forks", crew=crew),
+        lambda: rewind(path, 5, changes=[TellAgent(5, "agent-1", "Submit.")], tools={}),
+    ):
+        with pytest.raises(ReplayError, match=HEALED):
+            refused()
+    assert not (tmp_path / "forks").exists()
+
+
+def test_a_refusal_to_heal_by_another_edition_is_no_healing(tmp_path: Path) -> None:
+    """It has changed nothing, so the run is driven again, with its row as it was read."""
+    setup = Setup(detectors=standard, healers=standard_healers, budget=Budget(0, 0, 0))
+    run = simple_run(22)
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    simulate(run.team, run.problem, setup=setup, sink=journal)
+    journal.close()
+    path = of_first_edition(journal.path)
+    rows = rows_of(path)
+    assert [row["action"] for row in rows if row["kind"] == "heal"] == ["refused"]
+    assert rerun(path).records == len(rows)
+
+
+@pytest.mark.parametrize("seed", [20, 22, 25])
+def test_a_fork_of_another_edition_goes_on_by_todays_detectors(tmp_path: Path, seed: int) -> None:
+    """Before it, findings are those of its parent; from it on, today's."""
+    run = simple_run(seed, heal=False)
+    path = of_first_edition(journalled(run, tmp_path))
+    rows = rows_of(path)
+    last = max(row["t"] for row in rows if row["kind"] == "finding")
+    for row in rows:
+        if row["kind"] == "finding":
+            row["evidence"] = {"as": "it was"}
+    parent = list(read_records(reseal(path, rows)))
+    seen: list[Record] = []
+    for at in (last, last + 1):
+        made: list[Record] = []
+        moment = rewind(path, at, sink=made.append)
+        Simulation.resume(moment, run.team).run()
+        assert made[:at] == parent[:at]
+        seen += [row for row in made[at:] if isinstance(row, FindingRow)]
+    assert seen
+    assert all(row.evidence != {"as": "it was"} for row in seen if isinstance(row, FindingRow))
+
+
+def test_what_a_function_of_the_user_raised_is_driven_as_it_was_recorded(tmp_path: Path) -> None:
+    """A host's incident `failed` is no failure of a part that a replay would have to repeat."""
+
+    def boom(finding: object) -> None:
+        raise ValueError(finding)
+
+    async def main() -> Path:
+        async def ann(question: str) -> str:
+            raise OSError("no line")
+
+        team = dig.wrap({"ann": ann}, journal=tmp_path, on_finding=boom)
+        with pytest.raises(OSError, match="no line"):
+            await team["ann"]("?")
+        directory = dig.session_of(team).directory
+        dig.unwrap(team)
+        assert directory is not None
+        return directory
+
+    path = anyio.run(main)
+    rows = list(read_records(path))
+    whats = [row.what for row in rows if isinstance(row, IncidentRow)]
+    assert {FAILED, REQUEST_FAILED, "stack trace"} <= {*whats}
+    assert rerun(path).records == len(rows)
+    for at in range(1, len(rows)):
+        again: list[Record] = []
+        rewind(path, at, sink=again.append)
+        assert again[:at] == rows[:at]
