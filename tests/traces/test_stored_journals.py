@@ -19,6 +19,8 @@ from dig.graph.records import (
     EDITION,
     FAILED,
     REQUEST_FAILED,
+    WAITS,
+    End,
     FindingRow,
     HealRow,
     IncidentRow,
@@ -155,7 +157,9 @@ def test_a_fork_repeats_what_a_host_said_of_a_turn_only_with_that_turn(name: str
         }  # fmt: skip
         for row in (records[one.t] for one in moment.outside if one.t is not None):
             if isinstance(row, IncidentRow):
-                assert row.detail["activation"] in ended
+                last = [r for r in records[: row.t] if isinstance(r, End)][-1:]
+                about = row.detail["activation"] if row.what == WAITS else last[0].activation
+                assert about in ended
                 repeated.add(row.t)
     assert repeated == {row.t for row in records if isinstance(row, IncidentRow)}
 
