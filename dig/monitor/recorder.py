@@ -299,5 +299,6 @@ class Recorder:
 
 
 def _raised_there(row: FindingRow) -> Finding:
-    about = row.subject, row.evidence, row.stage, row.severity or "warning", row.silenced
-    return Finding(row.pattern, row.t, row.us, *about)
+    worth: Any = row.severity or "warning"
+    about = row.subject, row.evidence, row.stage
+    return Finding(row.pattern, row.t, row.us, *about, worth, row.silenced)

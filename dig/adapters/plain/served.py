@@ -40,6 +40,7 @@ from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
 from dig.graph.codec import encode
 from dig.graph.records import (
     ASIDE,
+    EDITION,
     NOTICE,
     SYSTEM,
     Emit,
@@ -52,6 +53,7 @@ from dig.graph.records import (
 )
 from dig.monitor.messages import Effect
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
+from dig.traces.replay.requests import NOT_COMPARED
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 NOT_PLAIN = "answer is no plain JSON"
@@ -107,6 +109,9 @@ class Served:
         """
         if at > len(parent.records):
             raise ReplayError(f"there is no record {at}; the last is {parent.last.t}")
+        edition = parent.graph.run.patterns
+        if at and edition != EDITION:
+            raise ReplayError(f"{NOT_COMPARED.format(edition)}, and a team is wrapped as today")
         for change in changes:
             check_change(parent, change, at)
         self.at, self._parent = at, parent

@@ -101,6 +101,7 @@ class Lab:
         """The team that goes on.
 
         Raises:
+            ReplayError: Healing has acted in the run by another edition of the patterns.
             SettingsError: There is no such team, or the run was not one of simulated agents.
         """
         if self.crew is not None:
@@ -109,7 +110,9 @@ class Lab:
         if source.wrapped is not None or self.entry is not None:
             self._check_entry(source)
             return Crew({})  # it has no agents of ours: its own code runs again
-        if gates := (RecordedRequests(source.trace, payloads=False).header or {}).get("gates"):
+        recorded = RecordedRequests(source.trace, payloads=False)
+        recorded.check_edition()
+        if gates := (recorded.header or {}).get("gates"):
             raise SettingsError(
                 f"{source.name} had {counted(len(gates), 'gate')}, and what they decided is not "
                 "recorded: it cannot be continued, so no change of it can be tried"

@@ -7,16 +7,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dig.graph.records import (
-    LEFT_OUT,
-    WAITS,
-    Emit,
-    FindingRow,
-    HealRow,
-    IncidentRow,
-    Record,
-    Redirect,
-)
+from dig.errors import ReplayError
+from dig.graph import records
+from dig.graph.records import Emit, FindingRow, HealRow, IncidentRow, Record, Redirect, Run
 from dig.monitor.approvals import DECIDED
 from dig.monitor.messages import Output
 from dig.traces.journal.chain import HEADER
@@ -113,11 +106,21 @@ class RecordedRequests:
             }
         return self._sent_again.get(event)
 
-    @property
-    def healed(self) -> int | None:
-        """The first record by which healing, or a person about it, has changed the run."""
+    def check_edition(self) -> None:
+        """Check that nothing was healed in the run by another edition of the patterns.
+
+        Raises:
+            ReplayError: Something was, and today it would be otherwise.
+        """
         rows = read_records(self.path, payloads=False)
-        return next((row.t for row in rows if _heals(row)), None)
+        run = next(rows)
+        if not isinstance(run, Run) or run.patterns == records.EDITION:
+            return
+        if (healed := next((row.t for row in rows if _heals(row)), None)) is not None:
+            raise ReplayError(
+                f"{NOT_COMPARED.format(run.patterns)}, and healing has acted in this run (record "
+                f"{healed}), so it can be neither driven again nor forked"
+            )
 
     @property
     def policies(self) -> RecordedPolicies:
@@ -138,15 +141,14 @@ class RecordedRequests:
 
 
 def _heals(record: Record) -> bool:
-    if isinstance(record, IncidentRow):
-        of_finding = isinstance(record.detail, dict) and "finding" in record.detail
-        is_kept = record.what == WAITS and of_finding
-        return is_kept or record.what in (PREVENTED, DECIDED, REHEARSED)
-    return isinstance(record, HealRow) and record.action != "refused"
+    if not isinstance(record, IncidentRow):
+        return isinstance(record, HealRow) and record.action != "refused"
+    is_kept = record.what == records.WAITS and "finding" in (record.detail or ())
+    return is_kept or record.what in (PREVENTED, DECIDED, REHEARSED)
 
 
 def is_about_findings(record: Record | None) -> bool:
     """Whether a record tells of a finding, of those left out, or why one was not healed."""
     if isinstance(record, IncidentRow):
-        return record.what in (LEFT_OUT, DOWNGRADED)
+        return record.what in (records.LEFT_OUT, DOWNGRADED)
     return isinstance(record, FindingRow | HealRow)

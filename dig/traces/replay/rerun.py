@@ -24,7 +24,7 @@ from dig.traces.journal.segments import fault
 
 from .drive import ReplayDriver
 from .header import header_of
-from .requests import NOT_COMPARED, UNNAMED, RecordedRequests
+from .requests import UNNAMED, RecordedRequests
 
 
 @dataclass(frozen=True)
@@ -110,15 +110,14 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
     run = first.record if first else None
     if not isinstance(run, Run):
         raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
-    if run.patterns != EDITION and (healed := tape.healed) is not None:
-        raise ReplayError(
-            f"{NOT_COMPARED.format(run.patterns)}, and healing has acted in this run (record "
-            f"{healed}), so it can be neither driven again nor forked"
-        )
+    tape.check_edition()
     said = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
     if given is None:
         given = _ours(tape)
-    elif said and given.described() != said:
+    elif said and run.patterns != EDITION:  # today there are others
+        ours = _ours(tape)
+        given = replace(given, detectors=ours.detectors, healers=ours.healers)
+    if said and given.described() != said:
         raise ReplayError(f"the run was made with {said}, not with {given.described()}")
     return replace(
         given, run=run.run, task=run.task, seed=run.seed, session=run.session,

@@ -8,9 +8,8 @@ from typing import Any
 
 from dig.detectors.interventions import STEPS
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
+from dig.graph import records
 from dig.graph.records import (
-    REQUEST_FAILED,
-    WAITS,
     Emit,
     End,
     Finish,
@@ -42,7 +41,7 @@ from dig.runtime.reviewer import Reviewer
 from .drive import Done, ReplayDriver, request_from_outside
 from .requests import RecordedRequests
 
-ENDINGS = (GAVE_UP, REQUEST_FAILED)
+ENDINGS = (GAVE_UP, records.REQUEST_FAILED)
 """The incidents that tell how a run came to its end, which a fork does anew."""
 
 
@@ -228,7 +227,7 @@ def _stack_in(record: Record) -> Mapping[str, Any]:
 
 def _waits_elsewhere(record: Record, running: set[str]) -> bool:
     """Whether a host says of a turn that it waits which may come otherwise."""
-    if not (isinstance(record, IncidentRow) and record.what == WAITS):
+    if not (isinstance(record, IncidentRow) and record.what == records.WAITS):
         return False
     detail = record.detail if isinstance(record.detail, dict) else {}
     return detail.get("activation") not in running
