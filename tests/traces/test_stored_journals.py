@@ -10,10 +10,11 @@ import pytest
 
 import dig
 from dig import Budget
+from dig.adapters.plain.served import Served
 from dig.cli import main as digmon_main
 from dig.detectors import standard, standard_healers
 from dig.detectors.watch import Watch
-from dig.errors import DivergenceError, ReplayError
+from dig.errors import DivergenceError, ReplayError, RequestError
 from dig.graph.codec import encode
 from dig.graph.records import (
     EDITION,
@@ -21,11 +22,13 @@ from dig.graph.records import (
     REQUEST_FAILED,
     WAITS,
     End,
+    Fate,
     FindingRow,
     HealRow,
     IncidentRow,
     Record,
 )
+from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
 from dig.runtime.checkpoint import RunningActivation
 from dig.runtime.simulator import Simulation
@@ -37,6 +40,7 @@ from dig.traces.replay.fork import rewind
 from dig.traces.replay.header import header_of
 from dig.traces.replay.requests import RecordedRequests
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.stored_journals import HERE, MOST_BYTES, NOW, OLD, stored
 
@@ -275,3 +279,48 @@ def test_what_a_function_of_the_user_raised_is_driven_as_it_was_recorded(tmp_pat
         again: list[Record] = []
         rewind(path, at, sink=again.append)
         assert again[:at] == rows[:at]
+
+
+def test_an_event_that_was_accepted_is_not_redirected() -> None:
+    """Not even if its payload is at hand; the request is refused, and the run goes on."""
+    monitor = Setup(detectors=standard, session=True).monitor("ab", float, None)
+    monitor.inject(Output("?", ("a",), "problem"))
+    monitor.start("a")
+    monitor.end("a1", [Fate("e1", "consume")], [Output("!", final=True)])
+    assert monitor.graph.is_accepted("e2")
+    before = monitor.graph.t
+    with pytest.raises(RequestError, match="'e2' does not exist, is used up"):
+        monitor.redirect("e2", ("b",), again="!")
+    assert monitor.graph.t == before
+
+
+def test_a_wrapped_team_is_not_run_again_from_a_record_of_another_edition(tmp_path: Path) -> None:
+    """Its records are made by today's rules, also those before the fork."""
+    parent = RecordedRun.read(HERE / "1/wrapped.dig.jsonl", payloads=True)
+    with pytest.raises(ReplayError, match=f"{NOT_COMPARED}, and a team is wrapped as today"):
+        Served(parent, 5, tmp_path)
+    assert Served(parent, 0, tmp_path).at == 0
+
+
+@pytest.mark.parametrize("call", ["fork RUN --at 5 --runs FORKS", "why RUN --try",
+                                  "try RUN --at 5 --tell agent-1=Submit."])  # fmt: skip
+def test_the_commands_refuse_a_run_that_healing_of_another_edition_has_changed(
+    call: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """With the reason, before anything is made."""
+    fixed = "run count-frequency --size 400 --agents 3 --seed 3 --method dig --virtual --runs made"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "sys.argv", ["digmon", *fixed.split(), "--fault", "never_submit target=agent-1"]
+    )
+    with pytest.raises(SystemExit):
+        digmon_main()
+    (run,) = (tmp_path / "made").iterdir()
+    assert acted(of_first_edition(run / TRACE))
+    words = [{"RUN": str(run), "FORKS": "forks"}.get(word, word) for word in call.split()]
+    monkeypatch.setattr("sys.argv", ["digmon", *words])
+    with pytest.raises(SystemExit) as end:
+        digmon_main()
+    assert end.value.code == 2
+    assert re.search(HEALED, capsys.readouterr().err)
+    assert not (tmp_path / "forks").exists() and not [*run.glob("why/*")]

@@ -143,8 +143,9 @@ class RecordedRequests:
 def _heals(record: Record) -> bool:
     if not isinstance(record, IncidentRow):
         return isinstance(record, HealRow) and record.action != "refused"
-    is_kept = record.what == records.WAITS and "finding" in (record.detail or ())
-    return is_kept or record.what in (PREVENTED, DECIDED, REHEARSED)
+    if record.what == records.WAITS:  # for a person to decide about healing
+        return isinstance(record.detail, dict) and "finding" in record.detail
+    return record.what in (PREVENTED, DECIDED, REHEARSED)
 
 
 def is_about_findings(record: Record | None) -> bool:
