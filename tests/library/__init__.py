@@ -1,8 +1,8 @@
 """A library of healthy teams and their broken twins: what the monitor says about each.
 
 - `shapes`: what a shape is, and how its programs are watched. `report`: the two tables.
-- `plain`, `langgraph`, `openai_agents`, `autogen`, `agent_framework`, `ag2`: the shapes, a file
-  a framework.
+- `plain` (and `plain_failing`), `langgraph`, `openai_agents`, `autogen`, `agent_framework`,
+  `ag2`: the shapes, a file a framework.
 - `beyond`: healthy teams that are known to raise an alarm.
 
 `python -m tests.library` runs those whose framework is installed (docs/alarms-library.md).

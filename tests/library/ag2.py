@@ -121,6 +121,7 @@ SHAPES = [
         "relay", "A workflow: a writer, then an editor.", relay,
         [[("writer", "text", "A draft"), ("editor", "text", "The edited text"), "done"]] * 2,
         "The editor's model fails, which AG2 logs; the workflow waits.", ("MC",),
+        ("FAIL turn: editor",),
     ),
     Shape(
         "desks of a hub", "Triage hands a customer over to refunds.", desks, "Paid back",

@@ -1,4 +1,4 @@
-"""Six shapes of agent-framework: workflows of agents and executors, and one within another."""
+"""Seven shapes of agent-framework: workflows of agents and executors, and one within another."""
 
 from __future__ import annotations
 
@@ -191,17 +191,47 @@ async def desks(watch: Watch, broken: bool) -> Any:
     return [one.data.agent_response.text for one in result.get_request_info_events()]
 
 
+async def news_desk(watch: Watch, broken: bool) -> Any:
+    """Agencies are asked at once; one that fails is asked again by its executor."""
+    calls: dict[str, int] = {}
+
+    def agency(name: str, least_s: float) -> Act:
+        async def look(given: Any, number: int, ctx: Any) -> None:
+            for tries in range(3):
+                await think(f"{name} {given} {tries}", least_s)
+                calls[f"{name} {given}"] = calls.get(f"{name} {given}", 0) + 1
+                if name == "abroad" and calls[f"{name} {given}"] == 1:
+                    if broken:  # the mistake: nothing is tried again
+                        raise ConnectionError("the agency answers 504")
+                    continue
+                break
+            await ctx.send_message(f"{name}: {given}")
+
+        return look
+
+    p = Parts(
+        Script(), desk=says("the strike"), home=agency("home", 1), abroad=agency("abroad", 2),
+        sport=agency("sport", 3), page=answers(),
+    )  # fmt: skip
+    agencies = [p.home, p.abroad, p.sport]
+    built = p.build("desk").add_fan_out_edges(p.desk, agencies)
+    workflow = watch(built.add_fan_in_edges(agencies, p.page).build())
+    return await each(lambda question: outputs(workflow, question), "Monday")
+
+
 SHAPES = [
     Shape(
         "review by conditions", "A critic sends drafts back three times, then they are printed.",
         review, ["It is printed."] * 2,
-        "There is no last round, and the critic always has something new to say.", ("LIVELOCK",),
+        "There is no last round, and the critic always has something new to say.",
+        ("FAIL request", "LIVELOCK"),
+        ("FAIL turn: critic", "FAIL request: error of critic", "LIVELOCK: critic, writer"),
     ),
     Shape(
         "analysts", "Three analysts work at once, and a report waits for all of them.", analysts,
         ["['no tax', 'no law', 'no risk']"] * 2,
         "One analyst has found nothing and says nothing, so the report is never written.",
-        ("CLA", "ET"),
+        ("CLA delivery", "ET"), ("FAIL turn: report",),
     ),
     Shape(
         "ticket desk", "A sorter's tickets go to one of three desks, by conditions.", ticket_desk,
@@ -217,10 +247,18 @@ SHAPES = [
         "team within a team", "A workflow is an executor; in it, a text is sent back twice.",
         team_within, ["A short text is printed"] * 2,
         "In the inner workflow the text is sent back for ever, with the same words.",
-        ("LIVELOCK", "LOOP"),
+        ("FAIL request", "LIVELOCK", "LOOP"),
+        ("FAIL turn: __end__", "FAIL turn: desk/writer", "FAIL request: error of __end__",
+         "LIVELOCK: desk, desk/checker, desk/writer", "LOOP: desk/checker", "LOOP: desk/writer"),
     ),
     Shape(
         "hand-offs of agents", "Triage hands a customer over to refunds.", desks, ["Paid back."],
         "Two desks hand a customer to each other without a word.", ("ER",),
+    ),
+    Shape(
+        "news desk", "Three agencies are asked at once; one that fails is asked again.", news_desk,
+        ["['home: the strike', 'abroad: the strike', 'sport: the strike']"],
+        "Nothing is tried again, and the exception ends the workflow.", ("FAIL request",),
+        ("FAIL turn: abroad", "FAIL turn: page", "FAIL request: error of page"),
     ),
 ]  # fmt: skip

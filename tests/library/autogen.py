@@ -1,4 +1,4 @@
-"""Six shapes of AutoGen: four chats of a team, and two runtimes with agents of one's own."""
+"""Eight shapes of AutoGen: six chats of a team, and two runtimes with agents of one's own."""
 
 from __future__ import annotations
 
@@ -136,6 +136,39 @@ async def shared_thread(watch: Watch, broken: bool) -> Any:
         termination_condition=TextMentionTermination("DONE") | MaxMessageTermination(40),
     )
     return await ask(watch(chat), "Sort this list.")
+
+
+async def long_debate(watch: Watch, broken: bool) -> Any:
+    """Twelve rounds, which is what a judge was told to hear."""
+
+    def judge(heard: list[str], turn: int) -> str:
+        if broken and turn == 5:  # the mistake: nothing is done about an answer that is too long
+            raise OverflowError("the context is longer than the model's window")
+        return "DECIDED: tea." if turn % 12 == 0 else f"Round {turn} was heard."
+
+    chat = RoundRobinGroupChat(
+        [
+            Participant("pro", lambda heard, turn: f"Reason {turn} for tea."),
+            Participant("con", lambda heard, turn: f"Reason {turn} against it."),
+            Participant("judge", judge),
+        ],
+        termination_condition=TextMentionTermination("DECIDED"),
+    )
+    return await ask(watch(chat), "Tea or coffee?")
+
+
+async def brainstorm(watch: Watch, broken: bool) -> Any:
+    """Seven messages, which is all the time that there is: the team's only end."""
+
+    def says(name: str) -> Say:
+        # The mistake: one of the models has an account that is empty, and says nothing.
+        return lambda heard, turn: "" if broken and name == "cyd" else f"Idea {turn} of {name}."
+
+    chat = RoundRobinGroupChat(
+        [Participant(name, says(name)) for name in ("ann", "bob", "cyd")],
+        termination_condition=MaxMessageTermination(7),
+    )
+    return await ask(watch(chat), "A name for a boat?", "A name for a cat?")
 
 
 # --- runtimes ---------------------------------------------------------------------------------
@@ -292,6 +325,7 @@ SHAPES = [
         "debate", "Two debaters and a judge take three rounds, then the judge decides.", debate,
         ["DECIDED: tea."] * 2,
         "The judge's decision is spelt in another way than the chat's end.", ("LIVELOCK",),
+        ("LIVELOCK: con, judge, pro",),
     ),
     Shape(
         "hand-over to a person", "A desk asks the customer, who answers after ten minutes.",
@@ -302,6 +336,7 @@ SHAPES = [
         "shared thread", "Three read one thread, and a model chooses who writes next.",
         shared_thread, ["All tests pass. DONE"],
         "The same one is chosen for ever, and says the same.", ("LOOP",),
+        ("LIVELOCK: coder, planner", "LOOP: coder"),
     ),
     Shape(
         "colleagues", "A router asks experts, of whom one asks another; each has one customer.",
@@ -317,5 +352,16 @@ SHAPES = [
         "merging desk", "Two experts work for two customers; the parts are merged for each.",
         batching_desk, ["law: May I? + tax: May I?", "law: May we? + tax: May we?"],
         "The parts of both customers go to one merger, which mixes them.", (),
+    ),
+    Shape(
+        "long debate", "Two debaters and a judge take twelve rounds, then the judge decides.",
+        long_debate, ["DECIDED: tea."],
+        "The judge's model fails in the fifth round.", ("FAIL request",),
+        ("FAIL turn: judge", "FAIL request: error of judge"),
+    ),
+    Shape(
+        "brainstorm", "Three say what comes to mind, seven messages long.", brainstorm,
+        ["Idea 2 of cyd.", "Idea 4 of cyd."],
+        "The last of them says nothing.", ("VOID",), ("VOID: blank of cyd",),
     ),
 ]  # fmt: skip

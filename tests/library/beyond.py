@@ -85,24 +85,6 @@ async def long_job(watch: Watch, broken: bool) -> Any:
     return await each(team["desk"], "Why does it rain?")
 
 
-async def many_calls(watch: Watch, broken: bool) -> Any:
-    team: Team = {}
-
-    async def agent(question: str) -> int:
-        found: list[str] = []
-        for number in range(30):
-            found.append(await team["search"](f"{question} page {number}"))
-        return len(found)
-
-    async def search(query: str) -> str:
-        await think(query, 0.2)
-        return f"found: {query}"
-
-    team.update(agent=agent, search=search)
-    watch(team)
-    return await each(team["agent"], "rain")
-
-
 def _beyond(name: str, does: str, program: Any, answer: Any, alarm: str, line: str) -> Shape:
     return Shape(name, does, program, answer, "", (), line=line, without_line=(alarm,))
 
@@ -110,11 +92,11 @@ def _beyond(name: str, does: str, program: Any, answer: Any, alarm: str, line: s
 BEYOND = [
     _beyond(
         "polling", "A manager asks ten times whether something is done, and hears: not yet.",
-        polling, ["done"], "LOOP", 'LOOP = {action = "off", agents = ["builder"]}',
+        polling, ["done"], "LOOP", 'LOOP = {action = "off", agents = ["manager", "builder"]}',
     ),
     _beyond(
         "equal items", "A classifier is given eight equal letters at once.", equal_items, [8],
-        "LOOP", 'LOOP = {action = "off", agents = ["classifier"]}',
+        "LOOP", 'LOOP = {action = "off", agents = ["intake", "classifier"]}',
     ),
     _beyond(
         "a person as an agent", "A plain callable waits ten minutes for a person.",
@@ -123,9 +105,5 @@ BEYOND = [
     _beyond(
         "long job", "One turn takes eight minutes.", long_job, ["a long report"], "DL",
         "activation_limit_s = 900",
-    ),
-    _beyond(
-        "many calls", "An agent asks another thirty times, one question after the other.",
-        many_calls, [30], "LIVELOCK", "livelock_turns = 100",
     ),
 ]  # fmt: skip

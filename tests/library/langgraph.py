@@ -1,18 +1,20 @@
-"""Eight shapes of LangGraph graphs, one of them with a graph in it."""
+"""Twelve shapes of LangGraph graphs, one of them with a graph in it."""
 
 from __future__ import annotations
 
 import asyncio
 import operator
+from contextlib import suppress
+from itertools import count
 from typing import Annotated, Any, TypedDict
-from uuid import uuid4
+from uuid import UUID
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 from langgraph.cache.memory import InMemoryCache
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
-from langgraph.graph.message import add_messages
-from langgraph.types import CachePolicy, Command, Send, interrupt
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.managed import RemainingSteps
+from langgraph.types import CachePolicy, Command, RetryPolicy, Send, interrupt
 
 from .shapes import Shape, Watch, at_once, each, think
 
@@ -24,26 +26,17 @@ class State(TypedDict, total=False):
     text: str
     step: int
     said: Annotated[list[str], operator.add]
-    messages: Annotated[list[AnyMessage], add_messages]
-
-
-def spoken(name: str, text: str, *calls: str) -> AIMessage:
-    """A message of a model, with ids of its own for itself and for its calls of tools."""
-    made = [{"name": call, "args": {}, "id": f"call_{uuid4().hex}"} for call in calls]
-    return AIMessage(text, name=name, id=f"run-{uuid4()}", tool_calls=made)
 
 
 async def critic_loop(watch: Watch, broken: bool) -> Any:
     async def writer(state: State) -> Any:
         number = len(state["said"]) // 2 + 1
         await think(f"{state['question']} {number}")
-        said = f"draft {number} of {state['question']}"
-        return {"text": f"draft {number}", "said": [said], "messages": [spoken("writer", said)]}
+        return {"text": f"draft {number}", "said": [f"draft {number} of {state['question']}"]}
 
     async def critic(state: State) -> Any:
         await think(state["text"])
-        said = f"{state['text']} needs another example"
-        return {"said": [said], "messages": [spoken("critic", said)]}
+        return {"said": [f"{state['text']} needs another example"]}
 
     def judge(state: State) -> str:
         if broken:
@@ -70,14 +63,11 @@ async def supervisor(watch: Watch, broken: bool) -> Any:
         number = 0 if broken else len(state["said"])  # the mistake: it reads another key
         if number == len(chapters):
             return {"text": "; ".join(state["said"])}
-        said = spoken("supervisor", chapters[number], "transfer_to_worker")
-        update = {"text": chapters[number], "messages": [*state["messages"], said]}
-        return Command(goto="worker", update=update)
+        return Command(goto="worker", update={"text": chapters[number]})
 
     async def worker(state: State) -> Any:
         await think(state["text"])
-        said = f"{state['text']} is written"
-        return {"said": [said], "messages": [*state["messages"], spoken("worker", said)]}
+        return {"said": [f"{state['text']} is written"]}
 
     built = StateGraph(State).add_node("supervisor", plan).add_node("worker", worker)
     built.add_edge(START, "supervisor").add_edge("worker", "supervisor")
@@ -198,12 +188,9 @@ async def planner_executor(watch: Watch, broken: bool) -> Any:
     async def planner(state: State) -> Any:
         if state["step"] == 0:
             await think(state["question"])
-            said = [spoken("planner", "look, sum, write", "transfer_to_executor")]
-            update = {"text": "look, sum, write", "step": 1, "messages": said}
-            return Command(goto="executor", update=update)
+            return Command(goto="executor", update={"text": "look, sum, write", "step": 1})
         if broken:
-            said = [spoken("planner", "look, sum, write", "transfer_to_executor")]
-            return Command(goto="executor", update={"messages": said})  # the mistake: nothing new
+            return Command(goto="executor")  # the mistake: it plans nothing new
         await think(state["text"])
         return Command(goto="executor", update={"text": "look, add, write"})
 
@@ -211,8 +198,7 @@ async def planner_executor(watch: Watch, broken: bool) -> Any:
         doing = state["text"].split(", ")[state["step"] - 1]
         await think(doing)
         if doing == "sum":
-            said = [spoken("executor", "I have no tool for that.", "transfer_to_planner")]
-            return Command(goto="planner", update={"messages": said})
+            return Command(goto="planner")  # it has no tool for that
         update = {"step": state["step"] + 1, "said": [f"{doing} done"]}
         return Command(goto=END if state["step"] == 3 else "executor", update=update)
 
@@ -275,8 +261,7 @@ async def team_in_a_graph(watch: Watch, broken: bool) -> Any:
 
     async def search(state: State) -> Any:
         await think(f"{state['question']} {len(state['said'])}")
-        said = f"a page on {state['question']}"
-        return {"said": [said], "messages": [spoken("search", said)]}
+        return {"said": [f"a page on {state['question']}"]}
 
     async def enough(state: State) -> Any:
         await think(str(state["said"]))
@@ -304,18 +289,155 @@ async def team_in_a_graph(watch: Watch, broken: bool) -> Any:
     return await each(ask, "Rain", "Snow")
 
 
+async def guide(watch: Watch, broken: bool) -> Any:
+    """The hotels' service fails once for each city."""
+    asked: set[str] = set()
+
+    async def hotels(state: State) -> Any:
+        await think(state["question"])
+        if state["question"] not in asked:
+            asked.add(state["question"])
+            raise ConnectionError("the hotels answer 503")
+        return {"said": [f"an inn in {state['question']}"]}
+
+    async def flights(state: State) -> Any:
+        await think(state["question"])
+        return {"said": [f"a flight to {state['question']}"]}
+
+    async def writer(state: State) -> Any:
+        await think(str(state["said"]))
+        return {"text": " and ".join(sorted(state["said"]))}
+
+    again = RetryPolicy(max_attempts=3, initial_interval=5.0, jitter=False)
+    built = StateGraph(State).add_node("flights", flights).add_node("writer", writer)
+    # The mistake: nothing is tried again.
+    built.add_node("hotels", hotels, retry_policy=None if broken else again)
+    built.add_edge(START, "hotels").add_edge(START, "flights")
+    built.add_edge(["hotels", "flights"], "writer")
+    graph = watch(built.compile())
+
+    async def ask(city: str) -> Any:
+        return (await graph.ainvoke({"question": city, "said": []}))["text"]
+
+    return await each(ask, "Rome", "Oslo")
+
+
+async def impatient_user(watch: Watch, broken: bool) -> Any:
+    """A user stops a request to ask a better one."""
+
+    async def search(state: State) -> Any:
+        await think(state["question"], 90 if "everything" in state["question"] else 1)
+        return {"said": [f"a page on {state['question']}"]}
+
+    async def write(state: State) -> Any:
+        await think(str(state["said"]))
+        return {"text": f"From {state['said'][0]}"}
+
+    built = StateGraph(State).add_node("search", search).add_node("writer", write)
+    built.add_edge(START, "search").add_edge("search", "writer")
+    graph = built.compile()
+    if broken:
+        graph.step_timeout = 30  # the mistake: it is shorter than a search may take
+    graph = watch(graph)
+
+    async def ask(question: str) -> Any:
+        return (await graph.ainvoke({"question": question, "said": []}))["text"]
+
+    first = asyncio.create_task(ask("everything"))
+    if not broken:
+        await asyncio.sleep(20)
+        first.cancel()
+    with suppress(asyncio.CancelledError):
+        await first
+    return await ask("rain")
+
+
+async def swarm(watch: Watch, broken: bool) -> Any:
+    """Desks that hand over as models do: with ids, and the whole history given back."""
+    ids = count()
+
+    def desk(name: str, *others: str) -> Any:
+        async def node(state: MessagesState) -> Any:
+            messages = state["messages"]
+            await think(f"{name} {len(messages)}")
+            seen = {message.name for message in messages}
+            # The mistake: what was tried is not looked at.
+            to = next((one for one in others if broken or one not in seen), None)
+            if to is None:
+                return {"messages": [*messages, AIMessage("It is paid back.", name=name)]}
+            number = next(ids)
+            call = {"name": f"to_{to}", "args": {}, "id": f"call_{UUID(int=number).hex}"}
+            said = AIMessage("I connect you.", name=name, tool_calls=[call])
+            return Command(goto=to, update={"messages": [*messages, said]})
+
+        return node
+
+    built = StateGraph(MessagesState)
+    for name, *others in (
+        ("front", "bills", "refunds"),
+        ("bills", "refunds"),
+        ("refunds", "bills"),
+    ):
+        built.add_node(name, desk(name, *others))
+    built.add_edge(START, "front")
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        given: Any = {"messages": [("user", question)]}
+        return (await graph.ainvoke(given, {"recursion_limit": 50}))["messages"][-1].content
+
+    return await each(ask, "I was charged twice.", "My bill is wrong.")
+
+
+class Steps(State):
+    """The same, with the number of steps that are left."""
+
+    remaining: RemainingSteps
+
+
+async def essay(watch: Watch, broken: bool) -> Any:
+    """A writer and an editor improve an essay for as many steps as they have."""
+
+    async def writer(state: Steps) -> Any:
+        number = len(state["said"]) + 1
+        await think(f"{state['question']} {number}")
+        return {"text": f"draft {number}", "said": [f"draft {number}"]}
+
+    async def editor(state: Steps) -> Any:
+        await think(state["text"])
+        return {"said": [f"{state['text']} needs a stronger point {len(state['said'])}"]}
+
+    def judge(state: Steps) -> str:
+        # The mistake: the steps that are left are not looked at.
+        return END if state["remaining"] < 3 and not broken else "editor"
+
+    built = StateGraph(Steps).add_node("writer", writer).add_node("editor", editor)
+    built.add_edge(START, "writer").add_edge("editor", "writer")
+    built.add_conditional_edges("writer", judge, ["editor", END])
+    graph = watch(built.compile())
+
+    async def ask(question: str) -> Any:
+        limit = {"recursion_limit": 30}
+        return (await graph.ainvoke({"question": question, "said": []}, limit))["text"]
+
+    return await each(ask, "Rain", "Snow")
+
+
 SHAPES = [
     Shape(
         "critic loop", "A writer and a critic take five rounds.", critic_loop,
         ["draft 5", "draft 5"],
         "There is no last round, and the critic always has something new to say.",
-        ("FAIL", "LIVELOCK"),
+        ("FAIL request", "LIVELOCK"),
+        ("FAIL request: limit of nobody", "LIVELOCK: __start__, critic, writer"),
     ),
     Shape(
         "supervisor", "A supervisor delegates eight tasks to one worker, one after the other.",
         supervisor, [8, 8],
         "The supervisor forgets what is done, and delegates the first task for ever.",
-        ("FAIL", "LOOP"),
+        ("FAIL request", "LOOP"),
+        ("FAIL request: limit of nobody", "LIVELOCK: __start__, supervisor, worker",
+         "LOOP: supervisor", "LOOP: worker"),
     ),
     Shape(
         "resumed interrupts", "A draft waits for a person, who changes it, then approves.",
@@ -336,6 +458,7 @@ SHAPES = [
         "planner and executor", "An executor takes the steps of a plan, and asks for a new one.",
         planner_executor, [["look done", "add done", "write done"]] * 2,
         "The planner gives the old plan back, and so does the executor.", ("LIVELOCK", "LOOP"),
+        ("LIVELOCK: __start__, executor, planner", "LOOP: executor"),
     ),
     Shape(
         "hierarchy", "A head, two leads, four workers; an editor waits for all of them.",
@@ -346,6 +469,34 @@ SHAPES = [
         "team in a graph", "A graph is a node of another one; in it, three pages are searched.",
         team_in_a_graph, ["Rain, from 3 pages", "Snow, from 3 pages"],
         "The inner graph counts under another key, and searches the same for ever.",
-        ("FAIL", "LOOP"),
+        ("FAIL request", "LOOP"),
+        ("FAIL turn: research/__end__", "FAIL request: limit of nobody",
+         "LIVELOCK: research/__start__, research/enough, research/search",
+         "LOOP: research/enough", "LOOP: research/search"),
+    ),
+    Shape(
+        "guide", "Hotels and flights are looked up at once; what fails is tried again.", guide,
+        ["a flight to Rome and an inn in Rome", "a flight to Oslo and an inn in Oslo"],
+        "Nothing is tried again, and one failure ends the request.", ("FAIL request",),
+        ("FAIL turn: hotels", "FAIL request: error of hotels"),
+    ),
+    Shape(
+        "impatient user", "A user cancels a long request, and asks a better one.", impatient_user,
+        "From a page on rain",
+        "A step may take less time than a search does.", ("FAIL request",),
+        ("FAIL turn: __end__", "FAIL request: error of __end__"),
+    ),
+    Shape(
+        "swarm", "Three desks hand a customer on; each gives back the whole history.", swarm,
+        ["It is paid back.", "It is paid back."],
+        "Two desks hand a customer to each other, with ids of calls that are new each time.",
+        ("FAIL request",),
+        ("FAIL request: limit of nobody", "LIVELOCK: bills, front, refunds"),
+    ),
+    Shape(
+        "essay", "A writer and an editor go round until few steps are left.", essay,
+        ["draft 29", "draft 29"],
+        "The steps that are left are not looked at.", ("FAIL request",),
+        ("FAIL request: limit of nobody", "LIVELOCK: __start__, editor, writer"),
     ),
 ]  # fmt: skip

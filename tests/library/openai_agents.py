@@ -1,4 +1,4 @@
-"""Seven shapes of teams of the OpenAI Agents SDK, with its scripted models."""
+"""Ten shapes of teams of the OpenAI Agents SDK, with its scripted models."""
 
 from __future__ import annotations
 
@@ -210,6 +210,64 @@ async def router_to_experts(watch: Watch, broken: bool) -> Any:
     return await at_once(asks(team), *questions)
 
 
+async def second_source(watch: Watch, broken: bool) -> Any:
+    """An agent whose service fails is a tool; the SDK tells the asking model of the failure."""
+
+    def live_says(question: str, results: list[str]) -> str:
+        raise ConnectionError("the exchange answers 502")
+
+    def broker_says(question: str, results: list[str]) -> str | Calls:
+        if not results:
+            return [("live_prices", {"input": question})]
+        if len(results) == 1 and not broken:
+            return [("price_list", {"input": question})]
+        return results[1] if len(results) > 1 else "About 600."  # the mistake: it is made up
+
+    live, listed = agent("live", live_says), agent("list", lambda question, results: "540")
+    tools = [
+        live.as_tool("live_prices", "The price now."),
+        listed.as_tool("price_list", "The price of yesterday."),
+    ]
+    return await each(asks(watch(agent("broker", broker_says, tools=tools))), "Steel?", "Zinc?")
+
+
+async def forms(watch: Watch, broken: bool) -> Any:
+    """A clerk fills in a form, which is JSON; so the user asked for it."""
+
+    @function_tool  # type: ignore[untyped-decorator]
+    async def book(seat: str) -> str:
+        """Book a seat."""
+        return f"{seat} is booked"
+
+    def clerk_says(question: str, results: list[str]) -> str | Calls:
+        if broken:  # the mistake: a small model writes down what it should call
+            return '{"name": "book", "arguments": {"seat": "12A"}}'
+        if not results:
+            return [("book", {"seat": "12A"})]
+        return '{"name": "Ada", "seat": "12A", "arguments": ["window", "no smoking"]}'
+
+    clerk = agent("clerk", clerk_says, tools=[book])
+    desk = agent("desk", lambda question, results: [("transfer_to_clerk", {})], handoffs=[clerk])
+    return await each(asks(watch(desk)), "A seat for Ada, as JSON.", "Another one, as JSON.")
+
+
+async def investigation(watch: Watch, broken: bool) -> Any:
+    """A lead asks an analyst, until nothing is open; at most ten times."""
+
+    def lead_says(question: str, results: list[str]) -> str | Calls:
+        if results and results[-1] == "nothing is open":
+            return f"{question} {len(results)} looks, solved."
+        number = 0 if broken else len(results)  # the mistake: it asks about the same file for ever
+        return [("analyst", {"input": f"{question} Look into file {number}."})]
+
+    def analyst_says(question: str, results: list[str]) -> str:
+        return "nothing is open" if "file 9" in question else "There may be more."
+
+    tool = agent("analyst", analyst_says).as_tool("analyst", "Looks into a file.")
+    team = watch(agent("lead", lead_says, tools=[tool]))
+    return await each(asks(team, max_turns=25), "Who was it?", "And why?")
+
+
 SHAPES = [
     Shape(
         "agents as tools", "A planner asks two agents at once, as tools.", agents_as_tools,
@@ -219,7 +277,10 @@ SHAPES = [
     Shape(
         "hand-offs and back", "Triage hands over to billing, which hands back.",
         handoffs_and_back, ["It is mended. Goodbye."] * 2,
-        "Two desks hand a customer to each other, each time for another reason.", ("LIVELOCK",),
+        "Two desks hand a customer to each other, each time for another reason.",
+        ("FAIL request", "LIVELOCK"),
+        ("FAIL turn: refunds", "FAIL request: error of refunds",
+         "LIVELOCK: billing, refunds, triage"),
     ),
     Shape(
         "streaming", "A front desk, billing and shipping hand on; the answer is streamed.",
@@ -236,18 +297,37 @@ SHAPES = [
         "A router hands greetings to one model, proofs to another.", slow_beside_fast,
         ["It holds.", "It holds."],
         "The slow model's service hangs, and its client has no timeout.", ("DL", "STALL"),
-        line="stall_min_s = 180", without_line=("DL", "STALL"),
     ),
     Shape(
         "classifier of many items", "An intake asks a classifier about forty letters in a row.",
         classifier, ["25 of 40 are fine"],
-        "The intake asks about the first letter for ever.", ("LOOP",),
-        line='LIVELOCK = {action = "off", agents = ["intake", "classifier"]}',
-        without_line=("LIVELOCK",),
+        "The intake asks about the first letter for ever.", ("FAIL request", "LIVELOCK", "LOOP"),
+        ("FAIL turn: intake", "FAIL request: error of intake", "LIVELOCK: classifier, intake",
+         "LOOP: classifier", "LOOP: intake"),
     ),
     Shape(
         "router to experts", "Six customers at once are handed to three experts.",
         router_to_experts, ["law says yes", "tax says yes", "it says yes"] * 2,
-        "An expert answers with an empty text.", (),
+        "An expert answers with an empty text.", ("VOID",), ("VOID: blank of law",),
+    ),
+    Shape(
+        "second source", "The live prices fail, and a price list is asked the same.",
+        second_source, ["540", "540"],
+        "The price list is not asked, and the price is made up.", ("FAIL answer",),
+        ("FAIL turn: live", "FAIL answer: broker without live"),
+    ),
+    Shape(
+        "forms", "A clerk books a seat, and fills in a form, which is JSON.", forms,
+        ['{"name": "Ada", "seat": "12A", "arguments": ["window", "no smoking"]}'] * 2,
+        "The clerk's model writes the call of its tool down as its answer.", ("VOID",),
+        ("VOID: call of clerk",),
+    ),
+    Shape(
+        "investigation", "A lead asks an analyst about ten files, one after the other.",
+        investigation, ["Who was it? 10 looks, solved.", "And why? 10 looks, solved."],
+        "The lead asks about the first file until the SDK's limit of turns.",
+        ("FAIL request", "LOOP"),
+        ("FAIL turn: lead", "FAIL request: error of lead", "LIVELOCK: analyst, lead",
+         "LOOP: analyst", "LOOP: lead"),
     ),
 ]  # fmt: skip

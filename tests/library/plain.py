@@ -1,4 +1,4 @@
-"""Ten shapes of plain async functions, which call each other through a dict."""
+"""Nineteen shapes of plain async functions, which call each other through a dict."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+from .plain_failing import FAILING
 from .shapes import Shape, Watch, at_once, each, pick, think
 
 Team = dict[str, Any]
@@ -301,12 +302,15 @@ SHAPES = [
     Shape(
         "self-consistency", "A solver samples one model nine times; the commonest answer wins.",
         self_consistency, ["42", "42"],
-        "The solver samples on until all samples agree, which never happens.", ("LIVELOCK",),
-        line='LOOP = {action = "off", agents = ["sampler"]}', without_line=("LOOP",),
+        "The solver samples on until all samples agree, which never happens.",
+        ("LIVELOCK",), ("LIVELOCK: sampler, solver", "LOOP: sampler", "LOOP: solver"),
+        line='LOOP = {action = "off", agents = ["solver", "sampler"]}', without_line=("LOOP",),
     ),
     Shape(
         "best of N", "A writer makes eight drafts at once; a judge marks each.", best_of_n, 3,
         "A model's connection hangs, and the call has no timeout.", ("DL", "STALL"),
+        ("LOOP: editor",),
+        line='LOOP = {action = "off", agents = ["editor"]}', without_line=("LOOP",),
     ),
     Shape(
         "mixture of agents", "Three proposers answer twice, the second time with all answers.",
@@ -321,7 +325,7 @@ SHAPES = [
     Shape(
         "chain of five", "Four gateways pass each request on, until the fifth agent answers.",
         chain_of_five, ["May I? Yes.", "May we? Yes."],
-        "The last gateway sends requests back to the first.", (),
+        "The last gateway sends requests back to the first.", ("ER",),
     ),
     Shape(
         "worker and checker", "A checker sends work back until it is fine, three times at most.",
@@ -331,7 +335,9 @@ SHAPES = [
     Shape(
         "retry", "A planner asks a service that fails twice, up to four times.", retry,
         ["Take a coat: rain"] * 2,
-        "The planner asks for ever.", ("LIVELOCK",),
+        "The planner asks for ever.", ("FAIL answer", "LIVELOCK", "LOOP"),
+        ("FAIL turn: weather", "FAIL answer: planner without weather",
+         "LIVELOCK: planner, weather", "LOOP: planner"),
     ),
     Shape(
         "race with cancel", "Three models answer; the first one wins, the others are cancelled.",
@@ -344,4 +350,5 @@ SHAPES = [
         "The shop does not wait for the shipping either.", ("ET",),
         line='notices = ["audit"]', without_line=("ET",),
     ),
+    *FAILING,
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import patch
 from zlib import crc32
 
@@ -24,6 +24,7 @@ from dig.adapters import Session, wrapping
 from dig.detectors.policy import Policy
 from dig.detectors.policy_settings import load_policy
 from dig.detectors.thresholds import Thresholds
+from dig.graph.records import Emit, Record, Start, base_name
 from tests.helpers import VirtualLoop
 
 GIVE_UP_S = 1800.0
@@ -49,10 +50,13 @@ class Shape:
         program: The healthy program and its broken twin.
         answer: What the healthy program answers.
         mistake: What is wrong in the broken one, in a sentence.
-        alarms: The patterns of the alarms that the mistake raises; none: it is not noticed.
+        alarms: The alarms that the mistake raises: the patterns, each with its stage; none: it is
+            not noticed.
+        names: What FAIL, VOID, LOOP and LIVELOCK say about the broken program, alarms and notices:
+            each with the question or the agents that it names.
         line: The line of configuration that the healthy team needs, if it does: of the table
             `[policy]`, or a threshold of the table `[thresholds]`.
-        without_line: The patterns of the alarms that the healthy team raises without it.
+        without_line: The alarms that the healthy team raises without it.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Shape:
     answer: Any
     mistake: str
     alarms: tuple[str, ...]
+    names: tuple[str, ...] = ()
     line: str = ""
     without_line: tuple[str, ...] = ()
 
@@ -71,15 +76,15 @@ class Seen:
 
     Attributes:
         answer: What it answered; `GAVE_UP`, or the name of what it raised.
-        alarms: How often each pattern was an alarm.
-        notices: How often each pattern was a notice.
+        alarms: How often each pattern was an alarm, each stage for itself.
+        names: What FAIL, VOID, LOOP and LIVELOCK said, alarm or notice, and of whom.
         faults: Failures of the monitor, which must be none.
         findings: All findings, in order.
     """
 
     answer: Any
     alarms: Counter[str]
-    notices: Counter[str]
+    names: frozenset[str]
     faults: int
     findings: tuple[dig.Finding, ...] = field(repr=False)
 
@@ -98,6 +103,10 @@ class _Loop(VirtualLoop):
         return future
 
 
+Mode = Literal["observe", "heal", "bare"]
+"""How the teams of a program run; `bare`: without the monitor."""
+
+
 class Watch:
     """Wraps the teams of one program.
 
@@ -105,18 +114,24 @@ class Watch:
         limits: The thresholds that they are wrapped with.
     """
 
-    def __init__(self, line: str = "") -> None:
+    def __init__(self, line: str = "", mode: Mode = "observe") -> None:
         """Take one line of configuration, a threshold or a part of a policy."""
+        self._mode = mode
         given = tomllib.loads(line)
         is_threshold = given.keys() <= Thresholds.model_fields.keys()
         self.limits = Thresholds(**given if is_threshold else {}).limits
         self._policy = Policy() if is_threshold else _policy(line)
         self._teams: list[Any] = []
+        self._records: list[list[Record]] = []
 
     def __call__(self, team: Any, **options: Any) -> Any:
-        given = {"limits": self.limits, "policy": self._policy, **options}
-        wrapped = dig.wrap(team, mode="observe", **given)
+        if self._mode == "bare":
+            return team
+        records: list[Record] = []
+        given = {"limits": self.limits, "policy": self._policy, "sink": records.append, **options}
+        wrapped = dig.wrap(team, mode=self._mode, **given)
         self._teams.append(wrapped)
+        self._records.append(records)
         return wrapped
 
     @property
@@ -136,10 +151,43 @@ class Watch:
         faults = sum(session.statistics().faults for session in sessions)
         for team in self._teams:
             dig.unwrap(team)
-        found = tuple(finding for session in sessions for finding in session.findings)
-        alarms = Counter(finding.pattern for finding in found if finding.is_alarm)
-        notices = Counter(finding.pattern for finding in found if not finding.is_alarm)
-        return Seen(answer, alarms, notices, faults, found)
+        findings = tuple(finding for session in sessions for finding in session.findings)
+        alarms = Counter(_key(finding) for finding in findings if finding.is_alarm)
+        names = {
+            f"{_key(finding)}: {_about(records, finding)}"
+            for session, records in zip(sessions, self._records, strict=True)
+            for finding in session.findings
+            if finding.pattern in OF_FAILURES
+        }
+        return Seen(answer, alarms, frozenset(names), faults, findings)
+
+
+OF_FAILURES = ("FAIL", "VOID", "LOOP", "LIVELOCK")
+"""The patterns of which a shape says what they name."""
+
+
+def _key(finding: dig.Finding) -> str:
+    return f"{finding.pattern} {finding.stage}" if finding.stage else finding.pattern
+
+
+def _about(records: list[Record], finding: dig.Finding) -> str:
+    """What a finding of `OF_FAILURES` names: agents, by the records alone, and the question."""
+    agents = {row.activation: base_name(row.agent) for row in records if type(row) is Start}
+    evidence: Any = finding.evidence
+    if finding.pattern == "LIVELOCK":
+        return ", ".join(sorted({base_name(agent) for agent in evidence["agents"]}))
+    if finding.stage == "turn":
+        assert base_name(evidence["agent"]) == agents[finding.subject["activation"]]
+        return base_name(evidence["agent"])
+    (emit,) = [r for r in records if type(r) is Emit and r.event == finding.subject["event"]]
+    if finding.stage == "request":
+        assert emit.by is None
+        blamed = agents.get(evidence["activation"], "nobody")
+        return f"{evidence['how']} of {blamed}"
+    by = agents[str(emit.by)]
+    if finding.stage == "answer":
+        return f"{by} without {', '.join(sorted({agents[one] for one in evidence['failed']}))}"
+    return f"{evidence['how']} of {by}" if finding.pattern == "VOID" else by
 
 
 def _policy(line: str) -> Policy:
@@ -150,12 +198,13 @@ def _policy(line: str) -> Policy:
         return load_policy(Path(file.name), {})
 
 
-def play(shape: Shape, *, broken: bool, with_line: bool = True) -> Seen:
+def play(shape: Shape, *, broken: bool, with_line: bool = True, mode: Mode = "observe") -> Seen:
     """Run a program of a shape, and watch its teams.
 
     Args:
         shape: The shape.
         broken: Whether it is the program with the mistake.
+        mode: Whether its teams are observed, healed or left as they are.
         with_line: Whether the shape's line of configuration is read.
     """
     with asyncio.Runner(loop_factory=_Loop) as runner:
@@ -164,19 +213,18 @@ def play(shape: Shape, *, broken: bool, with_line: bool = True) -> Seen:
             loop.set_exception_handler(lambda loop, context: None)
         timed = partial(Session, clock=loop.time, keeps_time=False)
         with patch.object(wrapping, "Session", timed):
-            watch = Watch(shape.line if with_line else "")
+            watch = Watch(shape.line if with_line else "", mode)
             return runner.run(_watched(watch, shape.program(watch, broken)))
 
 
 async def _watched(watch: Watch, program: Awaitable[Any]) -> Seen:
     keeper = asyncio.create_task(watch.keep_time())
+    patience = asyncio.timeout(GIVE_UP_S)
     try:
-        async with asyncio.timeout(GIVE_UP_S):
+        async with patience:
             answer = await program
-    except TimeoutError:
-        answer = GAVE_UP
     except Exception as error:  # a broken team may raise what it likes
-        answer = type(error).__name__
+        answer = GAVE_UP if patience.expired() else type(error).__name__
     await asyncio.sleep(AFTER_S)
     keeper.cancel()
     with suppress(asyncio.CancelledError):
