@@ -484,14 +484,15 @@ SHAPES = [
         "impatient user", "A user cancels a long request, and asks a better one.", impatient_user,
         "From a page on rain",
         "A step may take less time than a search does.", ("FAIL request",),
-        ("FAIL turn: __end__", "FAIL request: error of __end__"),
+        ("FAIL request: timeout of nobody",),
     ),
     Shape(
         "swarm", "Three desks hand a customer on; each gives back the whole history.", swarm,
         ["It is paid back.", "It is paid back."],
         "Two desks hand a customer to each other, with ids of calls that are new each time.",
-        ("FAIL request",),
-        ("FAIL request: limit of nobody", "LIVELOCK: bills, front, refunds"),
+        ("FAIL request", "LOOP"),
+        ("FAIL request: limit of nobody", "LIVELOCK: bills, front, refunds", "LOOP: bills",
+         "LOOP: refunds"),
     ),
     Shape(
         "essay", "A writer and an editor go round until few steps are left.", essay,
