@@ -248,7 +248,7 @@ SHAPES = [
         team_within, ["A short text is printed"] * 2,
         "In the inner workflow the text is sent back for ever, with the same words.",
         ("FAIL request", "LIVELOCK", "LOOP"),
-        ("FAIL turn: __end__", "FAIL turn: desk/writer", "FAIL request: error of __end__",
+        ("FAIL turn: desk/writer", "FAIL request: error of desk/writer",
          "LIVELOCK: desk, desk/checker, desk/writer", "LOOP: desk/checker", "LOOP: desk/writer"),
     ),
     Shape(
@@ -259,6 +259,6 @@ SHAPES = [
         "news desk", "Three agencies are asked at once; one that fails is asked again.", news_desk,
         ["['home: the strike', 'abroad: the strike', 'sport: the strike']"],
         "Nothing is tried again, and the exception ends the workflow.", ("FAIL request",),
-        ("FAIL turn: abroad", "FAIL turn: page", "FAIL request: error of page"),
+        ("FAIL turn: abroad", "FAIL request: error of abroad"),
     ),
 ]  # fmt: skip
