@@ -48,13 +48,13 @@ async def fallback(watch: Watch, broken: bool) -> Any:
     team: Team = {}
 
     async def agency(city: str) -> str:
-        hotels, flights = await asyncio.gather(
+        stay, journey = await asyncio.gather(
             team["hotels"](city), team["flights"](city), return_exceptions=True
         )
-        if isinstance(flights, Exception) and not broken:
-            flights = await team["trains"](city)
+        if isinstance(journey, Exception) and not broken:
+            journey = await team["trains"](city)
         # The mistake: what failed is left out, and the answer looks whole.
-        return ", ".join(part for part in (hotels, flights) if isinstance(part, str))
+        return ", ".join(part for part in (stay, journey) if isinstance(part, str))
 
     async def hotels(city: str) -> str:
         await think(city)
@@ -141,7 +141,7 @@ async def build_of_an_hour(watch: Watch, broken: bool) -> Any:
                     await asyncio.sleep(1200)
         except TimeoutError as late:
             raise TimeoutError("the build server did not answer in time") from late
-        return await team["tester"](f"{version} is built")
+        return str(await team["tester"](f"{version} is built"))
 
     async def tester(build: str) -> str:
         await think(build)
@@ -189,7 +189,7 @@ async def hedged(watch: Watch, broken: bool) -> Any:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-        return next(iter(done)).result()
+        return str(next(iter(done)).result())
 
     async def model(question: str) -> str:
         await think(question, 60 if "long" in question else 1)
