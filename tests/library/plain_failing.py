@@ -48,13 +48,13 @@ async def fallback(watch: Watch, broken: bool) -> Any:
     team: Team = {}
 
     async def agency(city: str) -> str:
-        stay, journey = await asyncio.gather(
+        parts: list[Any] = await asyncio.gather(
             team["hotels"](city), team["flights"](city), return_exceptions=True
         )
-        if isinstance(journey, Exception) and not broken:
-            journey = await team["trains"](city)
+        if isinstance(parts[1], Exception) and not broken:
+            parts[1] = await team["trains"](city)
         # The mistake: what failed is left out, and the answer looks whole.
-        return ", ".join(part for part in (stay, journey) if isinstance(part, str))
+        return ", ".join(part for part in parts if isinstance(part, str))
 
     async def hotels(city: str) -> str:
         await think(city)
