@@ -48,9 +48,8 @@ async def fallback(watch: Watch, broken: bool) -> Any:
     team: Team = {}
 
     async def agency(city: str) -> str:
-        parts: list[Any] = await asyncio.gather(
-            team["hotels"](city), team["flights"](city), return_exceptions=True
-        )
+        asked = (team[name](city) for name in ("hotels", "flights"))
+        parts: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
         if isinstance(parts[1], Exception) and not broken:
             parts[1] = await team["trains"](city)
         # The mistake: what failed is left out, and the answer looks whole.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from .__main__ import main
-from .beyond import BEYOND
+from .beyond import BEYOND, UNSEEN
 from .report import FRAMEWORKS, beyond_table, claimed, is_installed, shapes_of, tables
 from .shapes import GAVE_UP, Shape, play
 
@@ -81,6 +81,14 @@ def test_a_healthy_team_that_is_known_to_raise_an_alarm_does(shape: Shape) -> No
     assert seen.answer == shape.answer
     assert set(seen.alarms) == set(shape.without_line)
     assert not play(shape, broken=False).alarms
+
+
+@pytest.mark.parametrize("shape", [pytest.param(one, id=one.name) for one in UNSEEN])
+def test_a_mistake_that_is_known_not_to_be_noticed_raises_no_alarm(shape: Shape) -> None:
+    """One that is noticed by now belongs to the others."""
+    seen = play(shape, broken=True)
+    assert (seen.answer, dict(seen.alarms)) == (shape.answer, {})
+    assert not PAGE.exists() or f"**{shape.mistake[:-1]}" in PAGE.read_text("utf-8")
 
 
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs")
