@@ -428,8 +428,8 @@ class State:
         return {e for e in used if self.is_environment(e)}
 
     def aims(self, final: str) -> set[str]:
-        """In a session: the unanswered environment events that a final event is an answer to."""
-        return self.asked(final) - self.answered
+        """In a session: what a final event answers, of what has no answer yet and did not fail."""
+        return self.asked(final) - self.answered - self.given_up
 
     def _relevant(self, events: Iterable[str], final: str) -> list[str]:
         """The events in order; in a session only those that share a source with the answer."""

@@ -173,7 +173,8 @@ def _how_void(now: State, event: str, payload: Any) -> str | None:
     if not isinstance(payload, str):
         return None
     words = payload.strip()
-    asked = [now.emits[e].get("payload") for e in now.asked(event) - now.answered]
+    about = now.aims(event) if now.session else now.asked(event)
+    asked = [now.emits[e].get("payload") for e in about]
     if not words:
         return "blank"
     if words in [question.strip() for question in asked if isinstance(question, str)]:

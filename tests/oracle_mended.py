@@ -88,7 +88,8 @@ def _then(states: list[State], event: str) -> State:
 
 def _aims(states: list[State], final: str) -> set[str]:
     """The unanswered environment events that a final event was an answer to, when it was made."""
-    return _then(states, final).aims(final)
+    then = _then(states, final)
+    return then.asked(final) - then.answered
 
 
 def _moves(last: State, activation: str) -> bool:

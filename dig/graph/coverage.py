@@ -59,5 +59,5 @@ def unconsumed(state: GraphState, behind: Provenance) -> list[int]:
     if not state.run.session:
         needed.update(e for e in history.source_events if history.is_work(e))
         return sorted(needed - behind.consumed)
-    asked = state.problems.asked(behind)
+    asked = state.problems.standing(behind)
     return sorted(e for e in needed if not state.sources_of(e).isdisjoint(asked))

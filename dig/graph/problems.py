@@ -188,6 +188,17 @@ class Problems:
         own = (bisect_left(events, e) for e in sorted(behind.outside))
         return RangeSet.of(source for source in own if not self._answered[source])
 
+    def standing(self, behind: Provenance) -> RangeSet:
+        """The sources that count for a final event: those that it answers, and that did not fail.
+
+        An agent that remembers would else be told of a failed request with each later answer.
+        """
+        asked = self.asked(behind)
+        for problem in self.touching(asked):
+            if problem.is_failed:
+                asked = asked.minus(problem.sources)
+        return asked
+
     def settle(self, behind: Provenance) -> None:
         """Register an accepted final event: its provenance is settled, its sources are answered."""
         asked = self.asked(behind)
@@ -210,18 +221,20 @@ class Problems:
         """The activations that worked last on a problem of a session, not yet answered."""
         return [problem.last for _, _, problem in self._ranges if problem.last is not None]
 
-    def give_up(self, is_over: Callable[[int], bool]) -> list[int]:
-        """Stop waiting for answers to problems that are quiet and can never have activity again.
+    def give_up(self, is_over: Callable[[int], bool], is_old: Callable[[int], bool]) -> list[int]:
+        """Stop waiting for answers to problems that are quiet and failed, or can have no activity.
 
         Args:
             is_over: Whether the event with this number can have no further consequences.
+            is_old: Whether the event with this number is closed, and need not stay.
 
         Returns:
             The events from outside that were given up, by number.
         """
         events, given_up = self._history.source_events, list[int]()
         for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
-            if problem.is_quiet and all(is_over(events[source]) for source in problem.sources):
+            is_done = is_old if problem.is_failed else is_over
+            if problem.is_quiet and all(is_done(events[source]) for source in problem.sources):
                 self._withdraw(problem)
                 problem.is_over = True
                 for source in problem.sources:

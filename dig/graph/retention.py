@@ -8,7 +8,8 @@ alone can go, but for a few rows: the generators of events that stay, their earl
 roots, and the activations that worked last on a problem. A run that is no session evicts nothing.
 
 An event from outside that no agent consumed or can reach any more is *given up* once all
-windows about it have passed: it cannot be in the provenance of any answer.
+windows about it have passed: it cannot be in the provenance of any answer. So is one whose request
+has failed, when nothing is going on about it any more: it counts for no answer.
 
 Arrays cannot have holes, so the remaining rows move together (`_compact`). It takes time in
 proportion to the rows before, nearly all of it inside of `compress` and `map`.
@@ -83,7 +84,10 @@ def _let_lost_go(
             return names[n] in told
         return n in lost or _has_passed(state, n, cutoff, pinned)
 
-    given_up = state.problems.give_up(is_over)
+    def is_old(n: int) -> bool:
+        return names[n] in told if told is not None else _is_closed(state, n, cutoff, pinned)
+
+    given_up = state.problems.give_up(is_over, is_old)
     waiting = state.problems.waiting
     gone = [event for event in lost.values() if event.sources.isdisjoint(waiting)]
     for event in gone:
@@ -95,9 +99,14 @@ def _let_lost_go(
 
 def _has_passed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
     """Whether an event is closed, and no agent consumed it: a notice that was not read."""
+    is_closed = _is_closed(state, n, cutoff, pinned)
+    return is_closed and not state.history.flags[n] & CONSUMED
+
+
+def _is_closed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
+    """Whether an event is closed, and so old that it need not stay."""
     h, name = state.history, state.history.event_ids[n]
-    is_closed = name not in state.live and name not in pinned and h.t_gen[n] < cutoff
-    return is_closed and not h.flags[n] & CONSUMED
+    return name not in state.live and name not in pinned and h.t_gen[n] < cutoff
 
 
 def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:

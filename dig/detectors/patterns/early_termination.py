@@ -55,7 +55,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
         return [event.id for event in graph.open_events()], [], True
     behind = provenance(graph, n)
     if session:
-        asked = graph.problems.asked(behind)
+        asked = graph.problems.standing(behind)
         if not asked:
             return [], [], False
         open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)

@@ -157,7 +157,7 @@ class FailedTurn(Detector):
         own = base_name(h.agent(graph.emitter_number))
         asked = NOTHING
         if graph.run.session:
-            asked = graph.problems.asked(provenance(graph, h.event_number(record.event)))
+            asked = graph.problems.standing(provenance(graph, h.event_number(record.event)))
         failed: list[_Failure] = []
         for agent, ends in self._ends.items():
             for end in reversed(ends) if agent != own else ():

@@ -61,9 +61,12 @@ class VoidAnswer(Detector):
             return "blank"
         h = graph.history
         if alike := [e for e in map(h.event, self._asked.get(hash(text), ())) if e is not None]:
-            behind = provenance(graph, h.event_number(record.event)).outside
-            # Of an answered question a session keeps too little to say so for ever.
-            if any(e in behind and graph.unanswered(graph.sources_of(e)) for e in alike):
+            behind = provenance(graph, h.event_number(record.event))
+            left = [e for e in alike if e in behind.outside]
+            if left and graph.run.session:  # of what is over it keeps too little to say so
+                about = graph.problems.standing(behind)
+                left = [e for e in left if not graph.sources_of(e).isdisjoint(about)]
+            if left:
                 return "echo"
         return "call" if text[0] == "{" and _is_call(text) else None
 
