@@ -225,13 +225,13 @@ SHAPES = [
         review, ["It is printed."] * 2,
         "There is no last round, and the critic always has something new to say.",
         ("FAIL request", "LIVELOCK"),
-        ("FAIL turn: critic", "FAIL request: error of critic", "LIVELOCK: critic, writer"),
+        ("FAIL request: limit of nobody", "LIVELOCK: critic, writer"),
     ),
     Shape(
         "analysts", "Three analysts work at once, and a report waits for all of them.", analysts,
         ["['no tax', 'no law', 'no risk']"] * 2,
         "One analyst has found nothing and says nothing, so the report is never written.",
-        ("CLA delivery", "ET"), ("FAIL turn: report",),
+        ("CLA consumption", "CLA delivery", "ET"),
     ),
     Shape(
         "ticket desk", "A sorter's tickets go to one of three desks, by conditions.", ticket_desk,
@@ -248,7 +248,7 @@ SHAPES = [
         team_within, ["A short text is printed"] * 2,
         "In the inner workflow the text is sent back for ever, with the same words.",
         ("FAIL request", "LIVELOCK", "LOOP"),
-        ("FAIL turn: desk/writer", "FAIL request: error of desk/writer",
+        ("FAIL request: limit of nobody", "FAIL turn: desk/__end__",
          "LIVELOCK: desk, desk/checker, desk/writer", "LOOP: desk/checker", "LOOP: desk/writer"),
     ),
     Shape(

@@ -324,19 +324,22 @@ SHAPES = [
     Shape(
         "debate", "Two debaters and a judge take three rounds, then the judge decides.", debate,
         ["DECIDED: tea."] * 2,
-        "The judge's decision is spelt in another way than the chat's end.", ("LIVELOCK",),
-        ("LIVELOCK: con, judge, pro",),
+        "The judge's decision is spelt in another way than the chat's end.",
+        ("FAIL request", "LIVELOCK"),
+        ("FAIL request: limit of nobody", "LIVELOCK: con, judge, pro"),
     ),
     Shape(
         "hand-over to a person", "A desk asks the customer, who answers after ten minutes.",
         hand_over_to_a_person, ["Which number?", "Paid back, number 7. DONE"],
-        "Two desks hand a customer to each other without a word.", ("ER",),
+        "Two desks hand a customer to each other without a word.", ("ER", "FAIL request"),
+        ("FAIL request: limit of nobody",),
     ),
     Shape(
         "shared thread", "Three read one thread, and a model chooses who writes next.",
         shared_thread, ["All tests pass. DONE"],
-        "The same one is chosen for ever, and says the same.", ("LOOP",),
-        ("LIVELOCK: coder, planner", "LOOP: coder"),
+        "The same one is chosen for ever, and says the same.",
+        ("FAIL request", "LOOP"),
+        ("FAIL request: limit of nobody", "LIVELOCK: coder, planner", "LOOP: coder"),
     ),
     Shape(
         "colleagues", "A router asks experts, of whom one asks another; each has one customer.",

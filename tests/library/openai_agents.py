@@ -278,9 +278,7 @@ SHAPES = [
         "hand-offs and back", "Triage hands over to billing, which hands back.",
         handoffs_and_back, ["It is mended. Goodbye."] * 2,
         "Two desks hand a customer to each other, each time for another reason.",
-        ("FAIL request", "LIVELOCK"),
-        ("FAIL turn: refunds", "FAIL request: error of refunds",
-         "LIVELOCK: billing, refunds, triage"),
+        ("FAIL request",), ("FAIL request: limit of nobody", "LIVELOCK: billing, refunds, triage"),
     ),
     Shape(
         "streaming", "A front desk, billing and shipping hand on; the answer is streamed.",
@@ -290,7 +288,7 @@ SHAPES = [
     Shape(
         "approval by a person", "A clerk, asked as a tool, pays when a person approves.",
         approval, ["paid 3", "paid 3"],
-        "After the approval the bank never answers, and the tool has no timeout.", ("DL",),
+        "After the approval the bank never answers, and the tool has no timeout.", ("MC",),
     ),
     Shape(
         "slow model beside a fast router",
@@ -302,7 +300,7 @@ SHAPES = [
         "classifier of many items", "An intake asks a classifier about forty letters in a row.",
         classifier, ["25 of 40 are fine"],
         "The intake asks about the first letter for ever.", ("FAIL request", "LIVELOCK", "LOOP"),
-        ("FAIL turn: intake", "FAIL request: error of intake", "LIVELOCK: classifier, intake",
+        ("FAIL request: limit of nobody", "LIVELOCK: classifier, intake",
          "LOOP: classifier", "LOOP: intake"),
     ),
     Shape(
@@ -327,7 +325,7 @@ SHAPES = [
         investigation, ["Who was it? 10 looks, solved.", "And why? 10 looks, solved."],
         "The lead asks about the first file until the SDK's limit of turns.",
         ("FAIL request", "LOOP"),
-        ("FAIL turn: lead", "FAIL request: error of lead", "LIVELOCK: analyst, lead",
+        ("FAIL request: limit of nobody", "LIVELOCK: analyst, lead",
          "LOOP: analyst", "LOOP: lead"),
     ),
 ]  # fmt: skip
