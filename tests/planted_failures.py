@@ -122,7 +122,7 @@ FAILURES = [
     ),
     Mutant(
         "void-any-echo", VOID,
-        ".outside & {", ".outside | {",
+        "left = [e for e in alike if e in behind.outside]", "left = [*alike]",
         "an answer that repeats what somebody else was asked is an echo",
     ),
     Mutant(

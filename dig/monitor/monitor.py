@@ -159,10 +159,9 @@ class Monitor:
         self._next_collection = keep or 0  # rows of history
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
-        limits, names = limits or Limits(), tuple(agents)
         recorder.write(
-            records.Run, run, names, task, seed, session, memory, limits, usual,
-            patterns=records.EDITION,
+            records.Run, run, tuple(agents), task, seed, session, memory, limits or Limits(),
+            usual, patterns=records.EDITION,
         )  # fmt: skip
         recorder.begin()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
@@ -329,3 +329,12 @@ def as_decision(value: object) -> Decision:
     except ValidationError as error:
         place, why = first_wrong(error)
         raise DecisionError(f"the agent's decision is wrong at {place}: {why}") from None
+
+
+def with_note(view: View, note: str) -> View:
+    """A view with one more note beside its first input, if it has one."""
+    events = tuple(
+        replace(event, notes=(*event.notes, note)) if event is view.events[0] else event
+        for event in view.events
+    )
+    return replace(view, events=events)

@@ -49,7 +49,7 @@ from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sanitize import MOST_IN_ERROR
 from dig.monitor.sinks import Sink
 
-from .agents import Tool, View, as_decision
+from .agents import Tool, View, as_decision, with_note
 from .errors import TeamRequests, describe, stack_incident, stack_of
 from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, left
 from .reviewer import Reviewer, ReviewLog
@@ -578,15 +578,6 @@ class Host:
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)
-
-
-def with_note(view: View, note: str) -> View:
-    """A view with one more note beside its first input, if it has one."""
-    events = tuple(
-        replace(event, notes=(*event.notes, note)) if event is view.events[0] else event
-        for event in view.events
-    )
-    return replace(view, events=events)
 
 
 def _delayed(events: Iterable[str]) -> tuple[Fate, ...]:

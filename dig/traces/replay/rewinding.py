@@ -24,6 +24,7 @@ from dig.graph.records import (
 )
 from dig.monitor.messages import Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
+from dig.runtime.agents import with_note
 from dig.runtime.checkpoint import (
     Checkpoint,
     ExternalInput,
@@ -34,7 +35,7 @@ from dig.runtime.checkpoint import (
     phase_at,
 )
 from dig.runtime.errors import STACK
-from dig.runtime.host import Setup, with_note
+from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
 from dig.runtime.reviewer import Reviewer
 
