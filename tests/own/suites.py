@@ -17,7 +17,8 @@ class Suite:
         arguments: What pytest is given besides.
         environment: What they need to run without servers.
         by_design: Tests that look at what a wrapper changes by design, and why.
-        alarms: Tests whose teams are right to raise an alarm, and why.
+        alarms: Tests whose teams are right to raise an alarm, or patterns that those of the suite
+            are right to raise, and why.
         none: Why there are none, if there are none.
     """
 
@@ -71,6 +72,7 @@ SUITES = {
         alarms={
             "test_round_robin_group_chat_cancellation": "agents say the same up to 1,000 times",
             "test_register_receives_publish_cascade": "agents publish the same again and again",
+            "VOID": "the agents of these tests give back what they hear",
         },
     ),
     "ag2": Suite(("ag2",), none="its source distribution has no tests"),
