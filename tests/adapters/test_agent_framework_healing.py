@@ -138,7 +138,7 @@ def test_et_if_the_iterations_end_after_an_answer_went_back_it_stands(drive: Any
 
     watched = Watched("heal")
     assert play(asked(short, drive), watched).returned == "['half']"
-    assert watched.incidents() == ["bounce failed"]
+    assert watched.incidents() == ["bounce failed", "never ran"]
     watched.must_be_sound()
 
 

@@ -85,7 +85,7 @@ def test_et_without_a_checkpointer_no_answer_can_go_back_and_that_is_said() -> N
 
     watched = Watched("heal")
     assert "'j'" not in str(play(team(kept), watched).returned)
-    assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded"]
+    assert watched.patterns == ["ET"] and watched.incidents() == ["downgraded", "never ran"]
 
 
 def ghost(script: Script) -> Any:

@@ -337,7 +337,8 @@ def test_whoever_finds_fault_with_it_what_is_said_at_a_breakpoint_does_not_go_ba
     assert waits_for(team) == waits_for(bare)
     waits = bool(waits_for(bare))
     assert watched.patterns == ([] if waits else ["REFUSED"])
-    assert watched.incidents() == (["waits"] if waits else ["downgraded"])
+    told = [one for one in watched.incidents() if one != "never ran"]
+    assert told == (["waits"] if waits else ["downgraded"])
     assert opened(watched) == waits
 
 
@@ -410,7 +411,8 @@ def test_a_join_that_the_limit_has_kept_from_running_is_not_missing() -> None:
     said = team.invoke(QUESTION, thread(recursion_limit=5))["done"]
     assert said == ["?", "a", "b", "j", "k", "x", "y"]
     assert waits_for(team) == ("z",)
-    assert watched.patterns == ["ET"] and watched.incidents() == ["bounce failed"]
+    assert watched.patterns == ["ET"]
+    assert watched.incidents() == ["bounce failed", "never ran"]
     assert watched.leaves_nothing_open()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Thread
@@ -86,8 +86,8 @@ class Statistics:
     long_turns: int
     stopped: str | None
     component_failures: tuple[ComponentFailure, ...] = ()
-    detector_share: float = 0.0
-    sink_share: float = 0.0
+    detector_share: float = field(default=0.0, compare=False)  # each moment it is another
+    sink_share: float = field(default=0.0, compare=False)
 
 
 class Session:
