@@ -14,9 +14,10 @@ DEMO := --agents 6 --size 10000 --seed 604 --habit error=0
 SEED ?= 0
 COUNT ?= 100000
 
-# The frameworks whose wrappers are tested, each in an environment of its own, since they clash:
-# the extra NAME, the tests tests/adapters/test_NAME*.py, and what else these need.
+# The frameworks whose wrappers are tested, all in one environment: the extra NAME, the tests
+# tests/adapters/test_NAME*.py, and what else these need.
 WRAPS := ag2 agent-framework autogen langgraph openai-agents
+WRAPPED := dev,ag2,agent-framework,autogen,langgraph,openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
 ALSO_langgraph := 'langchain>=1.2,<1.5'
 
@@ -37,8 +38,10 @@ OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fast
 	websockets numpy 'sqlalchemy[asyncio]' eval-type-backport textual docker
 
 BIN := .venv/bin
-INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
-PIP := $(BIN)/python $(INSTALL)
+# Installs into an environment: by uv where it is there, which takes seconds, else by its own pip.
+UV := $(shell command -v uv 2>/dev/null)
+install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
+	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
@@ -52,10 +55,8 @@ demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and 
 test: .venv/.dev-stamp  ## Run all tests
 	@$(BIN)/python -m pytest -q -n auto
 
-test-wrap: $(WRAPS:%=test-wrap-%) test-own-part  ## Run the tests of the wrappers against the real frameworks
-
-test-wrap-%: .venv-wrap-%/.stamp
-	@.venv-wrap-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py tests/library
+test-wrap: .venv-wrap/.stamp test-own-part  ## Run the tests of the wrappers against the real frameworks
+	@.venv-wrap/bin/python -m pytest -q -n auto tests/adapters tests/library
 
 test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%)  ## The same against the oldest versions
 
@@ -90,44 +91,43 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .venv-own-* .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
 .venv/.run-stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor into .venv ..."
-	@$(PIP) -e .
+	@$(call install,.venv) -e .
 	@touch $@
 
 .venv/.dev-stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and its tools into .venv ..."
-	@$(PIP) -e '.[dev]'
+	@$(call install,.venv) -e '.[dev]'
 	@touch .venv/.run-stamp $@
 
 .venv/.bench-stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and what it is measured beside into .venv ..."
-	@$(PIP) -e '.[bench]'
+	@$(call install,.venv) -e '.[bench]'
 	@touch .venv/.run-stamp $@
 
-.PRECIOUS: .venv-wrap-%/.stamp
-.venv-wrap-%/.stamp: pyproject.toml | $(BIN)/pip
-	@echo "Installing dig-monitor and $* into .venv-wrap-$* ..."
-	@'$(PYTHON)' -m venv .venv-wrap-$*
-	@.venv-wrap-$*/bin/python $(INSTALL) -e '.[dev,$*]' $(ALSO_$*)
+.venv-wrap/.stamp: pyproject.toml | $(BIN)/pip
+	@echo "Installing dig-monitor and the frameworks into .venv-wrap ..."
+	@'$(PYTHON)' -m venv .venv-wrap
+	@$(call install,.venv-wrap) -e '.[$(WRAPPED)]' $(foreach wrap,$(WRAPS),$(ALSO_$(wrap)))
 	@touch $@
 
 .PRECIOUS: .venv-wrap-oldest-%/.stamp
 .venv-wrap-oldest-%/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing dig-monitor and the oldest $* into .venv-wrap-oldest-$* ..."
 	@'$(PYTHON)' -m venv .venv-wrap-oldest-$*
-	@.venv-wrap-oldest-$*/bin/python $(INSTALL) -e '.[dev]' $(OLDEST) $(ALSO_$*)
+	@$(call install,.venv-wrap-oldest-$*) -e '.[dev]' $(OLDEST) $(ALSO_$*)
 	@touch $@
 
 .PRECIOUS: .venv-own-%/.stamp
 .venv-own-%/.stamp: pyproject.toml | $(BIN)/pip
 	@echo "Installing $* and what its own tests need into .venv-own-$* ..."
 	@'$(PYTHON)' -m venv .venv-own-$*
-	@.venv-own-$*/bin/python $(INSTALL) -e '.[$*]' $(OWN_$*) \
+	@$(call install,.venv-own-$*) -e '.[$*]' $(OWN_$*) \
 		pytest pytest-asyncio pytest-mock pytest-timeout pytest-xdist
 	@touch $@
 
