@@ -463,7 +463,7 @@ class Bus:
         if not goes_on and self._host.is_stalled:
             if self._setup.session:
                 self._fail_requests()
-            else:
+            elif self._clock() < self._setup.limit_s:  # else the time limit ends it
                 self._end(*self._host.stand_still())
 
     def _fail_requests(self) -> None:

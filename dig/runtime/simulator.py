@@ -186,10 +186,11 @@ class Simulation:
         moments = [entry[0] for entry in self._agenda[:1]]
         if due is not None:
             moments.append(max(self._now, micros(due)))
-        if not moments:
+        limit = micros(self._setup.limit_s)
+        if not moments and self._now < limit:
             self._outcome = self.host.stand_still()
-        elif min(moments) > micros(self._setup.limit_s):
-            self._now = micros(self._setup.limit_s)
+        elif not moments or min(moments) > limit:  # a fork may begin at the limit
+            self._now = limit
             self._outcome = ("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
         else:
             self._now = min(moments)

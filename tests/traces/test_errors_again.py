@@ -17,7 +17,7 @@ from dig.runtime import Bus, Decision, Setup, View
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.changes import Resend
+from dig.traces.replay.changes import AskAgain, Resend
 from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
 from tests.helpers import backends
@@ -139,6 +139,24 @@ def test_a_fork_does_not_repeat_how_the_run_ended(tmp_path: Path) -> None:
     people = {"a": Answers(2.0, ValueError()), "b": Answers(3.0, ValueError())}
     assert Simulation.resume(rewind(path, 1, sink=forked.append), people).run().answer == 42
     assert not [row for row in forked if isinstance(row, IncidentRow)]
+
+
+def test_what_is_asked_anew_has_no_stack_trace_of_before(tmp_path: Path) -> None:
+    """Only what is repeated, or has ended already, has the recorded one."""
+    path = simulated(tmp_path / "run.dig.jsonl", team())
+    row = next(row for row in read_records(path) if isinstance(row, IncidentRow))
+    assert row.what == "stack trace"
+    activation = row.detail["activation"]
+    ends = [row for row in read_records(path) if isinstance(row, records.End)]
+    at = next(end.t for end in ends if end.activation == activation)
+
+    def repeated(*changes: AskAgain) -> bool:
+        moment = rewind(path, at, changes=changes)
+        outside = any(input_.t == row.t for input_ in moment.outside)
+        return outside or any(getattr(item, "stack", "") for item in moment.agenda)
+
+    assert repeated()
+    assert not repeated(AskAgain(at, activation))
 
 
 def test_a_trace_context_survives_a_rerun_and_a_fork(tmp_path: Path) -> None:

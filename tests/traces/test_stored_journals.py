@@ -31,6 +31,7 @@ from dig.graph.records import (
 from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
 from dig.runtime.checkpoint import RunningActivation
+from dig.runtime.errors import STACK
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.fork import Crew, fork
 from dig.traces.journal.journal import Journal
@@ -149,10 +150,18 @@ def test_a_stored_journal_is_brought_to_any_moment(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["wrapped", "failed", "waits"])
 def test_a_fork_repeats_what_a_host_said_of_a_turn_only_with_that_turn(name: str) -> None:
-    """A turn or request that comes otherwise need not wait or fail again, and has its own stack."""
+    """A turn that comes otherwise need not wait again, and has its own stack.
+
+    That a request failed is never repeated: the host of the fork says so, if it does.
+    """
     path = HERE / f"2/{name}.dig.jsonl"
     records = list(read_records(path))
     repeated = set[int]()
+    stacks = {
+        (row.detail["activation"], row.detail["text"]): row.t
+        for row in records
+        if isinstance(row, IncidentRow) and row.what == STACK
+    }
     for at in range(1, len(records)):
         moment = rewind(path, at, tools={})
         ended = {
@@ -161,11 +170,16 @@ def test_a_fork_repeats_what_a_host_said_of_a_turn_only_with_that_turn(name: str
         }  # fmt: skip
         for row in (records[one.t] for one in moment.outside if one.t is not None):
             if isinstance(row, IncidentRow):
-                last = [r for r in records[: row.t] if isinstance(r, End)][-1:]
-                about = row.detail["activation"] if row.what == WAITS else last[0].activation
-                assert about in ended
+                assert row.what in (WAITS, STACK)
+                past = {end.activation for end in records[:at] if isinstance(end, End)}
+                assert row.detail["activation"] in (ended if row.what == WAITS else past)
                 repeated.add(row.t)
-    assert repeated == {row.t for row in records if isinstance(row, IncidentRow)}
+        for item in moment.agenda:
+            if isinstance(item, RunningActivation) and item.stack:
+                assert item.started.activation in ended
+                repeated.add(stacks[item.started.activation, item.stack])
+    incidents = [row for row in records if isinstance(row, IncidentRow)]
+    assert repeated == {row.t for row in incidents if row.what != REQUEST_FAILED}
 
 
 @pytest.mark.parametrize("name", ["mas", "never_submit", "wrapped"])

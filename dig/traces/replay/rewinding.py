@@ -42,9 +42,6 @@ from dig.runtime.reviewer import Reviewer
 from .drive import Done, ReplayDriver, request_from_outside
 from .requests import RecordedRequests
 
-ENDINGS = (GAVE_UP, records.REQUEST_FAILED)
-"""The incidents that tell how a run came to its end, which a fork does anew."""
-
 
 class RewindState:
     """The starts and activations in progress while a recorded run is driven to some moment."""
@@ -152,7 +149,7 @@ class RewindState:
         now = self.phases[-1]
         driver.host.notes = now.notes
         ends, emits, stacks, outside = _rest(
-            tape, self.running - again.keys(), self._places, setup.reviewer
+            tape, self.running - again.keys(), self._places.keys() - again.keys(), setup.reviewer
         )
         agenda: list[PendingStart | RunningActivation] = []
         for item in self._agenda.values():
@@ -205,7 +202,7 @@ def _rest(
             or is_healed(record, before)
             or _waits_elsewhere(record, running)
             or record.t in tape.left_out
-            or (isinstance(record, IncidentRow) and record.what in ENDINGS)
+            or _is_outcome(record)
             or (failed is not None and failed not in begun)
         ):
             request = request_from_outside(record, tape)
@@ -232,6 +229,17 @@ def _waits_elsewhere(record: Record, running: set[str]) -> bool:
         return False
     detail = record.detail if isinstance(record.detail, dict) else {}
     return detail.get("activation") not in running
+
+
+def _is_outcome(record: Record) -> bool:
+    """Whether a host says what a turn, or the run, came to; in a fork its host does so anew.
+
+    Where a failed request has neither an error nor an activation, nobody but the outside knows why.
+    """
+    if not isinstance(record, IncidentRow) or record.what != records.REQUEST_FAILED:
+        return isinstance(record, IncidentRow) and record.what == GAVE_UP
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    return not {"activation", "error"}.isdisjoint(detail)
 
 
 def repeatable(
