@@ -125,12 +125,16 @@ def test_every_trace_is_one(small: FaultSet) -> None:
 
 
 def test_a_trace_tells_no_fault(small: FaultSet) -> None:
-    """No incident, and the header is the twin's."""
+    """No incident, but that time was up, and the header is the twin's."""
     for one in small.instances():
         records = one.records()
         assert records[0] == one.twin()[0]
         rows = [json.loads(line) for line in (one.folder / TRACE).read_text().splitlines()]
-        assert not [row for row in rows if row["kind"] == "incident"]
+        incidents = [row for row in rows if row["kind"] == "incident"]
+        assert {row["what"] for row in incidents} <= {"request_failed"}
+        late = [row["detail"]["how"] for row in incidents if row["ts"] == rows[-1]["ts"]]
+        assert late == ["timeout"] * (rows[-1]["outcome"] == "timeout")
+        assert len(incidents) == len(late)
 
 
 def test_what_was_dropped_is_counted(small: FaultSet) -> None:
