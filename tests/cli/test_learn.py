@@ -14,6 +14,9 @@ from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
 from dig.tasks.simulated.profile import Profile
 
+ET = "ET message,raw_data,solution"
+"""What is usual is counted for each set of types that an activation leaves open."""
+
 RUN = ("run", "count-frequency", "--virtual", "--json", "--method", "mas", "--to", "all",
        "--size", 2000, "--agents", 3)  # fmt: skip
 
@@ -44,7 +47,7 @@ def test_what_good_runs_raise_is_no_alarm_in_the_next_ones(runs: Path, call: Any
     told = json.loads(out)
     assert (code, told["runs"]) == (0, 30)
     assert told["good"] == TeamUsual.read(Path("team.usual.json")).usual.runs >= 19
-    assert told["usual"]["ET"] == 1
+    assert told["usual"][ET] == 1
     before = alarms(call(*RUN, "--seed", 99, "--runs", "plain")[1])
     code, out, _ = call(*RUN, "--seed", 99, "--runs", "told", "--usual", "team.usual.json")
     assert "ET" in before and "ET" not in alarms(out)
@@ -61,12 +64,12 @@ def test_learning_says_from_how_many_runs_and_what_became_usual(runs: Path, call
     lines = out.splitlines()
     assert code == 0
     assert lines[0].startswith("Learned from ") and lines[0].endswith("good runs of 30.")
-    assert "  ET up to 1 time a run" in lines
+    assert f"  {ET} up to 1 time a run" in lines
     assert lines[-1] == "usual.json has it: give it to `digmon run` or `check` as --usual."
     [path] = [*runs.iterdir()][:1]
     assert "usual for the team, by" not in call("check", path)[1]
     told = call("check", path, "--usual", "usual.json")[1]
-    assert f"usual for the team, by {lines[0].split()[2]} good runs, and so notices: CLA up" in told
+    assert f"usual for the team, by {lines[0].split()[2]} good runs, and so notices: CLA consumption" in told
 
 
 def test_too_few_runs_leave_no_file(call: Any) -> None:
