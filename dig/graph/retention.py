@@ -160,6 +160,20 @@ class _Stays:
             for v, (_, sources) in enumerate(self._lineages)
             if h.t_end[v] >= cutoff or h.t_start[v] >= cutoff or not sources.isdisjoint(waiting)
         )
+        # A turn that was cut off has consumed nothing; it is about what it saw.
+        self.keep_activations(
+            v
+            for v, end in enumerate(h.t_end)
+            if end < 0
+            and any(not self._sources(edge.event).isdisjoint(waiting) for edge in h.edges(v))
+        )
+
+    def _sources(self, n: int) -> RangeSet:
+        """The events from outside that an event goes back to, as source numbers."""
+        h = self._history
+        if h.generator[n] == FROM_OUTSIDE:
+            return RangeSet.single(bisect_left(h.source_events, n))
+        return self._lineages[h.generator[n]][1] if h.generator[n] >= 0 else NOTHING
 
     def keep_events(self, events: Iterable[int]) -> None:
         """Keep all about some events."""
