@@ -12,7 +12,7 @@ from typing import Any, cast
 from dig._util.ranges import RangeSet, union
 from dig._util.redaction import mask_secrets
 from dig._util.text import one_line
-from dig.graph.records import Failure
+from dig.graph.records import Failure, micros
 from dig.monitor.messages import Effect
 from dig.monitor.monitor import Monitor
 
@@ -96,9 +96,21 @@ class TeamRequests:
             for source in left
             if history.is_work(history.source_events[source])
             and not any(one.is_failed for one in graph.problems.touching(RangeSet.single(source)))
+            and not self._is_lost(history.event_ids[history.source_events[source]])
         ]
         requests = requests if graph.run.session else requests[:1]
         return [event for event in requests if event not in self.abandoned]
+
+    def _is_lost(self, request: str) -> bool:
+        """Whether no agent of a session can ever reach a request, as OE has said.
+
+        A session that evicts history gives such a request up, and cannot count it as open.
+        """
+        graph = self._monitor.graph
+        event = graph.live.get(request) if graph.run.session else None
+        if event is None or event.cause is None:
+            return False
+        return event.us_lost + micros(graph.run.limits.oe_window_s) <= graph.now
 
     def lost_work(self) -> Iterator[tuple[list[str], str, str]]:
         """The agents that failed for good and hold work, beginning with the latest.
