@@ -202,7 +202,7 @@ def _rest(
             or is_healed(record, before)
             or _waits_elsewhere(record, running)
             or record.t in tape.left_out
-            or _is_outcome(record)
+            or _is_ending(record)
             or (failed is not None and failed not in begun)
         ):
             request = request_from_outside(record, tape)
@@ -223,23 +223,24 @@ def _stack_in(record: Record) -> Mapping[str, Any]:
     return {}
 
 
+def _is_ending(record: Record) -> bool:
+    """Whether a record tells how the host ended something, which a fork does anew.
+
+    Of a request that it lets fail a host says why; somebody else may give one up without a word.
+    """
+    if not isinstance(record, IncidentRow):
+        return False
+    detail = record.detail if isinstance(record.detail, dict) else {}
+    has_reason = bool(detail.get("error") or detail.get("activation"))
+    return record.what == GAVE_UP or (record.what == records.REQUEST_FAILED and has_reason)
+
+
 def _waits_elsewhere(record: Record, running: set[str]) -> bool:
     """Whether a host says of a turn that it waits which may come otherwise."""
     if not (isinstance(record, IncidentRow) and record.what == records.WAITS):
         return False
     detail = record.detail if isinstance(record.detail, dict) else {}
     return detail.get("activation") not in running
-
-
-def _is_outcome(record: Record) -> bool:
-    """Whether a host says what a turn, or the run, came to; in a fork its host does so anew.
-
-    Where a failed request has neither an error nor an activation, nobody but the outside knows why.
-    """
-    if not isinstance(record, IncidentRow) or record.what != records.REQUEST_FAILED:
-        return isinstance(record, IncidentRow) and record.what == GAVE_UP
-    detail = record.detail if isinstance(record.detail, dict) else {}
-    return not {"activation", "error"}.isdisjoint(detail)
 
 
 def repeatable(
