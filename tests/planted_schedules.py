@@ -280,7 +280,7 @@ SCHEDULED = [
     # -- hosts ---
     Mutant(
         "host-failure-reads-notes", HOST,
-        "kept = _delayed([*(event.id for event in started.events), *started.kept])",
+        "kept = _delayed([event.id for event in running.inputs] if running else ())",
         "kept: list[Fate] = []",
         "a failed activation has read its notes", SIMULATOR,
     ),

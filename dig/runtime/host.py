@@ -232,7 +232,10 @@ class Setup:
 def _part(part: object) -> dict[str, Any]:
     """A part that was handed in: its name, and the numbers and texts that it was made with."""
     described: dict[str, Any] = {"class": recorded_name(part)}
-    for name in signature(type(part)).parameters:
+    kind = type(part)
+    if kind.__init__ is object.__init__ and kind.__new__ is object.__new__:
+        return described  # made with nothing; `signature` compiles a text to say so
+    for name in signature(kind).parameters:
         value = getattr(part, f"_{name}", getattr(part, name, None))
         if isinstance(value, bool | int | float | str):
             described[name] = value
@@ -444,8 +447,9 @@ class Host:
         text = describe(error, MOST_IN_ERROR)
         stops = isinstance(error, StopRunError)
         wait = self._count_failure(started, text, is_last=stops)
-        # Notes too: it read nothing.
-        kept = _delayed([*(event.id for event in started.events), *started.kept])
+        # Notes too, also those that it was not shown: it read nothing.
+        running = self.monitor.graph.running.get(started.activation)
+        kept = _delayed([event.id for event in running.inputs] if running else ())
         usage = self._used(started.activation)
         try:
             ended = self.monitor.end(
