@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 
 from dig._util import redaction
+from dig.cli import app
 from tests.test_architecture import parse, python_files
 
 FOREIGN = {
     "dig/_util/redaction.py _compiled": 1,
     "dig/_util/text.py _UNSAFE": 1,
     "dig/adapters/openai_agents/messages.py tool_name": 1,
+    "dig/cli/app.py _COMMAND": 1,
+    "dig/cli/app.py write": 1,
     "dig/diagnosis/attribution/flow.py _CODE": 1,
     "dig/diagnosis/attribution/flow.py _EXIT": 1,
     "dig/diagnosis/attribution/flow.py _NAME": 1,
@@ -67,7 +70,9 @@ HANDED_IN = {
         (redaction._SECRET, "sub"),
         (redaction._RARE, "sub"),
         (redaction._NAME, "fullmatch"),
-    ]
+    ],
+    "dig/cli/app.py _COMMAND": [(app._COMMAND.pattern, "sub")],
+    "dig/cli/app.py write": [(app._BLANKS, "fullmatch")],
 }
 """The patterns whose text does not stand in the call."""
 
