@@ -69,7 +69,8 @@ def test_learning_says_from_how_many_runs_and_what_became_usual(runs: Path, call
     [path] = [*runs.iterdir()][:1]
     assert "usual for the team, by" not in call("check", path)[1]
     told = call("check", path, "--usual", "usual.json")[1]
-    assert f"usual for the team, by {lines[0].split()[2]} good runs, and so notices: CLA consumption" in told
+    good = lines[0].split()[2]
+    assert f"usual for the team, by {good} good runs, and so notices: CLA consumption" in told
 
 
 def test_too_few_runs_leave_no_file(call: Any) -> None:
