@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 
 from dig._util import redaction
-from dig.cli import app
+from dig.cli.app import _BLANKS, _COMMAND
 from tests.test_architecture import parse, python_files
 
 FOREIGN = {
     "dig/_util/redaction.py _compiled": 1,
     "dig/_util/text.py _UNSAFE": 1,
     "dig/adapters/openai_agents/messages.py tool_name": 1,
+    "dig/adapters/langgraph/routes.py _QUESTION": 1,
     "dig/cli/app.py _COMMAND": 1,
     "dig/cli/app.py write": 1,
+    "dig/detectors/headline.py _TYPED": 1,
     "dig/diagnosis/attribution/flow.py _CODE": 1,
     "dig/diagnosis/attribution/flow.py _EXIT": 1,
     "dig/diagnosis/attribution/flow.py _NAME": 1,
@@ -71,8 +73,8 @@ HANDED_IN = {
         (redaction._RARE, "sub"),
         (redaction._NAME, "fullmatch"),
     ],
-    "dig/cli/app.py _COMMAND": [(app._COMMAND.pattern, "sub")],
-    "dig/cli/app.py write": [(app._BLANKS, "fullmatch")],
+    "dig/cli/app.py _COMMAND": [(_COMMAND.pattern, "sub")],
+    "dig/cli/app.py write": [(_BLANKS, "fullmatch")],
 }
 """The patterns whose text does not stand in the call."""
 
@@ -169,7 +171,7 @@ def bad_texts(pattern: str, size: int) -> Iterator[str]:
     for filler in FILLERS:
         yield _full(filler, size)
         yield _full(filler, size) + "\0"
-    for sample in sorted({*_samples(sre.parse(pattern))}):
+    for sample in sorted({*_samples(sre.parse(pattern))} - {""}):
         yield _full(sample, size)
         for end in (1, 2, 3, 4, 6, len(sample) // 2, len(sample) - 1, len(sample)):
             for filler in BEHIND if 0 < end <= len(sample) else ():
