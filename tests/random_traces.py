@@ -26,7 +26,7 @@ MOODS = {"respond": 9, "submit": 4, "wait": 3, "reroute": 3, "discard": 1, "mix"
 CALM = dict.fromkeys(("redirect", "expire", "join", "leave", "side", "start_empty"), 0.2)
 HABITS: dict[str, dict[str, float]] = {
     "none": {},
-    "merge": CALM | {"respond": 4, "hub": 2.5, "pose": 2, "reroute": 0.2, "deliver": 2},
+    "merge": CALM | {"respond": 6, "hub": 2.5, "pose": 2, "reroute": 0.2, "deliver": 2},
     "pass on": CALM | {"reroute": 6, "respond": 0.3},
     "answer": CALM | {"submit": 3, "accept": 9, "pose": 2, "hub": 2, "deliver": 2},
     "lose and find": {"discard": 8, "redirect": 5, "expire": 3, "note": 2},
