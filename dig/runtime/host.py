@@ -445,8 +445,7 @@ class Host:
             The effects, and the seconds after which the agent is to be started again.
         """
         text = describe(error, MOST_IN_ERROR)
-        stops = isinstance(error, StopRunError)
-        wait = self._count_failure(started, text, is_last=stops)
+        wait = self._count_failure(started, text, is_last=isinstance(error, StopRunError))
         # Notes too, also those that it was not shown: it read nothing.
         running = self.monitor.graph.running.get(started.activation)
         kept = _delayed([event.id for event in running.inputs] if running else ())
@@ -459,7 +458,7 @@ class Host:
             return self._late_or_not(started, text, refused)
         self._usage.pop(started.activation, None)
         ended += self._kept_stack(started, stack_of(error))
-        if stops:
+        if isinstance(error, StopRunError):
             self._ended_by = started.activation
             detail = {"who": started.agent, "what": str(error)}
             ended += self.monitor.incident(GAVE_UP, detail)
