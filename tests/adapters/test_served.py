@@ -223,6 +223,7 @@ def test_random_teams_run_again_as_recorded(seed: int, backend: str, tmp_path: P
 
 def test_until_the_record_stateless_agents_answer_from_the_journal(tmp_path: Path) -> None:
     """Those that are asked later are called; the code of the others runs in any case."""
+    before = {*threading.enumerate()}  # of teams that other tests have left wrapped
     parent = recorded(Desk(), tmp_path)
     for at, called in (
         (0, ["stock", "price"]),
@@ -233,7 +234,7 @@ def test_until_the_record_stateless_agents_answer_from_the_journal(tmp_path: Pat
         desk = Desk()
         new = again(parent, at, desk, tmp_path)
         assert desk.calls == called
-        for thread in threading.enumerate():
+        for thread in {*threading.enumerate()} - before:
             if thread.name == "dig watchdog":
                 thread.join(10)
                 assert not thread.is_alive()
