@@ -44,12 +44,6 @@ MUTANTS = [
         "a note about one request is shown in turns that work for another",
     ),
     Mutant(
-        "note-of-the-past", "monitor/relevance.py",
-        "        if not left:\n            return \"never\"",
-        "        if not left:\n            return \"now\"",
-        "a note about a request that was answered is shown in later turns",
-    ),
-    Mutant(
         "note-mended", "monitor/relevance.py",
         "if self._mending.mended[self._number]:", "if False:",
         "a note about what is mended is shown all the same",
