@@ -23,7 +23,7 @@ import anyio
 
 import dig
 from dig.adapters import Mode, Session
-from dig.adapters.base.session import fitting
+from dig.adapters.base.session import fit_setup
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.graph import records
@@ -136,7 +136,7 @@ def _host(play: Callable[[Session, Clock], None], **options: Any) -> Callable[[P
     def run(folder: Path) -> Path:
         given = {"detectors": standard, "healers": standard_healers, "session": True, **options}
         mode: Mode = "heal" if options else "observe"
-        setup = fitting(Setup(run="host", **given), mode, {"hold"})
+        setup = fit_setup(Setup(run="host", **given), mode, {"hold"})
         clock = Clock()
         journal = Journal(folder / TRACE, header=setup.described())
         session = Session(

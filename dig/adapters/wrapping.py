@@ -29,7 +29,7 @@ from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 
 from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
-from .base.session import fitting
+from .base.session import fit_setup
 from .registry import Adapter, adapter_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def wrap(
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
     _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **given)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fitting(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
+    setup = fit_setup(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
     more |= {"sink": _sinks(plan, files, sink, on_alarm), "mode": mode, "require": require}
     make, export = partial(_session, plan, setup, **more), _Export(plan, otlp, contents=contents)

@@ -23,7 +23,8 @@ PARTS = ["detectors", "healers", "gates", "sink", "on_finding"]
 
 KINDS: dict[str, Any] = {"session": Session, "turn": Turn, "guard": Guard}
 INSIDE: dict[str, tuple[Any, str]] = {
-    f"session.{name}": (HoldWaiter, "released") for name in ("released", "wait_released")
+    f"session.{name}": (HoldWaiter, "wait_until_released")
+    for name in ("wait_until_released", "block_until_released")
 }
 """What breaks instead of a call that contains all that can fail in it."""
 

@@ -216,34 +216,34 @@ class Sites:
 
         async def wait_in_vain(session: Session, *events: str) -> None:
             async def broken(event: str) -> None:
-                del session.holds.released
+                del session.holds.wait_until_released
                 if passes.after:
-                    await session.holds.released(event)
+                    await session.holds.wait_until_released(event)
                 passes.fail()
 
             if events and passes.count(self._site(name, passes)):
-                session.holds.released = broken  # type: ignore[method-assign]
+                session.holds.wait_until_released = broken  # type: ignore[method-assign]
             await whole(session, *events)
 
         def wait_in_vain_now(session: Session, event: str) -> None:
             async def broken(event: str) -> None:
                 if passes.after:
-                    await type(holds).released(holds, event)
+                    await type(holds).wait_until_released(holds, event)
                 passes.fail()
 
             holds = session.holds
             if passes.count(self._site(name, passes)):
-                holds.released = broken  # type: ignore[method-assign]
+                holds.wait_until_released = broken  # type: ignore[method-assign]
             try:
                 whole(session, event)
             finally:
-                vars(holds).pop("released", None)
+                vars(holds).pop("wait_until_released", None)
 
         if kind in STEPS.values() and name in CONTAIN:
             return contain
-        if name == "released":
+        if name == "wait_until_released":
             return wait_in_vain
-        if name == "wait_released":
+        if name == "block_until_released":
             return wait_in_vain_now
         return wait if iscoroutinefunction(whole) else call
 

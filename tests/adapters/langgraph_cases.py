@@ -208,7 +208,7 @@ CASES = [
     Case(team(beside), lambda: elsewhere("c")),
     Case(team(line, ask_in_time), behind(Hanging())),
     Case(team(line), lost=("turn.emit", 3)),
-    Case(team(line), behind(Usher()), lost=("session.released", 1)),
+    Case(team(line), behind(Usher()), lost=("session.wait_until_released", 1)),
     Case(relieved, ladder, {"allow": {"reassign"}}),
     *(Case(nested(one)) for one in INNER),
     *(Case(inside(one), options={"inside": True}) for one in INNER if one is not HEALED_TWICE),

@@ -103,7 +103,7 @@ CASES = [
     Case(scenario(chain), behind(Usher())),
     Case(scenario(chain), behind(Usher("Welcome."))),
     Case(scenario(chain, stream), behind(Usher("Welcome."))),
-    Case(scenario(chain), behind(Usher()), lost=("session.released", 1)),
+    Case(scenario(chain), behind(Usher()), lost=("session.wait_until_released", 1)),
     Case(scenario(alone, ask_in_time), behind(Hanging())),
     Case(scenario(tools, ask_in_time), behind(KeepingQuestions())),
 ]

@@ -202,8 +202,8 @@ async def by_hand(watching: Session) -> None:
     watching.guard.incident("said", "something")
     watching.tick()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watching.holds, "released", broken)
-        await watching.released(third)
+        patch.setattr(watching.holds, "wait_until_released", broken)
+        await watching.wait_until_released(third)
     watching.guard.call(lambda: None, default=None)
     watching._follow_up([Healed(CREATED)], [])
     now = anyio.current_time()

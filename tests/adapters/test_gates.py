@@ -207,8 +207,8 @@ async def test_each_recipient_gets_messages_in_the_order_in_which_they_were_held
     assert session.is_held(first)
     assert session.is_held(second)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.released, second)
-        await session.released(first)
+        tasks.start_soon(session.wait_until_released, second)
+        await session.wait_until_released(first)
     turn = session.begin("ann")
     assert [event.payload for event in turn.events] == ["first", "second"]
     turn.submit("!")
@@ -229,7 +229,7 @@ async def test_a_gate_is_asked_once_about_what_several_wait_for() -> None:
 
     async def wait(seconds: float) -> None:
         with anyio.move_on_after(seconds):
-            await session.released(boss.outputs[0])
+            await session.wait_until_released(boss.outputs[0])
 
     async with anyio.create_task_group() as tasks:
         for seconds in (0.5, 100, 100):
@@ -252,8 +252,8 @@ async def test_a_wait_that_fails_keeps_nothing_back(monkeypatch: pytest.MonkeyPa
     boss = session.begin("boss", (session.request("?", ("boss",)),))
     first = boss.send("x", ("ann",))
     with monkeypatch.context() as patch:
-        patch.setattr(session.holds, "released", broken)
-        await session.released(first)
+        patch.setattr(session.holds, "wait_until_released", broken)
+        await session.wait_until_released(first)
     assert not session.is_held(boss.send("y", ("ann",)))
     assert session.statistics().faults == 1
     session.close()
@@ -269,7 +269,7 @@ async def test_what_nobody_waits_for_can_be_let_go_of_and_the_rest_is_still_deci
     boss = session.begin("boss", (session.request("?", ("boss",)),))
     lost, awaited = boss.send("x", ("ann",)), boss.send("y", ("bob",))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(session.released, awaited)
+        tasks.start_soon(session.wait_until_released, awaited)
         await anyio.sleep(0.5)
         session.guard.run(session.holds.release_unawaited, default=None)
         assert not session.is_held(lost) and session.is_held(awaited)
@@ -287,7 +287,7 @@ async def test_a_gate_sends_no_answer_back_that_cannot_be_taken_back(bounces: bo
     )  # fmt: skip
     turn = session.begin("ann", (session.request("?", ("ann",)),))
     answer = turn.submit("!", bounces=bounces)
-    await session.released(answer)
+    await session.wait_until_released(answer)
     assert gate.seen == ["!"] and turn.was_bounced(answer) is bounces
     turn.end()
     session.close()

@@ -130,7 +130,7 @@ class HubPatches:
         if sending is None:
             return await original(envelope)
         if sending.answer:
-            await self._session.released(sending.answer)
+            await self._session.wait_until_released(sending.answer)
             if self._step(self._team.is_back, sending, default=False):
                 return ""  # AG2's own handler, which posts this, does not look at it
         self._sent[id(envelope)] = sending
@@ -161,7 +161,7 @@ class HubPatches:
             await self._run(again, partial(_receive, client, envelope))
             return
         try:
-            await self._session.released(event)
+            await self._session.wait_until_released(event)
         except BaseException as error:
             self._step(self._team.give_up, client, envelope, event, error, default=None)
             raise
@@ -194,7 +194,7 @@ class HubPatches:
         answer = self._step(self._team.finish, work, default="")
         if not answer:
             return False
-        await self._session.released(answer)
+        await self._session.wait_until_released(answer)
         return self._step(self._team.has_back, work, answer, default=False)
 
     async def ask(self, original: Callable[..., Any], client: Any, *said: Any, **how: Any) -> Any:

@@ -111,9 +111,11 @@ class WorkflowPatches:
         """The workflow has come to its end; gives what it has to look at once more."""
         pending = await self._context.get_pending_request_info_events()
         self._step(run.note_pending, pending, default=None)
-        await self._session.released(*self._step(self._team.last_words, default=NO_EVENTS))
+        await self._session.wait_until_released(
+            *self._step(self._team.last_words, default=NO_EVENTS)
+        )
         self._step(run.submit, default=None)
-        await self._session.released(run.answer)
+        await self._session.wait_until_released(run.answer)
         return self._step(run.again, default=[])
 
     async def send_message(self, original: Callable[..., Any], message: WorkflowMessage) -> None:
@@ -151,7 +153,7 @@ class WorkflowPatches:
         self, original: Callable[..., Any], edges: Edges, message: WorkflowMessage, *more: Any
     ) -> Any:
         """A group of edges is given a message."""
-        await self._session.released(
+        await self._session.wait_until_released(
             *self._step(self._team.reach, edges, message, default=NO_EVENTS)
         )
         try:
@@ -176,7 +178,7 @@ class WorkflowPatches:
         await original(executor, sources, message, *more)
 
     async def _released(self, delivery: ExecutorDelivery) -> None:
-        await self._session.released(*delivery.events)
+        await self._session.wait_until_released(*delivery.events)
 
     # --- executors ---
 

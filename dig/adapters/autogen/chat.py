@@ -305,7 +305,7 @@ class GroupChatState(AdapterState):
             ]
         elif isinstance(message, ToolCallExecutionEvent):
             for one in message.content:
-                self._tools.returned((participant, one.call_id), one.content)
+                self._tools.complete((participant, one.call_id), one.content)
         return tuple(events)
 
     def begin_tools(self, participant: str, message: Any) -> None:

@@ -319,7 +319,7 @@ class GroupPatches:
         answer = self._chat.step(self._chat.submit, bounces, pauses, runs_dry, default="")
         if not answer:
             return False
-        await self._chat.session.released(answer)
+        await self._chat.session.wait_until_released(answer)
         return self._chat.step(self._chat.has_back, answer, default=False)
 
     # --- a participant ---
@@ -385,7 +385,9 @@ class GroupPatches:
         chat, name = self._chat, container._agent.name
         none: tuple[str, ...] = ()
         if message.source == name:
-            await chat.session.released(*chat.step(chat.tell_tools, name, message, default=none))
+            await chat.session.wait_until_released(
+                *chat.step(chat.tell_tools, name, message, default=none)
+            )
             chat.step(chat.begin_tools, name, message, default=None)
         await original(message)
 
@@ -396,7 +398,7 @@ class GroupPatches:
             ctx.cancellation_token.add_callback(
                 lambda: chat.step(chat.session.release, event, default=None)
             )
-            await chat.session.released(event)
+            await chat.session.wait_until_released(event)
 
     def _show(self, container: Any, turn: Turn) -> tuple[Any, ...]:
         """Put notes behind what a participant has heard, as messages to it alone."""

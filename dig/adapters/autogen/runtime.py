@@ -250,7 +250,7 @@ class RuntimePatches:
         return result
 
     async def _released(self, event: str) -> None:
-        await self._session.released(event)
+        await self._session.wait_until_released(event)
 
     async def _handle(self, original: Original, agent: Any, message: Any, ctx: Any) -> Any:
         key = (ctx.message_id, agent.id)

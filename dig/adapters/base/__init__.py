@@ -17,7 +17,7 @@ from __future__ import annotations
 from dig.runtime.errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
 
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
-from .capabilities import CAPABILITIES, RELIEVING, allowing, known, names_in
+from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, waiting
 from .errors import CalledOffError
 from .guard import Guard
@@ -48,6 +48,6 @@ __all__ = [
     "Patches", "RecipientOrder", "RunAgent", "ServedSession", "Session", "Statistics",
     "StreamedCall", "ToolCalls", "Turn", "TurnNotes", "WrapPlan", "allowing", "as_call",
     "as_payload", "current", "current_turn", "describe", "enclosing", "importing", "inside",
-    "is_whole", "known", "like", "names_in", "need_attributes", "need_one_name", "need_version",
+    "is_whole", "like", "names_in", "need_attributes", "need_one_name", "need_version",
     "notes", "notes_about", "unjson", "waiting",
 ]  # fmt: skip

@@ -87,7 +87,7 @@ class Call:
         If that is a coroutine, the agent goes on until it has ended.
         """
         try:
-            self._session.wait_released(self.event)
+            self._session.block_until_released(self.event)
             turn = self._begin()
             while True:
                 with inside(turn):
@@ -95,7 +95,7 @@ class Call:
                 if iscoroutine(result):
                     return self._run(_begun(result, agent), turn)
                 self._answer_with(turn, self._told(result))
-                self._session.wait_released(self._answer)
+                self._session.block_until_released(self._answer)
                 if not self._has_come_back(turn):
                     return result
         except BaseException as error:
@@ -117,7 +117,7 @@ class Call:
         """Hand over what an agent has said; says whether it has come back."""
         is_back = self._session.guard.run(self._answer_at_once, turn, payload, default=None)
         if is_back is None:
-            await self._session.released(self._answer)
+            await self._session.wait_until_released(self._answer)
             is_back = self._has_come_back(turn)
         return is_back
 
@@ -156,7 +156,7 @@ class Call:
         """Begin when the event of the call is not held any more."""
         turn = self._session.guard.run(self._begun_at_once, default=None)
         if turn is None:
-            await self._session.released(self.event)
+            await self._session.wait_until_released(self.event)
             turn = self._begin()
         return turn
 
@@ -298,7 +298,7 @@ class ToolCalls:
             arguments: The arguments of the tool.
 
         Returns:
-            The event; await `Session.released`, then `begin`.
+            The event; await `Session.wait_until_released`, then `begin`.
         """
         instance = self._session.reserve_instance(f"{TOOL}{name}")
         event = asker.send(as_payload(arguments), instance, TOOL_CALL)
@@ -313,18 +313,18 @@ class ToolCalls:
             _, instance, event = self._open[key]
             self._turns[key] = self._session.begin(instance, (event,), at_once=True)
 
-    def returned(self, key: Hashable, result: Any) -> None:
+    def complete(self, key: Hashable, result: Any) -> None:
         """A tool has returned; its agent goes on when all that it awaits is there."""
         self._end(key, lambda tool, to: tool.end(as_payload(result), to, "tool_result"))
 
-    def failed(self, key: Hashable, error: BaseException) -> None:
+    def fail(self, key: Hashable, error: BaseException) -> None:
         """A tool has raised; its agent gets a notice."""
         self._end(key, lambda tool, to: tool.fail(error, to))
 
     def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
         """Open calls of one turn, or of all turns, fail."""
         for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
-            self.failed(key, error)
+            self.fail(key, error)
 
     def _end(self, key: Hashable, end: Callable[[Turn, tuple[str, ...]], str]) -> None:
         if key in self._open:

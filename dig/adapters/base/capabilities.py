@@ -47,7 +47,7 @@ def names_in(given: Iterable[str], where: str) -> frozenset[str]:
     return frozenset(given)
 
 
-def known(names: Iterable[str], where: str) -> frozenset[str]:
+def check_capabilities(names: Iterable[str], where: str) -> frozenset[str]:
     """A set of capabilities.
 
     Raises:
@@ -67,7 +67,7 @@ def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]
     Raises:
         SettingsError: One is unknown, or is not to be allowed here.
     """
-    allowed = known(allow, "allow")
+    allowed = check_capabilities(allow, "allow")
     if not allowed <= {*allowable}:
         raise SettingsError(f"allow can name {', '.join(allowable)}, not {sorted(allowed)}")
     return allowed
@@ -79,7 +79,7 @@ def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
     Raises:
         SettingsError: The message says what is missing, and what there is.
     """
-    missing = sorted(known(required, "require") - declared)
+    missing = sorted(check_capabilities(required, "require") - declared)
     if missing:
         has = ", ".join(sorted(declared)) or "nothing"
         raise SettingsError(f"{who} cannot {', '.join(missing)}; it can: {has}")

@@ -21,7 +21,7 @@ def notes() -> tuple[str, ...]:
     Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
     """
     turn = current.get()
-    return turn.told.read() if turn is not None else ()
+    return turn.notebook.read() if turn is not None else ()
 
 
 def notes_about() -> tuple[About, ...]:

@@ -117,7 +117,7 @@ class HoldWaiter:
             return bool(state.flight)
         return not (graph.is_accepted(event) or graph.is_bounced(event))
 
-    async def released(self, event: str) -> None:
+    async def wait_until_released(self, event: str) -> None:
         """Wait until an event is not held, and run the gates that keep it."""
         if not self._guard.run(self.is_held, event, default=False):
             return

@@ -40,7 +40,15 @@ from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
-from .capabilities import CAPABILITIES, RELIEVING, BounceLimit, Fitting, Veto, demand, known
+from .capabilities import (
+    CAPABILITIES,
+    RELIEVING,
+    BounceLimit,
+    Fitting,
+    Veto,
+    check_capabilities,
+    demand,
+)
 from .context import inside
 from .errors import RaisedErrors
 from .guard import NONE, Guard
@@ -147,8 +155,8 @@ class Session:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
         self.mode, self.same_work = mode, same_work
-        self.capabilities = known(capabilities, "capabilities")
-        setup = fitting(setup or Setup(), mode, self.capabilities)
+        self.capabilities = check_capabilities(capabilities, "capabilities")
+        setup = fit_setup(setup or Setup(), mode, self.capabilities)
         demand(require, self.capabilities, who)
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
@@ -244,7 +252,7 @@ class Session:
         started again with the same events.
         """
         events = None if events is None else tuple(events)
-        await self.released(*(events or ()))
+        await self.wait_until_released(*(events or ()))
         turn = self.begin(agent, events)
         try:
             with inside(turn):
@@ -253,7 +261,7 @@ class Session:
             turn.fail(error, retried=retried)
             raise
         if turn.submitted:
-            await self.released(turn.submitted)
+            await self.wait_until_released(turn.submitted)
             turn.was_bounced(turn.submitted)
         turn.end()
 
@@ -261,7 +269,7 @@ class Session:
         """Whether an event is on its way still: a gate keeps it, or healing has put it off."""
         return self.guard.run(self.holds.is_held, event, default=False)
 
-    async def released(self, *events: str) -> None:
+    async def wait_until_released(self, *events: str) -> None:
         """Wait until events are not held any more; the gates that keep them decide meanwhile.
 
         Returns immediately if none is held. If waiting fails, the error is recorded and the event
@@ -269,18 +277,18 @@ class Session:
         """
         for event in events:
             try:
-                await self.holds.released(event)
+                await self.holds.wait_until_released(event)
             except Exception as error:
                 self.guard.run(self._stop_waiting, event, error, default=None)
 
-    def wait_released(self, event: str) -> None:
+    def block_until_released(self, event: str) -> None:
         """Have the calling thread wait until an event is not held any more.
 
         A running event loop cannot stand still meanwhile, so there the event is released at once.
         """
         if event and self.is_held(event):
             try:
-                anyio.run(self.released, event)
+                anyio.run(self.wait_until_released, event)
             except RuntimeError:  # a loop runs in this thread
                 self.release(event)
 
@@ -455,7 +463,7 @@ class Session:
         return self._bounces.why_not(graph, event.id)
 
 
-def fitting(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
+def fit_setup(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
     """The setup of a wrapped team, of what was asked for; fitting twice changes nothing.
 
     Args:

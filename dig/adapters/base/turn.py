@@ -86,7 +86,7 @@ class Turn:
             passed on; the id is empty if that never is.
         depth: In how many calls of its session it is nested.
         outer: The turn in whose code this one was begun, of whatever session.
-        told: The notes of the monitor for it.
+        notebook: The notes of the monitor for this turn.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Turn:
         self._activation: str | None = None
         self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
         self._queue: list[Output] = []
-        self.told = TurnNotes()
+        self.notebook = TurnNotes()
         self.received: tuple[str, Any] = ("", None)
         self._equal = EqualMessages() if same_work else None
 
@@ -146,12 +146,12 @@ class Turn:
     @property
     def notes(self) -> tuple[str, ...]:
         """The notes of the monitor for this turn, oldest first."""
-        return tuple(self.told.texts)
+        return tuple(self.notebook.texts)
 
     @property
     def about(self) -> tuple[About, ...]:
         """The content of these notes as data; a note of a gate has none."""
-        return tuple(self.told.about)
+        return tuple(self.notebook.about)
 
     def listen(self) -> tuple[str, ...]:
         """Its `notes`, with what healing has said to the agent since it began."""
@@ -366,7 +366,7 @@ class Turn:
     ) -> str:
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
-        Await `Session.released(event)` if `Session.is_held(event)`, then ask `was_bounced`.
+        Await `Session.wait_until_released(event)` if it `is_held`, then ask `was_bounced`.
 
         Args:
             answer: Plain JSON (see `as_payload`).
@@ -510,7 +510,7 @@ class Turn:
 
     def _take(self, event: Pending) -> None:
         self._inputs[event.id] = Fate(event.id, "consume")
-        self.told.take(event)
+        self.notebook.take(event)
         if event.sender != self.instance or event.final:  # else it is a continuation
             self.events.append(event)
 

@@ -157,9 +157,9 @@ class GraphCall:
 
     async def submit(self) -> None:
         """The graph has run to its end; its answer is handed over when nothing keeps it."""
-        await self._session.released(*self._request.last_words)
+        await self._session.wait_until_released(*self._request.last_words)
         self._request.step(self._request.submit, default=None)
-        await self._session.released(*self._request.answers)
+        await self._session.wait_until_released(*self._request.answers)
         self._go_on()
 
     def submit_now(self) -> None:

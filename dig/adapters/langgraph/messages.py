@@ -134,7 +134,7 @@ class NodeDelivery:
         waits: Whether only joins lead to it, so that it may wait for others.
         step: The step in which the first of them was sent; the node runs in the next one.
         made: The nodes that joins which lead to it have heard from, by channel.
-        told: The notes for turns before it that nobody has read there.
+        unread_notes: The notes for earlier turns that were not read there.
     """
 
     node: str
@@ -145,7 +145,7 @@ class NodeDelivery:
     waits: bool = True
     step: int = 0
     made: dict[str, set[Any]] = field(default_factory=dict)
-    told: list[TurnNotes] = field(default_factory=list)
+    unread_notes: list[TurnNotes] = field(default_factory=list)
 
 
 @dataclass(eq=False)

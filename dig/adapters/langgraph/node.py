@@ -61,11 +61,11 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
     def on_tool_end(self, output: Any, *, run_id: Any, **more: Any) -> None:
         """A tool has returned."""
         result = without_ids(getattr(output, "content", output))
-        self._run.step(self._tools.returned, run_id, shown(result), default=None)
+        self._run.step(self._tools.complete, run_id, shown(result), default=None)
 
     def on_tool_error(self, error: BaseException, *, run_id: Any, **more: Any) -> None:
         """A tool has raised."""
-        self._run.step(self._tools.failed, run_id, _told(error), default=None)
+        self._run.step(self._tools.fail, run_id, _told(error), default=None)
 
     def _call(self, key: Any, asker: Turn, name: str, arguments: Any) -> None:
         release_now(self._run.session, (self._tools.call(key, asker, name, arguments),))
@@ -120,10 +120,10 @@ class NodeRun(NodeWork):
         else:
             self.run.step(self.run.fail, self, error, default=None)
 
-    async def released(self) -> None:
+    async def wait_until_released(self) -> None:
         """Wait until what it is started by is not held any more, and begin."""
         if self.turn is None and self.delivery is not None:
-            await self._session.released(*self.delivery.events)
+            await self._session.wait_until_released(*self.delivery.events)
         self._begin()
 
     def release(self) -> None:
@@ -157,7 +157,7 @@ class NodeRun(NodeWork):
             self.run.step(self.run.begin, self, default=None)
         if self.turn is None or self.run.team.shared.has_failed or self.node in self.run.team.deaf:
             return
-        if notes := self.turn.told.read():
+        if notes := self.turn.notebook.read():
             self.given = self.run.step(self._annotated, notes, default=self.given)
 
     def _annotated(self, notes: tuple[str, ...]) -> Any:
@@ -227,7 +227,7 @@ class PatchedNode:
         inner = self._inner
         with NodeRun(self._run, self._node, input, config) as work:
             while True:
-                await work.released()
+                await work.wait_until_released()
                 with work.inside():
                     run = partial(inner.ainvoke, work.given, work.config, **more)
                     result, other = await work.relieved(run)
@@ -250,7 +250,7 @@ class PatchedNode:
     async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
         """Run the node, piece by piece."""
         with NodeRun(self._run, self._node, input, config) as work:
-            await work.released()
+            await work.wait_until_released()
             async with aclosing(self._inner.astream(work.given, work.config, **more)) as pieces:
                 while True:
                     with work.inside():

@@ -116,8 +116,8 @@ class GraphRequest(AdapterState):
 
     def _begin_turn(self, delivery: NodeDelivery, *, at_once: bool = False) -> Turn:
         turn = self.session.begin(delivery.instance, delivery.events, at_once=at_once)
-        turn.told.for_others = delivery.node in self.team.deaf
-        turn.told.inherit(delivery.told)
+        turn.notebook.for_others = delivery.node in self.team.deaf
+        turn.notebook.inherit(delivery.unread_notes)
         return turn
 
     def _work_before(self, work: NodeWork) -> NodeWork | None:
@@ -258,14 +258,14 @@ class GraphRequest(AdapterState):
         self, work: NodeWork, turn: Turn, legs: Iterable[tuple[NodeRoute, NodeDelivery]]
     ) -> None:
         """Have the next nodes read the notes that were too late for this one, or that it cannot."""
-        if not turn.told.unread:
+        if not turn.notebook.unread:
             return
         readers = [delivery for _, delivery in legs if delivery.node in self.team.nodes]
         for delivery in readers:
-            delivery.told.append(turn.told)
+            delivery.unread_notes.append(turn.notebook)
         if not readers:
             why = "no node comes after this one, which had begun, or reads no notes"
-            detail = {"node": work.node, "why": why, "notes": len(turn.told.unread)}
+            detail = {"node": work.node, "why": why, "notes": len(turn.notebook.unread)}
             self.session.guard.incident("note not shown", detail)
 
     def fail(self, work: NodeWork, error: BaseException) -> None:

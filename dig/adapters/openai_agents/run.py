@@ -144,7 +144,7 @@ class MonitoredRun(AdapterState):
         if self._next:
             self.step(self._hand_over, default=None)
         if self.turn is None:
-            await self.session.released(*self._deliveries)
+            await self.session.wait_until_released(*self._deliveries)
             self.step(self._begin, default=None)
 
     def hear(self, agent: Agent[Any], response: ModelResponse) -> None:
@@ -162,12 +162,12 @@ class MonitoredRun(AdapterState):
 
     async def tool_called(self, call: ToolContext[Any]) -> None:
         """An agent calls a function tool, which begins when no gate keeps the call any more."""
-        await self.session.released(self.step(self._call_tool, call, default=""))
+        await self.session.wait_until_released(self.step(self._call_tool, call, default=""))
         self.step(self._tools.begin, call.tool_call_id, default=None)
 
     def tool_returned(self, call: ToolContext[Any], result: Any) -> None:
         """A function tool has returned."""
-        self.step(self._tools.returned, call.tool_call_id, result, default=None)
+        self.step(self._tools.complete, call.tool_call_id, result, default=None)
 
     def annotated(self, items: list[Any]) -> list[Any] | None:
         """The input for a model; ``None``: the one that it is given already."""
@@ -178,7 +178,7 @@ class MonitoredRun(AdapterState):
         has_turns = self.step(_has_turns_left, result, options, default=False)
         self._may_bounce = self._may_bounce and has_turns
         self.step(self._hand, result, default=None)
-        await self.session.released(self._answer)
+        await self.session.wait_until_released(self._answer)
         return self.step(self._came_back, default=False)
 
     async def once_more(self, runner: Any, result: Any, options: Mapping[str, Any]) -> Any:
@@ -303,7 +303,7 @@ class MonitoredRun(AdapterState):
     def _fail(self, error: BaseException) -> None:
         self.session.release(*self._deliveries, self._answer)
         for call in _calls_around(error):
-            self._tools.failed(call, error)
+            self._tools.fail(call, error)
         self._tools.give_up(CALLED_OFF)
         for run, _ in self.team.waiting.take_inner(self):
             run._fail(CALLED_OFF)
