@@ -6,7 +6,7 @@ An id or a name can be anything, and so can the values that a detector of a user
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,6 +75,27 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     """The first place at which a value does not fit its model, and pydantic's message about it."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ".".join(map(str, first["loc"])), first["msg"]
+
+
+def nearest(name: str, names: Collection[str], likeness: float = 0.5) -> str | None:
+    """The name that a misspelt one was meant to be, whatever its case.
+
+    Args:
+        name: The misspelt name.
+        names: The names that exist.
+        likeness: The least likeness, from 0 to 1.
+    """
+    from difflib import get_close_matches  # only for an error
+
+    by_upper = {name.upper(): name for name in names}
+    close = get_close_matches(name.upper(), by_upper, 1, likeness)
+    return by_upper[close[0]] if close else None
+
+
+def did_you_mean(name: str, names: Collection[str]) -> str:
+    """The end of an error about a name that does not exist: the nearest name, or all of them."""
+    close = nearest(name, names)
+    return f"did you mean {close}?" if close else f"known are: {', '.join(names)}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -1,8 +1,8 @@
-"""Policies: what a team's people want done about findings, whatever these are worth.
+"""Policies: the treatment of findings that a team's people want, whatever their severity.
 
 A `Policy` is data: rules about patterns, agents and types of events, whether healing goes by
-severity, and the agents for which nothing is work. `dig.detectors.policy_settings` reads one from
-a file and from the environment.
+severity, and the agents for which nothing is work. `dig.detectors.policy_settings` reads a policy
+from a file and from the environment.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from dig._util.text import did_you_mean
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
@@ -33,11 +34,11 @@ OTHERWISE: tuple[Otherwise, ...] = get_args(Otherwise)
 HEAL: tuple[str, ...] = ("severity", "all")
 
 DEADLINE_S = 60.0
-"""The time that a person has to decide, in seconds, if nothing else is said."""
+"""The time that a person has to decide, in seconds, by default."""
 
-TOLD = ("MC", "DL")
-"""The patterns whose warnings are told and not healed, since nothing of theirs could carry a note:
-an agent is at work for long, and to wake the others would not help it."""
+NOT_HEALED = ("MC", "DL")
+"""The patterns whose warnings are not healed, since no event of theirs could carry a note: an
+agent is at work for long, and to wake the others would not help it."""
 
 NOTED = ("RSP",)
 """The patterns whose notices are healed, too: by notes, since a repetition is seldom a mistake."""
@@ -50,15 +51,15 @@ class Rule:
     Attributes:
         action: `off`: silenced, no alarm, not healed. `observe`: an alarm, not healed. `ask`: a
             person decides about the healing. `heal`: with all means.
-        pattern: The short name of the pattern, `ET` for instance; ``None``: of all patterns.
-        agents: The agents that it is about; empty: all. Either the agent that made the event, or
-            to which the activation belongs, must be among them, or all agents that the evidence
-            names. An instance (`NAME#2`) counts as its agent.
-        types: The types of events that it is about; empty: all. Either that of the finding's
+        pattern: The short name of the pattern, `ET` for instance; ``None``: all patterns.
+        agents: The agents that the rule is about; empty: all. Either the agent that made the
+            event, or to which the activation belongs, must be among them, or all agents that the
+            evidence names. An instance (`NAME#2`) counts as its agent.
+        types: The types of events that the rule is about; empty: all. Either that of the finding's
             event must be among them, or those of all events that the evidence names.
-        reason: Why; it is shown wherever the rule has an effect.
-        deadline_s: For `ask`: how many seconds the person has, on the run's clock.
-        otherwise: For `ask`: what is done after that.
+        reason: The reason, shown wherever the rule has an effect.
+        deadline_s: For `ask`: the seconds that the person has, on the run's clock.
+        otherwise: For `ask`: the treatment after the deadline.
     """
 
     action: Action
@@ -73,12 +74,13 @@ class Rule:
         """Check all values.
 
         Raises:
-            SettingsError: A value is none of those that there are; the message names it.
+            SettingsError: A value is wrong; the message names it.
         """
-        _one_of("action", self.action, ACTIONS)
-        _one_of("otherwise", self.otherwise, OTHERWISE)
+        # By hand, not by pydantic: the monitor imports this module and must not import pydantic.
+        _check_choice("action", self.action, ACTIONS)
+        _check_choice("otherwise", self.otherwise, OTHERWISE)
         for name in ("agents", "types"):
-            object.__setattr__(self, name, names_in(name, getattr(self, name)))
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
         if not (self.pattern is None or (isinstance(self.pattern, str) and self.pattern)):
             raise SettingsError(f"pattern is {self.pattern!r:.60}; it must be a pattern's name")
         if not isinstance(self.reason, str):
@@ -91,7 +93,7 @@ class Rule:
 
     @property
     def why(self) -> str:
-        """The reason; if none was given, what the rule says."""
+        """The reason or, without a reason, the pattern and the action."""
         return self.reason or f"policy: {self.pattern or 'every pattern'} = {self.action}"
 
     @property
@@ -100,12 +102,7 @@ class Rule:
         return not (self.agents or self.types)
 
     def fits(self, graph: InteractionGraph, finding: Finding) -> bool:
-        """Whether the rule is about a finding.
-
-        Args:
-            graph: The graph in which the finding was raised.
-            finding: The finding.
-        """
+        """Whether the rule is about a finding, by the graph in which that was raised."""
         if self.pattern not in (None, finding.pattern):
             return False
         if self.agents and not _is_among(self.agents, *_agents(graph, finding)):
@@ -114,11 +111,10 @@ class Rule:
 
     def described(self) -> dict[str, Any]:
         """The settings that differ from the defaults, as plain JSON."""
-        values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value, default in values
-            if value != default
+            field.name: list(value) if isinstance(value, tuple) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
         }
 
 
@@ -127,14 +123,14 @@ class Policy:
     """The treatment of findings, and the definition of work.
 
     Attributes:
-        rules: The first one that fits a finding decides about it. They are put in order: those
-            that name more of pattern, agents and types stand first.
+        rules: The rules, put in order: those that name more of pattern, agents and types stand
+            first. The first rule that fits a finding decides about it.
         heal: The treatment of findings that no rule fits. `severity`: errors are healed with all
             means, warnings and RSP by notes beside events alone, other notices not at all. `all`:
             all findings are healed with all means, as the paper does.
         notices: Agents for which nothing is work, a log for instance: an event that goes to them
             alone enters as type `notice`.
-        refuse: Steps that healing never takes, whatever was found: words of `STEPS`.
+        refuse: Steps that healing never takes: words of `STEPS`.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -146,46 +142,36 @@ class Policy:
         """Check all values, and put the rules in order.
 
         Raises:
-            SettingsError: A value is none of those that there are; the message names it.
+            SettingsError: A value is wrong; the message names it.
         """
-        _one_of("heal", self.heal, HEAL)
+        _check_choice("heal", self.heal, HEAL)
         for name in ("notices", "refuse"):
-            object.__setattr__(self, name, names_in(name, getattr(self, name)))
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
         for step in self.refuse:
-            _one_of("refuse", step, STEPS)
+            _check_choice("refuse", step, STEPS)
         rules = tuple(self.rules)
         if not all(isinstance(rule, Rule) for rule in rules):
             raise SettingsError("the rules of a policy must be of the class Rule")
         object.__setattr__(self, "rules", tuple(sorted(rules, key=_generality)))
 
     def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
-        """The rule that decides about a finding, if one fits it.
-
-        Args:
-            graph: The graph in which the finding was raised.
-            finding: The finding.
-        """
+        """The rule that decides about a finding, by the graph in which that was raised."""
         return next((rule for rule in self.rules if rule.fits(graph, finding)), None)
 
     def extent(self, rule: Rule | None, finding: Finding) -> Extent:
-        """The extent of a finding's healing.
-
-        Args:
-            rule: The rule that decides about it, from `ruling`.
-            finding: The finding.
-        """
+        """The extent of a finding's healing, by the rule that decides about it, from `ruling`."""
         if rule is not None:
             by_action: dict[Action, Extent] = {"heal": "all", "ask": "ask"}
             return by_action.get(rule.action, "none")
         if self.heal == "all" or finding.severity == "error":
             return "all"
-        is_noted = finding.severity == "warning" and finding.pattern not in TOLD
+        is_noted = finding.severity == "warning" and finding.pattern not in NOT_HEALED
         return "notes" if is_noted or finding.pattern in NOTED else "none"
 
     def prevents(self, pattern: str) -> bool:
         """Whether notes may be given before there is a finding of a pattern."""
-        rules = (rule for rule in self.rules if rule.is_general)
-        rule = next((one for one in rules if one.pattern in (None, pattern)), None)
+        general = (r for r in self.rules if r.is_general and r.pattern in (None, pattern))
+        rule = next(general, None)
         return rule is None or rule.action == "heal"
 
     @property
@@ -203,11 +189,12 @@ class Policy:
         """Refuse rules about patterns that no detector can raise.
 
         Raises:
-            SettingsError: There is such a rule; the message says which pattern was meant.
+            SettingsError: There is such a rule; the message names the nearest pattern.
         """
         for rule in self.rules:
             if rule.pattern is not None and rule.pattern not in patterns:
-                raise SettingsError(unknown_pattern("the policy", rule.pattern, patterns))
+                hint = did_you_mean(rule.pattern, patterns)
+                raise SettingsError(f"the policy: there is no pattern {rule.pattern!r:.60}; {hint}")
 
     def described(self) -> dict[str, Any]:
         """The policy as plain JSON; `dig.detectors.policy_settings.read_policy` reads it again."""
@@ -221,7 +208,7 @@ class Policy:
 
 
 def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> Finding:
-    """The finding as a policy leaves it: silenced, with the reason, if a rule switches it off.
+    """Apply a policy to a finding: silence it, with the reason, if a rule switches it off.
 
     Args:
         policy: The policy.
@@ -232,46 +219,26 @@ def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> F
     return replace(finding, silenced=rule.why) if rule and rule.action == "off" else finding
 
 
-def unknown_pattern(where: str, name: str, patterns: Collection[str]) -> str:
-    """A sentence about a name that is none of a pattern.
-
-    Args:
-        where: The place where the name stands.
-        name: The name.
-        patterns: The names that there are.
-    """
-    from difflib import get_close_matches  # only for an error
-
-    upper = {pattern.upper(): pattern for pattern in patterns}
-    close = get_close_matches(name.upper(), upper, 1, 0.5)
-    hint = f"did you mean {upper[close[0]]}?" if close else f"known are: {', '.join(patterns)}"
-    return f"{where}: there is no pattern {name!r:.60}; {hint}"
-
-
-def names_in(what: str, given: Any) -> tuple[str, ...]:
-    """A list of names that was handed in.
-
-    Raises:
-        SettingsError: The value is no list of names; a string would be taken for its letters.
-    """
-    if isinstance(given, list | tuple | set | frozenset):
-        names = tuple(sorted(given)) if isinstance(given, set | frozenset) else tuple(given)
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    # A string would be taken for its letters.
+    if isinstance(value, list | tuple | set | frozenset):
+        names = tuple(sorted(value)) if isinstance(value, set | frozenset) else tuple(value)
         if all(isinstance(name, str) for name in names):
             return names
-    raise SettingsError(f"{what} is {given!r:.60}; it must be a list of names, such as ['ann']")
+    raise SettingsError(f"{key} is {value!r:.60}; it must be a list of names, such as ['ann']")
 
 
-def _one_of(what: str, given: object, known: tuple[str, ...]) -> None:
-    if given not in known:
-        raise SettingsError(f"{what} is {given!r:.60}; it must be one of {', '.join(known)}")
+def _check_choice(key: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingsError(f"{key} is {value!r:.60}; it must be one of {', '.join(choices)}")
 
 
 def _generality(rule: Rule) -> int:
     return -sum([rule.pattern is not None, bool(rule.agents), bool(rule.types)])
 
 
-def _is_among(known: tuple[str, ...], *sides: set[str]) -> bool:
-    return any(side and side <= {*known} for side in sides)
+def _is_among(names: tuple[str, ...], *sides: set[str]) -> bool:
+    return any(side and side <= {*names} for side in sides)
 
 
 HEAL_ALL = Policy(heal="all")
@@ -282,7 +249,7 @@ HEAL_ALL = Policy(heal="all")
 
 
 def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
-    """The agent that made what a finding is about, and the agents that it names besides."""
+    """The agent that made the subject of a finding, and the agents that the finding names."""
     subject, evidence = _as_dict(finding.subject), _as_dict(finding.evidence)
     makers = set[str]()
     event, activation = subject.get("event"), subject.get("activation")
@@ -292,17 +259,16 @@ def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[st
     v = graph.history.activation(activation) if isinstance(activation, str) else None
     if v is not None:
         makers.add(graph.history.agent(v))
-    named = [subject.get("agent"), evidence.get("agent")]
+    named = [subject.get("agent"), evidence.get("agent"), *_as_dict(evidence.get("waiting"))]
     for key in ("agents", "to", "path"):
-        given = evidence.get(key)
-        named += given if isinstance(given, list) else []
-    named += _as_dict(evidence.get("waiting"))
+        listed = evidence.get(key)
+        named += listed if isinstance(listed, list) else []
     others = {name for name in named if isinstance(name, str)}
     return {*map(base_name, makers)}, {*map(base_name, others)}
 
 
 def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
-    """The type of the event that a finding is about, and those of the events it names besides."""
+    """The type of a finding's event, and the types of the events that the evidence names."""
     event = _as_dict(finding.subject).get("event")
     own = {graph.event(event).type} if isinstance(event, str) and graph.knows(event) else set()
     named = [name for name in texts_in(finding.evidence) if graph.history.event(name) is not None]

@@ -6,64 +6,69 @@ Both have the same tables, such as `[thresholds]` and `[policy]`.
 from __future__ import annotations
 
 import tomllib
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from dig._util.files import read_file
+from dig._util.text import nearest
 from dig.errors import SettingsError
 
 PROJECT = "pyproject.toml"
 TABLES = ("thresholds", "policy", "alerts")
 
 
-def find_settings(given: Path | None, folder: Path = Path()) -> Path | None:
-    """The file with the settings: the given one, else a project file that has some.
+def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:
+    """Find the file with the settings: the one that the user named, else a project file.
 
     Args:
-        given: The file that the user has named, if any.
-        folder: The folder of the `pyproject.toml`; one without `[tool.digmon]` has none.
+        path: The file that the user named; ``None``: no file was named.
+        folder: The folder of the `pyproject.toml`; one without `[tool.digmon]` does not count.
 
     Raises:
         SettingsError: The project file is not TOML.
     """
     project = folder / PROJECT
-    if given is not None or not project.is_file():
-        return given
-    return project if _in_project(_parsed(project)) is not None else None
+    if path is not None or not project.is_file():
+        return path
+    return project if _project_tables(_parse(project)) is not None else None
 
 
-def read_table(path: Path, name: str) -> tuple[str, dict[str, Any]]:
-    """One table of a file with settings, empty if it has others alone; and its place, in words.
+def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
+    """Read one table of a file with settings.
 
     Args:
-        path: The file.
+        path: The file; ``None``: there is none, and the table is empty.
         name: The table's name, one of `TABLES`.
+
+    Returns:
+        The place of the table in words, for errors; and the table, empty if the file has only
+        other tables.
 
     Raises:
         SettingsError: The file cannot be read, has no settings, or a table has a wrong name.
     """
-    given: Any = _parsed(path)
+    if path is None:
+        return "", {}
+    tables: Any = _parse(path)
     prefix = ""
     if path.name == PROJECT:
-        given, prefix = _in_project(given), "tool.digmon."
-        if not isinstance(given, dict):
+        tables, prefix = _project_tables(tables), "tool.digmon."
+        if not isinstance(tables, dict):
             raise SettingsError(f"{path} has no table [tool.digmon]; settings stand below that")
-    for key in given:
-        close = [] if key in TABLES else get_close_matches(key, TABLES, 1, 0.75)
-        if close:
-            raise SettingsError(f"{path}: [{prefix}{key}] is no table; did you mean {close[0]}?")
-    if not any(table in given for table in TABLES):
-        tables = " or ".join(f"[{prefix}{table}]" for table in TABLES)
-        raise SettingsError(f"{path} has no table {tables}; settings stand below such a line")
-    table = given.get(name, {})
-    where = f"{path}, [{prefix}{name}]"
+    # A file may have tables of other programs, so only a name close to ours is refused.
+    for key in tables.keys() - {*TABLES}:
+        if close := nearest(key, TABLES, 0.75):
+            raise SettingsError(f"{path}: [{prefix}{key}] is no table; did you mean {close}?")
+    if tables.keys().isdisjoint(TABLES):
+        headings = " or ".join(f"[{prefix}{table}]" for table in TABLES)
+        raise SettingsError(f"{path} has no table {headings}; settings stand below such a line")
+    table = tables.get(name, {})
     if not isinstance(table, dict):
         raise SettingsError(f"{path} has no table [{prefix}{name}], but {name} = {table!r:.40}")
-    return where, table
+    return f"{path}, [{prefix}{name}]", table
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_file(path).decode("utf-8"))
     except OSError as error:
@@ -72,6 +77,6 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not TOML: {error}") from None
 
 
-def _in_project(given: dict[str, Any]) -> Any:
-    tools = given.get("tool")
+def _project_tables(project: dict[str, Any]) -> Any:
+    tools = project.get("tool")
     return tools.get("digmon") if isinstance(tools, dict) else None

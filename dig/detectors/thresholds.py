@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from dig._util.text import did_you_mean, first_wrong, nearest
 from dig.errors import SettingsError
 from dig.graph.records import Limits
 
@@ -29,7 +29,8 @@ MOST_SECONDS = 1e9
 OFF = "none"
 """The value that switches a pattern off whose threshold can be missing."""
 
-_OPTIONAL = (float | None, int | None)
+_Seconds = Annotated[float, Field(ge=1e-6, le=MOST_SECONDS)]
+_CAN_BE_OFF = BeforeValidator(lambda value: None if value == OFF else value)
 
 
 class Thresholds(BaseModel):
@@ -37,20 +38,20 @@ class Thresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    mc_window_s: float = Field(default=30.0, ge=1e-6, le=MOST_SECONDS)
+    mc_window_s: _Seconds = 30.0
     """MC: how long all work has been done and nobody made progress. A submit is one more
     activation, so it should come within a model call or two; 30 s is several of them."""
 
-    oe_window_s: float = Field(default=10.0, ge=1e-6, le=MOST_SECONDS)
+    oe_window_s: _Seconds = 10.0
     """OE: how long an event has been lost. Nothing but a host's own policy or an agent that comes
     back can find it again, and these act within seconds, so there is little to wait for."""
 
-    dl_window_s: float = Field(default=30.0, ge=1e-6, le=MOST_SECONDS)
+    dl_window_s: _Seconds = 30.0
     """DL: how long work has waited and nobody made progress. The time counts only while no agent
     is at work, so slow agents do not shorten it; 30 s without anybody working is no pause for
     thought any more."""
 
-    activation_limit_s: float = Field(default=300.0, ge=1e-6, le=MOST_SECONDS)
+    activation_limit_s: _Seconds = 300.0
     """How long an activation holds MC and DL back. Model calls with tools and retries take up to a
     few minutes; an agent that has been silent for five may hang, and must not hide a deadlock."""
 
@@ -62,22 +63,22 @@ class Thresholds(BaseModel):
     """ET: whether lost parts of a split problem count too. Without it an answer passes as soon as
     nobody holds open work, also when part of the work was thrown away."""
 
-    stall_factor: float | None = Field(default=5.0, gt=0, le=10**9)
+    stall_factor: Annotated[float | None, _CAN_BE_OFF] = Field(default=5.0, gt=0, le=10**9)
     """STALL: how many times as long as nine of ten turns before it an activation may last; `none`
     switches STALL off. A limit learned from the team's turns suits teams that think long."""
 
-    stall_min_s: float = Field(default=60.0, ge=1e-6, le=MOST_SECONDS)
+    stall_min_s: _Seconds = 60.0
     """STALL: the least time that every activation may last. A retried model call takes a minute."""
 
-    late_window_s: float | None = Field(default=10.0, ge=1e-6, le=MOST_SECONDS)
+    late_window_s: Annotated[_Seconds | None, _CAN_BE_OFF] = 10.0
     """LATE: how long work may be on its way to its recipients; `none` switches LATE off. Messages
     take milliseconds, and a delivery policy that keeps them says so."""
 
-    loop_limit: int | None = Field(default=5, ge=2, le=10**9)
+    loop_limit: Annotated[int | None, _CAN_BE_OFF] = Field(default=5, ge=2, le=10**9)
     """LOOP: how often an agent may say the same from the same inputs; `none` switches LOOP off.
     Retries are usually three."""
 
-    livelock_turns: int | None = Field(default=25, ge=2, le=10**9)
+    livelock_turns: Annotated[int | None, _CAN_BE_OFF] = Field(default=25, ge=2, le=10**9)
     """LIVELOCK: how many turns a few agents may hand on to each other; `none` switches LIVELOCK
     off. A critic and a writer of ten rounds take twenty turns; four times as many are a warning."""
 
@@ -141,25 +142,25 @@ class Thresholds(BaseModel):
             SettingsError: A value is wrong, or a name is none; the message says where.
         """
         values: dict[str, Any] = {}
-        sources = [_from_file(config)] if config is not None else []
-        sources += [_from_environment(environment), _from_arguments(given)]
-        for source in sources:
-            for where, name, value in source:
-                values[name] = cls._checked(where, name, value)
+        place, table = read_table(config, TABLE)
+        in_file = [(place, name, value) for name, value in table.items()]
+        settings = (*in_file, *_from_environment(environment), *_from_arguments(given))
+        for where, name, value in settings:
+            values[name] = cls._checked(where, name, value)
         return cls(**values)
 
     @classmethod
     def changed(cls, limits: Limits, given: Iterable[str]) -> Limits:
-        """The limits of a trace with some of them set anew, to see what would be found then.
+        """Set some limits of a trace anew, to see what would be found then.
 
         Raises:
             SettingsError: A value is wrong, or a name is none of a trace's limits.
         """
-        known = [field.name for field in fields(Limits)]
+        names = [field.name for field in fields(Limits)]
         for where, name, value in _from_arguments(given):
-            if name in cls.model_fields and name not in known:
+            if name in cls.model_fields and name not in names:
                 raise SettingsError(
-                    f"{where}: a trace has no {name}; known are: {', '.join(known)}"
+                    f"{where}: a trace has no {name}; known are: {', '.join(names)}"
                 )
             limits = replace(limits, **{name: cls._checked(where, name, value)})
         return limits
@@ -167,32 +168,26 @@ class Thresholds(BaseModel):
     @classmethod
     def _checked(cls, where: str, name: str, value: Any) -> Any:
         if name not in cls.model_fields:
-            close = get_close_matches(name, cls.model_fields, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are: {_known()}"
+            hint = did_you_mean(name, cls.model_fields)
             raise SettingsError(f"{where}: there is no threshold {name!r}; {hint}")
+        # pydantic takes true for 1.0.
         if isinstance(value, bool) and cls.model_fields[name].annotation is not bool:
             raise SettingsError(f"{where}: {name} is {value!r}; it must be a number")
-        if value == OFF and cls.model_fields[name].annotation in _OPTIONAL:
-            return None
         try:
             return getattr(cls.model_validate({name: value}), name)
         except ValidationError as error:
-            what = error.errors()[0]["msg"]
+            _, why = first_wrong(error)
             raise SettingsError(
-                f"{where}: {name} is {value!r}: {what[0].lower()}{what[1:]}"
+                f"{where}: {name} is {value!r}: {why[0].lower()}{why[1:]}"
             ) from None
-
-
-def _known() -> str:
-    return ", ".join(Thresholds.model_fields)
 
 
 Setting = tuple[str, str, Any]
 """The place where a threshold was set, its name, its value."""
 
 
-def _from_arguments(given: Iterable[str]) -> Iterator[Setting]:
-    for text in given:
+def _from_arguments(arguments: Iterable[str]) -> Iterator[Setting]:
+    for text in arguments:
         name, equals, value = text.partition("=")
         if not equals:
             raise SettingsError(
@@ -202,21 +197,14 @@ def _from_arguments(given: Iterable[str]) -> Iterator[Setting]:
 
 
 def _from_environment(environment: Mapping[str, str]) -> Iterator[Setting]:
-    for name in Thresholds.model_fields:
-        variable = PREFIX + name.upper()
+    by_variable = {PREFIX + name.upper(): name for name in Thresholds.model_fields}
+    for variable, name in by_variable.items():
         if variable in environment:
             yield f"environment variable {variable}", name, environment[variable]
-    known = [PREFIX + name.upper() for name in Thresholds.model_fields]
-    for variable in sorted(environment):
-        if variable.startswith(PREFIX) and variable not in known:
-            close = get_close_matches(variable, known, 1, 0.8)
-            if close:
-                raise SettingsError(
-                    f"environment variable {variable} is no threshold; did you mean {close[0]}?"
-                )
-
-
-def _from_file(path: Path) -> Iterator[Setting]:
-    where, table = read_table(path, TABLE)
-    for name, value in table.items():
-        yield where, name, value
+    # Other programs may have variables that begin so; a close one is a slip of the pen.
+    for variable in sorted(environment.keys() - by_variable.keys()):
+        close = nearest(variable, by_variable, 0.8) if variable.startswith(PREFIX) else None
+        if close:
+            raise SettingsError(
+                f"environment variable {variable} is no threshold; did you mean {close}?"
+            )

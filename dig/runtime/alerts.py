@@ -279,7 +279,7 @@ class Alerts:
             SettingsError: One is wrong; the message says where.
         """
         given = list(given)
-        where, table = ("", {}) if config is None else read_table(config, TABLE)
+        where, table = read_table(config, TABLE)
         unknown = table.keys() - {"to", "per_minute"}
         if unknown:
             raise SettingsError(
