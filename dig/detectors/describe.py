@@ -1,20 +1,21 @@
-"""Findings, healing and incidents in words: plain ASCII of ours around safe text from outside.
+"""Findings in words: plain ASCII of ours around safe text from outside.
 
-A trace may hold anything where a user's detectors and healers wrote, so no function here relies on
-the shape of a record: an unknown part is shown as it is, on one line and cut.
+A trace may hold anything where a user's detectors wrote, so no function here relies on the shape of
+a record: an unknown part is shown as it is, on one line and cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from dig._util.text import anything, counted, name, names, one_line, safe_text, value_text
+from dig._util.text import anything, counted, name, names, one_line, safe_text
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow
+from dig.graph.records import FindingRow
+from dig.graph.words import seconds
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
 from .notes import nobody_takes
@@ -26,11 +27,6 @@ Worth = Severity | Literal["silenced"]
 """A severity or, of a finding that a policy silences, `silenced`."""
 
 WORTHS: tuple[Worth, ...] = (*SEVERITIES, SILENCED)
-
-
-def seconds(us: int) -> str:
-    """A time on the run's clock."""
-    return f"{us / 1_000_000:.1f} s"
 
 
 def sentence(finding: Finding) -> str:
@@ -161,73 +157,8 @@ def finding_text(finding: Finding | FindingRow) -> str:
     return one_line(text or anything(finding.subject, finding.evidence)) + more
 
 
-RESPONDS, SUBMITS, WAITS, REROUTES, DISCARDS, FAILS, IDLES, WORKS = (
-    "responds", "submits", "waits", "reroutes", "discards", "fails", "does nothing", "in progress",
-)  # fmt: skip
-"""The deeds of an activation; `WORKS`: it has not ended."""
-
-
-def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: bool = False) -> str:
-    """The deed of an activation that has ended; of several the most productive one.
-
-    Args:
-        fates: The fates of its inputs.
-        outputs: The number of events that the activation generated.
-        final: Whether the activation's output is an answer.
-        failed: Whether the activation ended with an error.
-    """
-    if failed:
-        return FAILS
-    if final:
-        return SUBMITS
-    if outputs or "consume" in fates:
-        return RESPONDS
-    if "reroute" in fates:
-        return REROUTES
-    if "discard" in fates:
-        return DISCARDS
-    return WAITS if fates else IDLES
-
-
 def silenced_text(finding: Finding | FindingRow) -> str:
     """Why a policy silences a finding; empty if none does."""
     if finding.silenced is None:
         return ""
     return f"silenced: {one_line(finding.silenced) or 'no reason is given'}"
-
-
-def healing_text(row: HealRow) -> str:
-    """The deeds of healing, in words."""
-    event, to = name(row.event), names(row.to or ())
-    with_note = ", with a note" if row.note else ""
-    texts = {
-        "inject": f"put a note beside {event}" + (f", for {to}" if to else ""),
-        "reroute": f"sent {event} to {to or 'nobody'} instead{with_note}",
-        "redeliver": f"sent {event} to {to or 'nobody'} once more{with_note}",
-        "reassign": f"gave {event} to {to or 'nobody'} as well{with_note}",
-        "restart": f"gave {event} to {to or 'nobody'}, from the beginning{with_note}",
-        "replace": f"took {to or 'nobody'} out of the team: {one_line(row.reason)}",
-        "create": f"sent note {event} to {to or 'nobody'}",
-        "refused": f"did nothing: {one_line(row.reason)}",
-    }
-    return texts.get(str(row.action)) or f"{name(row.action)} {event}"
-
-
-def failed_component(row: IncidentRow) -> str | None:
-    """The part of the monitor that failed by this incident; ``None``: it is about something else.
-
-    Such a part was handed in: a detector, healer, gate or follower, for instance.
-    """
-    if row.what != FAILED or not isinstance(row.detail, Mapping):
-        return None
-    return name(row.detail.get("who"))
-
-
-def incident_text(row: IncidentRow) -> str:
-    """The words for an event of the run that changes no graph."""
-    detail = row.detail
-    if isinstance(detail, Mapping) and detail.keys() >= {"who", "what"}:
-        return one_line(f"{detail['who']} {row.what}: {detail['what']}")
-    if isinstance(detail, Mapping | list | tuple):
-        return one_line(f"{row.what}: {value_text(detail)}")
-    return one_line(f"{row.what}: {detail}")

@@ -30,8 +30,9 @@ from dig.graph.records import (
     Start,
     base_name,
 )
+from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
-from .describe import SILENCED, seconds, worth
+from .describe import SILENCED, worth
 from .finding import SEVERITIES, Finding, texts_in
 from .headline import Headline, Headlines, answered_by, worst
 from .mended import CONSUMED
@@ -39,10 +40,8 @@ from .patterns import BY_NAME
 from .rivals import is_rivals
 
 MOST_GOAL = 90
-MOST_ERROR = 120
 MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
-MOST_NAMED = 3
 
 Line = tuple[str, str]
 """A label and a sentence or two."""
@@ -87,11 +86,6 @@ class FiveLines:
         return replace(self, score=self.score and (says or self.score), cost=cost)
 
 
-def moment(us: int) -> str:
-    """A time on the run's clock, in milliseconds if it is short."""
-    return seconds(us) if us >= 100_000 or us == 0 else f"{us / 1000:.0f} ms"
-
-
 def title_of(pattern: object) -> str:
     """The name of a pattern in words, with its letters: `deadlock (DL)`."""
     known = BY_NAME.get(str(pattern))
@@ -115,37 +109,6 @@ def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[st
     named += [one for one in texts_in((finding.subject, evidence)) if one in agents]
     who = cut([name(one) for one in dict.fromkeys(named)], most=MOST_NAMED)
     return known.plain.format_map(asdict(limits)) + (f" ({who})" if who else "")
-
-
-def action_text(row: HealRow, present: int = 0) -> str:
-    """An intervention for a reader who knows no graph.
-
-    Args:
-        row: The intervention.
-        present: The number of agents of the team; 0: that is not known.
-    """
-    to = [name(one) for one in row.to] if isinstance(row.to, tuple) else []
-    who = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
-    texts = {
-        "create": f"sent a note to {who or 'no agent'}",
-        "answer": f"sent the answer back to {who or 'its author'}",
-        "reroute": f"redirected a message to {who or 'no agent'}",
-        "redeliver": f"sent a message to {who or 'no agent'} once more",
-        "reassign": f"gave work to {who or 'no agent'} as well",
-        "restart": f"gave the whole problem to {who or 'no agent'} again",
-        "replace": f"took {who or 'an agent'} out of the team",
-        "inject": "added a note to a message" + (f" for {who}" if who else ""),
-        "refused": f"did nothing: {one_line(row.reason, MOST_ERROR)}",
-    }
-    return texts.get(_kind(row)) or f"did something else: {name(row.action)}"
-
-
-def _kind(row: HealRow) -> str:
-    """The kind of an intervention: its action, and `answer` for an answer that is sent back."""
-    if row.action == "reroute":
-        pattern = row.about.get("pattern") if isinstance(row.about, Mapping) else None
-        return "answer" if pattern == "ET" else "reroute"
-    return row.action if row.action in (*_TIMES, "refused") else "other"
 
 
 class _Times:
@@ -302,7 +265,7 @@ class RunSoFar:
         self._error_of = None if record.error is None else record.activation
         if record.error is not None:
             self._counts["failed turns"] += 1
-            self._error = self._error or one_line(record.error, MOST_ERROR)
+            self._error = self._error or one_line(record.error, MOST_REASON)
 
     def _find(self, finding: Finding | FindingRow, into: _Raised | None = None) -> None:
         value, pattern = worth(finding), str(finding.pattern)
@@ -344,9 +307,9 @@ class RunSoFar:
 
     def _heal(self, record: HealRow) -> None:
         if record.action == "refused":
-            self._refused = self._refused or one_line(record.reason, MOST_ERROR)
+            self._refused = self._refused or one_line(record.reason, MOST_REASON)
             return
-        kind = _kind(record)
+        kind = healing_kind(record)
         self._heals[kind] = [*self._heals.get(kind, [record])[:1], record]
         self._healed[kind] += 1
         self._came_after = False
@@ -461,7 +424,7 @@ class RunSoFar:
         """The interventions of one kind, in words."""
         if number == 1:
             return action_text(self._heals[kind][0], len(self.agents))
-        return _TIMES[kind].format(number=f"{number:,}")
+        return actions_text(kind, number)
 
     def _after_text(self) -> str:
         """A sentence about the time after the healing."""
@@ -490,17 +453,6 @@ _ENDS = {
     "timeout": "The time limit ended the run",
     "stopped": "The run was stopped",
     "error": "The run ended with an error",
-}
-_TIMES = {
-    "create": "sent {number} notes",
-    "answer": "sent {number} answers back",
-    "reroute": "redirected {number} messages to other agents",
-    "redeliver": "sent {number} messages once more",
-    "reassign": "gave work to further agents {number} times",
-    "restart": "gave the whole problem to an agent again {number} times",
-    "replace": "took {number} agents out of the team",
-    "inject": "added {number} notes to messages",
-    "other": "acted {number} times in another way",
 }
 _LOOKS: Mapping[type, Any] = {
     Run: RunSoFar._begin,

@@ -11,8 +11,8 @@ from dig._util.text import counted, name, names, one_line
 from dig.detectors.patterns import BY_NAME
 from dig.graph.codec import to_row
 from dig.graph.records import End, Record
+from dig.graph.words import decision_text
 from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
-from dig.show.compare.continued import decision
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.planned import ChangeableRecord
@@ -273,8 +273,12 @@ def _change(row: Mapping[str, Any], run: RecordedRun) -> str:
     if not isinstance(record, End) or not _is_decision(row):
         return in_words(row)
     activation = run.activations[record.activation]
-    instead = decision(row["edit"].get("fates", ()), row["edit"].get("outputs", ()), False)
-    recorded = decision([asdict(fate) for fate in record.fates], run.outputs(activation), True)
+    instead = decision_text(
+        row["edit"].get("fates", ()), row["edit"].get("outputs", ()), past=False
+    )
+    recorded = decision_text(
+        [asdict(fate) for fate in record.fates], run.outputs(activation), past=True
+    )
     agent = name(activation.agent)
     return f"{agent} {instead} at record {record.t}; without the change it {recorded}"
 

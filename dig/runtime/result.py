@@ -11,8 +11,9 @@ from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import counts_text, finding_text
 from dig.detectors.finding import Finding, findings_html
-from dig.detectors.verdict import FiveLines, moment, plain_text, title_of
+from dig.detectors.verdict import FiveLines, plain_text, title_of
 from dig.graph.graph import InteractionGraph
+from dig.graph.words import moment
 
 STALLED = "nothing could happen any more"
 """Why a run is stopped in which no agent is at work, and nothing is due."""

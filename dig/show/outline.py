@@ -9,14 +9,7 @@ from typing import Any
 from dig._util.text import name as shown
 from dig.graph.records import SYSTEM
 from dig.graph.views import GraphView
-
-PAST = {
-    "consume": "consumed",
-    "delay": "delayed",
-    "reroute": "rerouted",
-    "discard": "discarded",
-    None: "looks at",
-}
+from dig.graph.words import PAST
 
 
 def outline(view: GraphView) -> Iterator[str]:

@@ -16,7 +16,8 @@ from dig._util.text import (
     one_line,
     safe_text,
 )
-from dig.detectors.describe import counts_text, seconds
+from dig.detectors.describe import counts_text
+from dig.graph.words import seconds
 from dig.runtime.result import Left, RunResult
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import TRACE, segments

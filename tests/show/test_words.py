@@ -15,9 +15,10 @@ from dig._util.text import MOST_IN_TEXT
 from dig.detectors import describe
 from dig.detectors.finding import Finding
 from dig.detectors.patterns import NAMES
+from dig.graph import words
 from dig.graph.records import FindingRow, HealRow, IncidentRow
 from dig.runtime.result import Left, RunResult
-from dig.show import summary_text as words
+from dig.show import summary_text
 from dig.tasks.task import Score
 
 HOSTILE = "\x1b[31m\x07\u202eevil\n[bold]no[/bold]\r\t\x9b"
@@ -137,14 +138,14 @@ def test_no_finding_is_too_strange(
 @given(st.sampled_from(["inject", "reroute", "create", "refused", HOSTILE]), anything, anything)
 def test_no_side_row_is_too_strange(action: str, what: Any, to: Any) -> None:
     """The same goes for what healing did, and for incidents."""
-    assert is_safe_line(describe.healing_text(HealRow(3, 0, 2, action, what, to, what, what)))
-    assert is_safe_line(describe.incident_text(IncidentRow(3, 0, HOSTILE, what)))
+    assert is_safe_line(words.healing_text(HealRow(3, 0, 2, action, what, to, what, what)))
+    assert is_safe_line(words.incident_text(IncidentRow(3, 0, HOSTILE, what)))
 
 
 def test_a_failed_part_is_told_by_name() -> None:
     """An incident about a detector reads like a sentence."""
     row = IncidentRow(3, 0, "failed", {"who": "detector ET", "what": "raised KeyError('e1')"})
-    assert describe.incident_text(row) == "detector ET failed: raised KeyError('e1')"
+    assert words.incident_text(row) == "detector ET failed: raised KeyError('e1')"
 
 
 def result(**changed: Any) -> RunResult:
@@ -166,7 +167,7 @@ def result(**changed: Any) -> RunResult:
 
 def test_a_good_run_is_short_to_tell() -> None:
     """What did not happen takes one word, and what was left nothing but that."""
-    rows = dict(words.summary(result(), Score(True, 3.14159), Path("runs/x y")))
+    rows = dict(summary_text.summary(result(), Score(True, 3.14159), Path("runs/x y")))
     assert rows == {
         "outcome": "submitted: an answer was accepted",
         "answer": '{"counts": {"0": 12}}',
@@ -186,7 +187,7 @@ def test_a_bad_run_is_told_in_full() -> None:
     """Nothing that was left or went wrong is silent."""
     left = Left(("e7",), ("e7", "e8"), {"e1": "left", "e2": "discarded", "e3": "left"}, {"a9": "b"})
     rows = dict(
-        words.summary(
+        summary_text.summary(
             result(
                 outcome="timeout", answer=None, failures={"ann": 1, "bob": 3}, left=left,
                 heals={"inject": 1, "refused": 2},
@@ -211,6 +212,6 @@ def test_a_bad_run_is_told_in_full() -> None:
 @given(anything)
 def test_no_answer_is_too_strange(answer: Any) -> None:
     """An answer is cut to a line, whatever it holds."""
-    rows = dict(words.summary(result(answer=answer, reason=HOSTILE)))
+    rows = dict(summary_text.summary(result(answer=answer, reason=HOSTILE)))
     assert all(map(is_safe_line, rows.values()))
     assert len(rows["answer"]) <= 200

@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
 
 from dig._util.text import counted, name, names, one_line
 from dig.graph.codec import encode
 from dig.graph.records import Emit, End, FindingRow, Finish, Join, Leave, Record
+from dig.graph.words import decision_text
 from dig.traces.run import RecordedRun
 
 LEAST = 3
 """So many records are the same at the beginning of a run and its fork; two runs share fewer."""
 MOST_ROWS = 12
 MOST_IN_CELL = 62
-
-
-def decision(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], past: bool) -> str:
-    """A decision in words, such as `uses e4, e5 and sends 2 events`.
-
-    Args:
-        fates: What became of the inputs.
-        outputs: The events that were generated.
-        past: Whether it is told in the past tense.
-    """
-    made = [one if isinstance(one, Mapping) else asdict(one) for one in outputs]
-    parts: list[str] = []
-    for fate, words in _DOES.items():
-        events = [one["event"] for one in fates if one["fate"] == fate]
-        if events:
-            parts.append(f"{words[past]} {names(events, 3)}")
-    if any(one.get("final") for one in made):
-        parts.append(("submits an answer", "submitted an answer")[past])
-    elif made:
-        parts.append(f"{('sends', 'sent')[past]} {counted(len(made), 'event')}")
-    return " and ".join(parts) or ("only waits", "only waited")[past]
-
-
-_DOES = {
-    "consume": ("uses", "used"), "reroute": ("passes on", "passed on"),
-    "discard": ("throws away", "threw away"),
-}  # fmt: skip
 
 
 def side_by_side(a: Path, b: Path) -> Iterator[str]:
@@ -108,7 +81,7 @@ def _words(run: RecordedRun, record: Record) -> tuple[str, str] | None:
     match record:
         case End(activation=activation):
             made = run.activations[activation]
-            did = decision([asdict(one) for one in record.fates], run.outputs(made), True)
+            did = decision_text([asdict(one) for one in record.fates], run.outputs(made), past=True)
             did = "failed" if record.error else did
             return f"{activation} {made.agent}", f"{name(made.agent)} {did}"
         case Emit(by=None, event=event, to=to):

@@ -17,7 +17,7 @@ from dig.graph.behaviour import (
     same_behaviour,
 )
 from dig.graph.isomorphism import Diagram
-from dig.show.outline import PAST
+from dig.graph.words import PAST
 from dig.traces.journal.reader import read_graph
 
 from . import golden

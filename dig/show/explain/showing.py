@@ -11,13 +11,13 @@ from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from dig.detectors.describe import healing_text, incident_text
 from dig.detectors.finding import Finding
 from dig.detectors.verdict import Line, RunSoFar
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, IncidentRow, Join, Leave
+from dig.graph.words import healing_text, incident_text
 from dig.runtime.result import left
 from dig.show.page.about import verdict
 from dig.show.runs.summary import RunSummary, summarise

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.describe import finding_text, healing_text, incident_text, seconds, tag, worth
+from dig.detectors.describe import finding_text, tag, worth
 from dig.graph.records import (
     SYSTEM,
     Deliver,
@@ -21,7 +21,7 @@ from dig.graph.records import (
     Redirect,
     Start,
 )
-from dig.show.outline import PAST
+from dig.graph.words import PAST, healing_text, incident_text, seconds
 from dig.traces.run import RecordedRun
 
 Chapter = dict[str, Any]

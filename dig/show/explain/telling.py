@@ -7,8 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from dig._util.text import counted, cut, name, names, one_line, value_text
-from dig.detectors.describe import seconds
-from dig.show.outline import PAST
+from dig.graph.words import PAST, seconds
 
 from .explainer import Explained
 

@@ -10,10 +10,11 @@ from textwrap import wrap
 from typing import TypeGuard
 
 from dig._util.text import counted, name, one_line
-from dig.detectors.describe import WORTHS, finding_text, seconds, tag
+from dig.detectors.describe import WORTHS, finding_text, tag
 from dig.detectors.patterns import BY_NAME, NAMES
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
+from dig.graph.words import seconds
 from dig.show.cause import KnownCause
 from dig.traces.journal.files import cannot, write_output
 

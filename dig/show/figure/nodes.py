@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name
-from dig.detectors.describe import WORKS, deed
 from dig.graph.records import FATES, SYSTEM
+from dig.graph.words import WORKS, deed
 
 from . import palette
 from .source import Source

@@ -10,17 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dig.detectors.describe import (
-    DISCARDS,
-    FAILS,
-    IDLES,
-    REROUTES,
-    RESPONDS,
-    SUBMITS,
-    WAITS,
-    WORKS,
-    Worth,
-)
+from dig.detectors.describe import Worth
+from dig.graph.words import DISCARDS, FAILS, IDLES, REROUTES, RESPONDS, SUBMITS, WAITS, WORKS
 from dig.show.page.document import source
 
 from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, moved, star

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dig._util.text import counted, name, names
-from dig.detectors.describe import IDLES, WAITS, explain
+from dig.detectors.describe import explain
 from dig.detectors.finding import Finding, texts_in
 from dig.errors import SettingsError
 from dig.graph.records import FindingRow
 from dig.graph.views import GraphView
+from dig.graph.words import IDLES, WAITS
 from dig.show.explain.explainer import as_finding
 from dig.show.outline import moment
 

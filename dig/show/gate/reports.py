@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dig._util.text import counted, cut, name, one_line, safe_text
-from dig.detectors.describe import healing_text, seconds
 from dig.detectors.usual import most_usual
+from dig.graph.words import healing_text, seconds
 from dig.traces.journal.segments import trace_path
 
 from .checked import CheckedRun, UnreadRun

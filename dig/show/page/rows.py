@@ -22,19 +22,13 @@ from typing import Any
 from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import (
-    explain_safely,
-    failed_component,
-    finding_text,
-    healing_text,
-    incident_text,
-    tag,
-)
+from dig.detectors.describe import explain_safely, finding_text, tag
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.verdict import RunSoFar, action_text, plain_text, title_of
+from dig.detectors.verdict import RunSoFar, plain_text, title_of
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
+from dig.graph.words import action_text, failed_component, healing_text, incident_text
 from dig.show.explain.explainer import KEYS, as_finding, ids_in
 from dig.show.gate.baseline import FindingKind
 from dig.show.standstill import Progress, Standstill

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dig._util.text import counted, name, one_line
-from dig.detectors.describe import seconds
+from dig.graph.words import seconds
 from dig.traces.usage import tokens
 
 from .summary import RunSummary, grade

@@ -23,10 +23,10 @@ from rich.live import Live
 from rich.text import Text
 
 from dig._util.text import one_line
-from dig.detectors import describe
 from dig.graph.records import Record
+from dig.graph.words import seconds
 from dig.monitor.sinks import Eviction
-from dig.show import summary_text as words
+from dig.show import summary_text
 
 from .frame import LogLine
 from .picture import STYLES, ascii_only, draw
@@ -197,7 +197,7 @@ class _Aside(io.StringIO):
             self.rich_proxied_file.write("\n(more was printed meanwhile than is kept)\n")
 
 
-def print_summary(console: Console, rows: Sequence[words.Row]) -> None:
+def print_summary(console: Console, rows: Sequence[summary_text.Row]) -> None:
     """Print how a run ended: labels on the left, values wrapped beside them."""
     indent = max((len(label) for label, _ in rows), default=0) + 2
     for label, value in rows:
@@ -215,6 +215,6 @@ def _can_paint(console: Console) -> bool:
 
 
 def _line(item: LogLine) -> Text:
-    text = Text(f"{describe.seconds(item.us):>9}  ")
+    text = Text(f"{seconds(item.us):>9}  ")
     text.append(f"{item.tag:<8}", STYLES[item.style])
     return text.append(f"  {item.text}")

@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from dig._util.text import name, one_line
-from dig.detectors import describe
+from dig.graph.words import seconds
 
 from .frame import RANKS, Frame, Lane, LogLine, TimeMark
 
@@ -104,7 +104,7 @@ def _padded(text: str, width: int, right: bool = False, style: str = "") -> Text
 
 
 def _title(title: str, frame: Frame, width: int) -> Text:
-    right = f" {frame.outcome or 'running'}, {describe.seconds(frame.us)}"
+    right = f" {frame.outcome or 'running'}, {seconds(frame.us)}"
     left = _padded(one_line(title), max(0, width - len(right)), style="bold")
     return Text.assemble(left, fitted(right, width), no_wrap=True)
 
@@ -133,7 +133,7 @@ def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
 
 def _item(item: LogLine, width: int) -> list[Text]:
     head = Text.assemble(
-        f"{describe.seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
+        f"{seconds(item.us):>9}  ", (f"{item.tag:<8}  ", STYLES[item.style]), no_wrap=True
     )
     has_room = width >= 60  # for the text to stand beside the head
     indent = 21 if has_room else 4
@@ -265,7 +265,7 @@ def _heading(columns: _Columns, step_us: int) -> Text:
 def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     doing = _doing(lane)
     if lane.state in (TimeMark.BUSY, TimeMark.HOLDS):
-        doing += f" {describe.seconds(max(0, us - lane.since_us))}"
+        doing += f" {seconds(max(0, us - lane.since_us))}"
     style = (
         "bold red" if doing.startswith("failed") else "dim" if lane.state == TimeMark.ABSENT else ""
     )

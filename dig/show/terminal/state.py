@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
-from dig.detectors.verdict import RunSoFar, action_text, moment, plain_text, title_of
+from dig.detectors.verdict import RunSoFar, plain_text, title_of
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -29,6 +29,7 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.graph.words import action_text, failed_component, healing_text, incident_text, moment
 from dig.monitor.sinks import Eviction
 from dig.show.standstill import SHORT_US, Progress
 from dig.traces.usage import Costs, cost_text
@@ -146,14 +147,14 @@ class TerminalState:
                     self._healed += 1
                     self._system.mark(us, TimeMark.HEALED)
                 style = "warning" if is_refused else "good"
-                yield LogLine(us, "healing", describe.healing_text(record), style)
+                yield LogLine(us, "healing", healing_text(record), style)
             case IncidentRow():
                 self._system.mark(us, TimeMark.INCIDENT)
-                failed = describe.failed_component(record)
+                failed = failed_component(record)
                 if failed is not None:
                     self._failed[failed] = None
                 style = "warning" if failed is None else "bad"
-                yield LogLine(us, "incident", describe.incident_text(record), style)
+                yield LogLine(us, "incident", incident_text(record), style)
             case Finish():
                 style = "good" if record.outcome == "submitted" else "warning"
                 yield LogLine(us, "end", f"the run is over: {record.outcome}", style)
@@ -251,7 +252,7 @@ class TerminalState:
         )
 
     def _parcel(self, event: str, to: str | None = None) -> str:
-        """An event and its way, in words."""
+        """An event and its way, in"""
         it, history = self._graph.event(event), self._graph.history
         sender = it.by or "outside"
         if it.by not in (None, SYSTEM):

@@ -12,10 +12,10 @@ from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.text import name, names
-from dig.detectors.describe import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import BY_SYSTEM, FROM_OUTSIDE
 from dig.graph.records import FATES, SYSTEM, Deliver, Emit, End, Start
+from dig.graph.words import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
 
 from .content import OTHER, Content, FewLabels, label
 from .ids import Origin, remote

@@ -16,6 +16,7 @@ from dig.detectors.finding import PAST
 from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
 from dig.detectors.verdict import RunSoFar
+from dig.graph import words
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     Deliver,
@@ -299,7 +300,7 @@ class Mapping:
         place, cause = self._tree.heal(record.t, record.finding, made)
         outcome = "refused" if refused else "applied"
         self._totals["heals"] += not refused
-        told = self._content.detail(describe.healing_text(record))
+        told = self._content.detail(words.healing_text(record))
         attributes = self._common("GUARDRAIL") | {
             "dig.heal.action": action,
             "dig.heal.outcome": outcome,
@@ -321,7 +322,7 @@ class Mapping:
         yield Count("dig.heals", about)
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
-        told = self._content.detail(describe.incident_text(record))
+        told = self._content.detail(words.incident_text(record))
         if record.what == STACK and isinstance(record.detail, dict):
             # Lines of code are contents, so they leave with payloads alone.
             activation = str(record.detail.get("activation"))

@@ -1,0 +1,202 @@
+"""Records and decisions in words: one table for healing, one for fates, one for activations.
+
+A trace may hold anything where a user's detectors and healers wrote, so no function here relies on
+the shape of a record: an unknown part is shown as it is, on one line and cut. Findings are put into
+words by `dig.detectors.describe`, which knows the patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dig._util.text import counted, cut, name, names, one_line, value_text
+
+from .records import FAILED, HealRow, IncidentRow
+
+MOST_REASON = 120
+MOST_NAMED = 3
+
+PAST = {
+    "consume": "consumed", "delay": "delayed", "reroute": "rerouted", "discard": "discarded",
+    None: "looks at",
+}  # fmt: skip
+"""The verb for each fate; `None`: the activation has not ended."""
+
+RESPONDS, SUBMITS, WAITS, REROUTES, DISCARDS, FAILS, IDLES, WORKS = (
+    "responds", "submits", "waits", "reroutes", "discards", "fails", "does nothing", "in progress",
+)  # fmt: skip
+"""The deeds of an activation; `WORKS`: it has not ended."""
+
+
+def seconds(us: int) -> str:
+    """A time on the run's clock."""
+    return f"{us / 1_000_000:.1f} s"
+
+
+def moment(us: int) -> str:
+    """A time on the run's clock, in milliseconds if it is short."""
+    return seconds(us) if us >= 100_000 or us == 0 else f"{us / 1000:.0f} ms"
+
+
+# --- decisions ---
+
+
+def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: bool = False) -> str:
+    """The deed of an activation that has ended; of several the most productive.
+
+    Args:
+        fates: The fates of its inputs.
+        outputs: The number of events that the activation generated.
+        final: Whether the activation's output is an answer.
+        failed: Whether the activation ended with an error.
+    """
+    if failed:
+        return FAILS
+    if final:
+        return SUBMITS
+    if outputs or "consume" in fates:
+        return RESPONDS
+    if "reroute" in fates:
+        return REROUTES
+    if "discard" in fates:
+        return DISCARDS
+    return WAITS if fates else IDLES
+
+
+_PLAIN_FATES = {
+    "consume": ("uses", "used"), "reroute": ("passes on", "passed on"),
+    "discard": ("throws away", "threw away"),
+}  # fmt: skip
+
+
+def decision_text(fates: Iterable[Mapping[str, Any]], outputs: Iterable[Any], *, past: bool) -> str:
+    """A decision in words, such as `uses e4, e5 and sends 2 events`.
+
+    Args:
+        fates: The fates of the inputs, each with the keys `event` and `fate`.
+        outputs: The events that were generated, as objects or as rows.
+        past: Whether to use the past tense.
+    """
+    rows = [output if isinstance(output, Mapping) else asdict(output) for output in outputs]
+    parts: list[str] = []
+    for fate, verbs in _PLAIN_FATES.items():
+        events = [row["event"] for row in fates if row["fate"] == fate]
+        if events:
+            parts.append(f"{verbs[past]} {names(events, 3)}")
+    if any(row.get("final") for row in rows):
+        parts.append(("submits an answer", "submitted an answer")[past])
+    elif rows:
+        parts.append(f"{('sends', 'sent')[past]} {counted(len(rows), 'event')}")
+    return " and ".join(parts) or ("only waits", "only waited")[past]
+
+
+# --- healing ---
+
+_HEALING = {
+    "create": (
+        "sent a note to {who}", "sent note {event} to {to}", "sent {number} notes",
+    ),
+    "answer": (
+        "sent the answer back to {who}", "sent {event} to {to} instead{note}",
+        "sent {number} answers back",
+    ),
+    "reroute": (
+        "redirected a message to {who}", "sent {event} to {to} instead{note}",
+        "redirected {number} messages to other agents",
+    ),
+    "redeliver": (
+        "sent a message to {who} once more", "sent {event} to {to} once more{note}",
+        "sent {number} messages once more",
+    ),
+    "reassign": (
+        "gave work to {who} as well", "gave {event} to {to} as well{note}",
+        "gave work to further agents {number} times",
+    ),
+    "restart": (
+        "gave the whole problem to {who} again", "gave {event} to {to}, from the beginning{note}",
+        "gave the whole problem to an agent again {number} times",
+    ),
+    "replace": (
+        "took {who} out of the team", "took {to} out of the team: {reason}",
+        "took {number} agents out of the team",
+    ),
+    "inject": (
+        "added a note to a message{for_who}", "put a note beside {event}{for_to}",
+        "added {number} notes to messages",
+    ),
+    "refused": ("did nothing: {cut_reason}", "did nothing: {reason}", ""),
+    "other": (
+        "did something else: {action}", "{action} {event}",
+        "acted {number} times in another way",
+    ),
+}  # fmt: skip
+"""Kind of an intervention -> its words for a reader who knows no graph, its words with ids, and the
+plain words for several."""
+
+_NOBODY = {"answer": "its author", "replace": "an agent"}
+
+
+def healing_kind(row: HealRow) -> str:
+    """The kind of an intervention: its action, and `answer` for an answer that is sent back."""
+    if row.action == "reroute":
+        pattern = row.about.get("pattern") if isinstance(row.about, Mapping) else None
+        return "answer" if pattern == "ET" else "reroute"
+    return row.action if str(row.action) in _HEALING else "other"
+
+
+def healing_text(row: HealRow) -> str:
+    """An intervention in words, with the ids that it names."""
+    to = names(row.to or ())
+    return _HEALING[healing_kind(row)][1].format(
+        action=name(row.action), event=name(row.event), to=to or "nobody",
+        for_to=f", for {to}" if to else "", note=", with a note" if row.note else "",
+        reason=one_line(row.reason),
+    )  # fmt: skip
+
+
+def action_text(row: HealRow, present: int = 0) -> str:
+    """An intervention for a reader who knows no graph.
+
+    Args:
+        row: The intervention.
+        present: The number of agents of the team; 0: that is not known.
+    """
+    to, kind = (
+        [name(agent) for agent in row.to] if isinstance(row.to, tuple) else [],
+        healing_kind(row),
+    )
+    who = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
+    return _HEALING[kind][0].format(
+        action=name(row.action), who=who or _NOBODY.get(kind, "no agent"),
+        for_who=f" for {who}" if who else "", cut_reason=one_line(row.reason, MOST_REASON),
+    )  # fmt: skip
+
+
+def actions_text(kind: str, number: int) -> str:
+    """Several interventions of a kind for a reader who knows no graph."""
+    return _HEALING[kind][2].format(number=f"{number:,}")
+
+
+# --- incidents ---
+
+
+def failed_component(row: IncidentRow) -> str | None:
+    """The part of the monitor that failed by an incident; ``None``: the incident is another one.
+
+    Such a part was handed in: a detector, healer, gate or follower, for instance.
+    """
+    if row.what != FAILED or not isinstance(row.detail, Mapping):
+        return None
+    return name(row.detail.get("who"))
+
+
+def incident_text(row: IncidentRow) -> str:
+    """An incident in words."""
+    detail = row.detail
+    if isinstance(detail, Mapping) and detail.keys() >= {"who", "what"}:
+        return one_line(f"{detail['who']} {row.what}: {detail['what']}")
+    if isinstance(detail, Mapping | list | tuple):
+        return one_line(f"{row.what}: {value_text(detail)}")
+    return one_line(f"{row.what}: {detail}")
