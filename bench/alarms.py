@@ -28,9 +28,9 @@ from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import Injected
 from dig.graph.records import Usual
-from dig.tasks.experiment.statistics import mean, share
-from dig.tasks.experiment.table import Table, TableCell, Value
-from dig.tasks.experiment.workers import Workers
+from dig.lab.experiment.statistics import mean, share
+from dig.lab.experiment.table import Table, TableCell, Value
+from dig.runtime.workers import Workers
 from dig.tasks.run.arrange import arrange, make_run, make_simulation, make_task
 from dig.tasks.run.execute import Disturbance, execute
 from dig.tasks.run.methods import Arrangement

@@ -1,6 +1,6 @@
 """`python -m bench.coverage [docs/experiments/coverage.md]`: the page's tables, below its marker.
 
-Whether the statistics of experiments (`dig.tasks.experiment.statistics`) keep their promises: how
+Whether the statistics of experiments (`dig.lab.experiment.statistics`) keep their promises: how
 often an interval holds the true mean, how often a test calls two samples of one method different,
 and how often it finds a difference that is there. The truth is a distribution that is known: made
 by formula, or all runs of a pool, from which samples are drawn.
@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import NormalDist, fmean, stdev
 from tempfile import TemporaryDirectory
 
-from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
-from dig.tasks.experiment.grid import NEWSGROUPS, Cell, Grid, TaskGrid
-from dig.tasks.experiment.measures import (
+from dig._util.intervals import wilson
+from dig.lab.experiment.grid import NEWSGROUPS, Cell, Grid, TaskGrid
+from dig.lab.experiment.measures import (
     CALLS,
     COMPLETE,
     FINDINGS,
@@ -30,18 +30,12 @@ from dig.tasks.experiment.measures import (
     Measure,
     count_of,
 )
-from dig.tasks.experiment.results import Row
-from dig.tasks.experiment.run import ExecutionOptions, carry_out_cells
-from dig.tasks.experiment.statistics import (
-    Mean,
-    mean,
-    mean_difference,
-    share,
-    sign_flip,
-    wilson,
-)
-from dig.tasks.experiment.table import Table, TableCell
-from dig.tasks.experiment.workers import Workers
+from dig.lab.experiment.results import Row
+from dig.lab.experiment.run import ExecutionOptions, carry_out_cells
+from dig.lab.experiment.statistics import Mean, mean, mean_difference, share, sign_flip
+from dig.lab.experiment.table import Table, TableCell
+from dig.runtime.workers import Workers
+from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 
 MARKER = "<!-- tables -->"
 COUNTS = (5, 10, 20, 50, 100, 200)

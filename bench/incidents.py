@@ -20,12 +20,12 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
-from dig.diagnosis.investigate.beliefs import Alert
-from dig.diagnosis.investigate.controller import Course
-from dig.diagnosis.investigate.investigation import Investigation, investigate
-from dig.diagnosis.investigate.rules import ServiceRules
-from dig.diagnosis.investigate.scoring import Agreement
-from dig.diagnosis.investigate.snapshot import (
+from dig.lab.investigate.beliefs import Alert
+from dig.lab.investigate.controller import Course
+from dig.lab.investigate.investigation import Investigation, investigate
+from dig.lab.investigate.rules import ServiceRules
+from dig.lab.investigate.scoring import Agreement
+from dig.lab.investigate.snapshot import (
     EntityRow,
     EvidenceLine,
     Snapshot,

@@ -23,10 +23,10 @@ from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.thresholds import Thresholds
 from dig.faults.inject.run_pair import play
 from dig.graph.records import HealRow, Record
+from dig.lab.experiment.grid import WINDOWS
 from dig.monitor.messages import Output
 from dig.runtime import Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.keyed_random import KeyedRandom
-from dig.tasks.experiment.grid import WINDOWS
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 

@@ -54,10 +54,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 TOGETHER = {
     "tests/browser/": "browser",
-    "tests/faults/test_attributors.py": "small set",
-    "tests/faults/test_benchmark_page.py": "small set",
-    "tests/faults/test_generate.py": "small set",
-    "tests/faults/test_scores.py": "small set",
+    "tests/lab/faults/test_attributors.py": "small set",
+    "tests/lab/faults/test_benchmark_page.py": "small set",
+    "tests/lab/faults/test_generate.py": "small set",
+    "tests/lab/faults/test_scores.py": "small set",
 }
 """Files of tests that share what takes seconds to make, by how their names begin."""
 

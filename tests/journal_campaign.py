@@ -35,12 +35,12 @@ from dig.traces.journal.segments import segment_path
 from dig.traces.journal.segments import segments as segments_of
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.verify import verify
+from tests.traces.forks import forked, lines, turns_before
+from tests.traces.journals import journalled, live_states, simple_run, state
+from tests.traces.mutations import damage, forge
+from tests.traces.parted import SPOILS, parted
 
 from .journal_crashes import SHORT, kills, power, segments, timed, whole
-from .traces.forks import forked, lines, turns_before
-from .traces.journals import journalled, live_states, simple_run, state
-from .traces.mutations import damage, forge
-from .traces.parted import SPOILS, parted
 
 
 def cuts(rng: random.Random, count: int, folder: Path) -> Counter[str]:

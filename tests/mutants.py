@@ -44,7 +44,7 @@ SELECTION = (
     "tests/graph/test_graph.py",
     "tests/graph/test_rules.py",
     "tests/graph/test_retention.py",
-    "tests/diagnosis/attribution/test_deciding.py",
+    "tests/diagnosis/stages/test_deciding.py",
     "tests/tasks/test_forks.py",
 )
 WITH_TEAMS = tuple(

@@ -23,7 +23,7 @@ class Mutant(NamedTuple):
     engine: str = ""
 
 
-DECIDING = "diagnosis/attribution/deciding.py"
+DECIDING = "diagnosis/stages/deciding.py"
 CLA = "detectors/patterns/cross_lineage.py"
 DL = "detectors/patterns/deadlock.py"
 ER = "detectors/patterns/excessive_rerouting.py"

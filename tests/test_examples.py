@@ -17,8 +17,8 @@ import pytest
 
 from dig.detectors.thresholds import Thresholds
 from dig.diagnosis.diagnosing import Trying, diagnose
-from dig.tasks.experiment.file import read_grid
-from dig.tasks.experiment.run import carry_out
+from dig.lab.experiment.file import read_grid
+from dig.lab.experiment.run import carry_out
 from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import execute
 from dig.tasks.task import Score

@@ -12,9 +12,9 @@ import pytest
 
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError, TraceError
+from dig.lab.experiment.file import read_grid
+from dig.lab.experiment.results import read_rows
 from dig.show.compare.golden import read as read_golden
-from dig.tasks.experiment.file import read_grid
-from dig.tasks.experiment.results import read_rows
 from dig.traces.interchange.imports import import_file
 from dig.traces.journal.json_text import MOST_LEVELS
 from dig.traces.journal.reader import read_graph, read_records

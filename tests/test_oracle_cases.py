@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from .cases import CASES
-from .cases.case import Case
+from tests.cases import CASES
+from tests.cases.case import Case
+
 from .comparison import Comparison, compare
 from .histories import deliver, emit, row, trace, turn
 from .oracle import Row

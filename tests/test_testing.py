@@ -10,9 +10,9 @@ import pytest
 from dig.errors import TraceError
 from dig.graph.codec import decode
 from dig.testing import assert_same_behaviour
+from tests.traces.runs import directory, solved, store
 
 from .behaviours import graph_of, renamed
-from .traces.runs import directory, solved, store
 
 pytest_plugins = ["pytester"]
 

@@ -9,24 +9,9 @@ failed (`why`) or the answer is a guess (`investigate`), 2 the call or its input
 was interrupted.
 """
 
-from . import (
-    bench,
-    check,
-    draw,
-    experiment,
-    export,
-    fork,
-    investigate,
-    learn,
-    replay,
-    report,
-    run,
-    runs,
-    show,
-    verify,
-    view,
-    why,
-)
+from dig.lab.cli import bench, experiment, investigate
+
+from . import check, draw, export, fork, learn, replay, report, run, runs, show, verify, view, why
 from .app import app, main
 
 _ORDER = (

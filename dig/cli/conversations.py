@@ -1,27 +1,20 @@
 """Options about the logs of conversations, and `digmon bench whowhen`."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dig._util.files import read_file
-from dig._util.text import counted
 from dig.errors import SettingsError, file_errors
 
-from .app import INTERRUPTED, print_result, progress_shown, warn
-from .bench import bench
-from .options import AsJson, ModelOptions, ReportFile, grouped
+from .app import INTERRUPTED, warn
+from .options import ModelOptions, ReportFile
 
 if TYPE_CHECKING:
-    from dig.diagnosis.attribution.pipeline import ModelMethod
-    from dig.diagnosis.attribution.reading import Conversation
-    from dig.diagnosis.attribution.whowhen import BlamedStep, Predictions
+    from dig.diagnosis.stages.pipeline import ModelMethod
 
 SourceLayout = StrEnum("SourceLayout", ["run", "trace", "whowhen", "messages", "conversation"])
 """run, trace: a recorded run. The others: the layouts of conversations."""
@@ -39,7 +32,6 @@ Method = StrEnum(
 )
 """structural: no model. model: the pipeline. The others: plain ways to ask a model."""
 
-OWN_CASES = "The weights were fitted to these very cases: this is no measure."
 
 Part = StrEnum("Part", ["backtrack", "screening"])
 """A part of the pipeline."""
@@ -91,8 +83,8 @@ class ConversationModelOptions(ModelOptions):
             return None
         if method == "structural" and has_other_use:
             return None
-        from dig.diagnosis.attribution.pipeline import METHODS, PARTS, ModelMethod
-        from dig.diagnosis.attribution.requests import read_exemplars
+        from dig.diagnosis.stages.pipeline import METHODS, PARTS, ModelMethod
+        from dig.diagnosis.stages.requests import read_exemplars
         from dig.runtime.llm import ModelSettings  # slow to import
         from dig.runtime.llm.model import Spending
 
@@ -150,9 +142,9 @@ class ConversationOptions(ConversationModelOptions):
             TraceError: The file cannot be read, or holds no conversation.
             SettingsError: An option is wrong.
         """
-        from dig.diagnosis.attribution.explaining import explain
-        from dig.diagnosis.attribution.ranking import rank
-        from dig.diagnosis.attribution.reading import LAYOUTS, layout_of, read_conversation
+        from dig.diagnosis.conversations.explaining import explain
+        from dig.diagnosis.conversations.ranking import rank
+        from dig.diagnosis.conversations.reading import LAYOUTS, layout_of, read_conversation
         from dig.diagnosis.telling import tell
 
         given = self.layout_ and self.layout_.value
@@ -191,106 +183,3 @@ def text_of(given: str | None) -> str | None:
     path = Path(given[1:])
     with file_errors(path, "read"):
         return read_file(path).decode("utf-8").strip()
-
-
-@dataclass(frozen=True)
-class AnsweringOptions:
-    """The source of answers about the cases of a benchmark."""
-
-    by: Annotated[
-        str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
-    ] = "attribution"
-    folds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Of the folds.")] = 1
-    weights: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Use these weights; else the shipped ones.")
-    ] = None
-
-    def answers(
-        self, method: "ModelMethod | None", cases: "Sequence[Conversation]",
-        labels: "Mapping[str, BlamedStep]",
-    ) -> "tuple[str, list[Predictions], list[str]]":  # fmt: skip
-        """The name of the source, the answers of each repetition, and notes about them.
-
-        Args:
-            method: The way a model is asked; ``None``: none is.
-            cases: The cases.
-            labels: Their labels; only weights of other cases are fitted to them.
-
-        Raises:
-            SettingsError: An option is wrong, or numpy is not there.
-        """
-        from dig.diagnosis.attribution import whowhen as benchmark
-        from dig.diagnosis.attribution.ranking import Weights, rank
-
-        with progress_shown() as tell:
-            if method is not None:
-                answers = benchmark.attributed(method, cases, tell)
-                return method.title, [answers], [method.cost(len(cases))]
-            if self.by != "attribution":
-                return self.by, [benchmark.asked(self.by, cases, tell)], []
-            if self.folds is not None:
-                runs = benchmark.cross_validated(cases, labels, self.folds, self.seed, tell)
-                note = f"{self.folds} folds, {len(runs)} repetitions, choices inside the folds."
-                return self.by, runs, [note]
-            used = Weights.read(self.weights)
-            answers = benchmark.attributed(partial(rank, weights=used), cases, tell)
-        is_own = used.data == benchmark.checksum(labels)
-        return self.by, [answers], [OWN_CASES] if is_own else []
-
-
-@bench.command()
-@grouped
-def whowhen(
-    known: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
-    ],
-    answering: AnsweringOptions = AnsweringOptions(),
-    fit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Only fit weights to all cases, and write them."),
-    ] = None,
-    shuffle: Annotated[
-        int | None,
-        typer.Option(metavar="SEED", help="Exchange labels between cases: what chance gives."),
-    ] = None,
-    official: Annotated[
-        bool, typer.Option("--official", help="Also by the benchmark's own evaluator.")
-    ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the answers go, as JSON.")
-    ] = None,
-    asked: ConversationModelOptions = ConversationModelOptions(),
-    as_json: AsJson = False,
-) -> None:
-    """Score blamed agents and steps of Who&When conversations."""
-    from dig.diagnosis.attribution import whowhen as benchmark
-
-    cases, labels = benchmark.load(known), benchmark.read_labels(known)
-    if shuffle is not None:
-        labels = benchmark.exchanged(cases, labels, shuffle)
-    if fit is not None:
-        _write(fit, benchmark.trained(cases, labels, answering.seed).model_dump_json(indent=1))
-        print(f"weights of {counted(len(cases), 'case')} in {fit}")
-        return
-    by, runs, notes = answering.answers(asked.chosen(), cases, labels)
-    if output is not None:
-        rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
-        _write(output, json.dumps(rows))
-    scores = benchmark.scored(by, cases, runs, labels, notes)
-    print_result(
-        as_json,
-        lambda: scores.to_json(official=official),
-        lambda: [table.markdown() for table in scores.tables(official=official)],
-    )
-
-
-def _write(path: Path, text: str) -> None:
-    from dig.traces.journal.files import write_output
-
-    with file_errors(path, "written"):
-        write_output(path, f"{text}\n".encode())

@@ -99,9 +99,7 @@ def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | 
     if file is None:
         return None, None
     from dig._util.files import read_file
-    from dig.diagnosis.case import forks_beside
-    from dig.diagnosis.document import Diagnosis
-    from dig.diagnosis.telling import best_fork, cause
+    from dig.show.document import Diagnosis, best_fork, cause, forks_beside
     from dig.traces.journal.files import cannot
     from dig.traces.journal.segments import trace_path
 

@@ -20,11 +20,11 @@ from .fork import disturbance, edit_of
 from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
 
 if TYPE_CHECKING:
-    from dig.diagnosis.attribution.pipeline import ModelMethod
     from dig.diagnosis.diagnosing import Trying
-    from dig.diagnosis.document import Diagnosis
+    from dig.diagnosis.stages.pipeline import ModelMethod
     from dig.diagnosis.suspects import Asking
     from dig.runtime.llm import ModelSettings
+    from dig.show.document import Diagnosis
 
 Good = Annotated[
     str,
@@ -269,8 +269,8 @@ def why(
     read, 130 interrupted.
     """
     from dig.diagnosis.diagnosing import diagnose
-    from dig.diagnosis.document import Diagnosis
     from dig.diagnosis.goal import Goal
+    from dig.show.document import Diagnosis
 
     if schema:
         print(json.dumps(Diagnosis.model_json_schema(), indent=2))
@@ -430,7 +430,7 @@ def _explained(
         raise typer.Exit(INTERRUPTED) from None
     _print(found, source, as_json, options)
     if report is not None:
-        from dig.diagnosis.telling import cause
+        from dig.show.document import cause
         from dig.show.page.writing import write_report
 
         write_report(source, report, cause=cause(found))

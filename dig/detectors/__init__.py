@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 from .describe import explain
+from .finding import JUDGE, RETRY, WATCHDOG, is_rivals
 from .interventions import COOLDOWN_S
-from .judged import JUDGE, HealAsJudged, Judged, judged_healers
 from .patterns import PATTERNS, Pattern, standard, standard_healers
-from .rivals import RETRY, WATCHDOG, HealByProblem, HealByWord, Silence, is_rivals, silence_of
 
 __all__ = [
     "COOLDOWN_S",
@@ -27,16 +26,9 @@ __all__ = [
     "PATTERNS",
     "RETRY",
     "WATCHDOG",
-    "HealAsJudged",
-    "HealByProblem",
-    "HealByWord",
-    "Judged",
     "Pattern",
-    "Silence",
     "explain",
     "is_rivals",
-    "judged_healers",
-    "silence_of",
     "standard",
     "standard_healers",
 ]

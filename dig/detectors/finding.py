@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from dig._util.html import MOST_ROWS, Cell, Faint, Hop, Way, table
 from dig._util.text import anything, counted, name, one_line
 from dig.graph.graph import InteractionGraph
+
+WATCHDOG: Final = "watchdog"
+
+
+RETRY: Final = "retry"
+
+
+Rival = Literal["watchdog", "retry"]
+
+
+MOST: dict[Rival, int] = {WATCHDOG: 30, RETRY: 3}
+"""The number of times that a rival acts on one problem. The watchdog's number is that of the
+findings of one pattern that healing may act on (`Budget.per_pattern`)."""
+
+
+def is_rivals(pattern: str) -> bool:
+    """Whether a finding of this pattern is a rival's (`judge:ET`), and none of a detector."""
+    return pattern.partition(":")[0] in (JUDGE, *MOST) and ":" in pattern
+
+
+JUDGE = "judge"
+
 
 Severity = Literal["error", "warning", "notice"]
 """The worth of a finding to a person. Errors and warnings that no policy silences are alarms."""

@@ -15,8 +15,11 @@ from dig._util.text import one_line, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import HANDOFF, NOTICE, TOOL_CALL
 
-from .finding import Finding
+from .finding import JUDGE, Finding
 from .interventions import Create, Inject, Reroute
+
+PREFIX = f"{JUDGE}:"
+
 
 MOST_LISTED = 12
 MOST_QUOTED = 3

@@ -33,11 +33,10 @@ from dig.graph.records import (
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
 from .describe import SILENCED, worth
-from .finding import SEVERITIES, Finding, texts_in
+from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
 from .mended import CONSUMED
 from .patterns import BY_NAME
-from .rivals import is_rivals
 
 MOST_GOAL = 90
 MOST_AGENTS = 1_000

@@ -3,16 +3,16 @@
     found = diagnose(Path("runs/ID"), trying=Trying())
     print(found.answer, found.fix)
 
-- `concepts`: the words of a diagnosis. `document`: a diagnosis as JSON.
+- `concepts`: the words of a diagnosis; `dig.show.document` has it as JSON.
 - `goal`: when a finished run is good; `progress`: how far it came; `failures`: by what it is not
   good. `learning`: what good runs of a team raise.
 - `attempts`: the parts of a run that try to solve a problem by one plan. `case`: a run that is
   explained. `suspects`: what names candidates.
-- `investigate`: where it began, by local judgements and messages; also in other systems.
 - `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
   and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
-  `pictures`: the pages of conversations and investigations.
-- `attribution`: which agent and step of a conversation is at fault.
+  `pictures`: the page of a conversation.
+- `attribution`: which agent and step of a run is at fault, by signs; `conversations`: of a
+  conversation, by its text; `stages`: by a language model.
 - `causes`: the graph of causes, from a root cause to the failure.
 - `components`: which agents, activations and events a component consists of.
 """
@@ -23,22 +23,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dig.show.document import Diagnosis
+
     from .case import Case, read_case
     from .concepts import Candidate, Hypothesis
     from .diagnosing import Trying, diagnose, diagnose_async, try_changes, verify
-    from .document import Diagnosis
     from .goal import Goal
     from .suspects import Suspects
     from .trials.arms import TrialBudget, Tried
     from .trials.verdict import verdict
 
 _HOME = {
-    "Case": "case", "read_case": "case",
-    "Candidate": "concepts", "Hypothesis": "concepts",
-    "Trying": "diagnosing", "diagnose": "diagnosing", "diagnose_async": "diagnosing",
-    "try_changes": "diagnosing", "verify": "diagnosing",
-    "Diagnosis": "document", "Goal": "goal", "Suspects": "suspects",
-    "TrialBudget": "trials.arms", "Tried": "trials.arms", "verdict": "trials.verdict",
+    "Case": ".case", "read_case": ".case",
+    "Candidate": ".concepts", "Hypothesis": ".concepts",
+    "Trying": ".diagnosing", "diagnose": ".diagnosing", "diagnose_async": ".diagnosing",
+    "try_changes": ".diagnosing", "verify": ".diagnosing",
+    "Diagnosis": "dig.show.document", "Goal": ".goal", "Suspects": ".suspects",
+    "TrialBudget": ".trials.arms", "Tried": ".trials.arms", "verdict": ".trials.verdict",
 }  # fmt: skip
 """The names of the package, by module; a module is imported on demand, since tasks load slowly."""
 
@@ -51,4 +52,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name], __name__), name)

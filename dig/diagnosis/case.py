@@ -21,6 +21,7 @@ from dig.detectors.headline import Headline
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
 from dig.graph.records import Finish
+from dig.show.document import forks_beside
 from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.catalogue import TASKS
 from dig.tasks.run.arrange import make_task
@@ -226,14 +227,6 @@ class RunSource:
             self.name, self.kind, self.run, failures(finished, goal), found, reads,
             usual or UsualTeam(), finished.headline,
         )  # fmt: skip
-
-
-def forks_beside(run: Path) -> Path:
-    """The directory of the forks of a run, unless a user says otherwise."""
-    trace = trace_path(run)
-    if (trace.parent / SIDE).exists():
-        return trace.parent / "why"
-    return trace.with_name(f"{trace.name}.why")
 
 
 def read_case(path: Path, goal: Goal | None = None) -> Case:

@@ -11,18 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dig.errors import SettingsError
+from dig.show.document import FailureKind, Status
 from dig.tasks.milestones import Evidence
-
-FailureKind = Literal["no-answer", "bad-answer", "finding", "timeout", "complaint"]
-Status = Literal["origin", "propagated", "recovered", "open"]
-Verdict = Literal["validated", "partial", "refuted", "inconclusive"]
-Reason = Literal[
-    "flaky", "not carried out", "mixed", "cannot be replayed", "budget", "interrupted"
-]  # fmt: skip
-"""Why a verdict is `inconclusive`."""
+from dig.traces.replay.kinds import MOST_INTERVENTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +139,6 @@ class Hypothesis:
                 f"the hypothesis {self.id!r} must have 1 to {MOST_INTERVENTIONS} interventions, "
                 f"got {len(self.interventions)}"
             )
-
-
-MOST_INTERVENTIONS = 3
 
 
 def _shown(what: str, evidence: tuple[Evidence, ...]) -> None:

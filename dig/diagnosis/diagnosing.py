@@ -12,18 +12,18 @@ import anyio.to_thread
 
 from dig.errors import SettingsError
 from dig.graph.records import End, Record
+from dig.show.document import Diagnosis
 from dig.tasks.milestones import Evidence
 from dig.tasks.run.fork import Crew
+from dig.traces.replay.kinds import in_words, read_interventions
 
-from .attribution.traces import ModelSuspects
 from .case import Case, RunSource
 from .concepts import Candidate, Hypothesis
-from .document import Diagnosis
 from .experiments import Experiments
 from .goal import Goal
-from .interventions.kinds import in_words, read_interventions
 from .interventions.secrecy import AnswerGuard
 from .reporting import DiagnosisReport
+from .stages.traces import ModelSuspects
 from .suspects import Asking, Suspects, Together, led_by_error, suspects_of
 from .trials.arms import TrialBudget, Trials, Tried
 from .trials.replays import Disturb, Lab, read_source
@@ -31,8 +31,8 @@ from .trials.replays import Disturb, Lab, read_source
 if TYPE_CHECKING:
     from dig.runtime.llm import Model, ModelSettings  # slow to import
 
-    from .attribution.pipeline import ModelMethod
     from .interventions.asking import ModelHelp
+    from .stages.pipeline import ModelMethod
 
 
 @dataclass(frozen=True)

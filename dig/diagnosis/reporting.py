@@ -8,15 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from dig._util.text import counted
-from dig.tasks.milestones import Evidence
-
-from .attribution.hierarchy import HierarchicalGraph, drafted
-from .attribution.ranking import Attribution
-from .attribution.spread import chain
-from .attribution.traces import conversation_of
-from .case import RunSource
-from .concepts import Attempt, Candidate, Failure, Hypothesis
-from .document import (
+from dig.show.document import (
     AnswerRow,
     ArmRows,
     AttemptRow,
@@ -34,10 +26,18 @@ from .document import (
     StageStatus,
     UnchangedArm,
 )
+from dig.tasks.milestones import Evidence
+from dig.traces.replay.kinds import in_words
+
+from .attribution.spread import chain
+from .case import RunSource
+from .concepts import Attempt, Candidate, Failure, Hypothesis
+from .conversations.hierarchy import HierarchicalGraph, drafted
+from .conversations.ranking import Attribution
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
-from .interventions.kinds import in_words
 from .interventions.proposing import proposals
+from .stages.traces import conversation_of
 from .suspects import Asking
 from .trials.arms import TrialCosts, Trials, Tried
 

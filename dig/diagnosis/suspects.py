@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
+from dig._util.registry import Registry
 from dig._util.text import counted, name, one_line
 from dig.errors import SettingsError
 from dig.graph.records import End
@@ -30,7 +30,6 @@ from .case import Case, RunSource
 from .components import blamed
 from .concepts import Candidate
 from .goal import Goal
-from .investigate.run import believed
 from .signs.seen import Sign, UsualTeam
 from .signs.table import learned
 
@@ -169,14 +168,14 @@ def _strongest(case: Case) -> Sequence[Sequence[SignGroup]]:
     return StructuralAnswer(case, explains=False).by_agent
 
 
-SUSPECTS: Mapping[str, Suspects] = MappingProxyType(
+SUSPECTS: Mapping[str, Suspects] = Registry(
+    "suspects",
     {
         "attribution": BySigns("attribution", _explained),
         "attribution_blind": BySigns("attribution_blind", _explained_blind),
         "signs": BySigns("signs", _strongest),
-        "beliefs": BySigns("beliefs", believed),
         "agents": EveryAgent(),
-    }
+    },
 )
 """The suspects by name."""
 USUAL_SUSPECTS = ("attribution",)

@@ -12,16 +12,25 @@ from dig.detectors.patterns import BY_NAME
 from dig.graph.codec import to_row
 from dig.graph.records import End, Record
 from dig.graph.words import decision_text
-from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
-from dig.traces.journal.journal import SIDE, read_side
+from dig.show.document import (
+    CandidateRow,
+    ChangedArm,
+    Diagnosis,
+    EvidenceRow,
+    HypothesisRow,
+    UnchangedArm,
+    _best,
+    _fork,
+    _how,
+)
+from dig.traces.journal.journal import read_side
 from dig.traces.journal.reader import read_records
+from dig.traces.replay.kinds import in_words
 from dig.traces.replay.planned import ChangeableRecord
 from dig.traces.run import RecordedRun
 
 from .case import RunSource
 from .causes import OUTCOME
-from .document import CandidateRow, ChangedArm, Diagnosis, EvidenceRow, HypothesisRow, UnchangedArm
-from .interventions.kinds import in_words
 from .reporting import TO_TRY
 from .trials.verdict import interval
 
@@ -94,68 +103,6 @@ def _shown(evidence: EvidenceRow) -> str:
 
 def _place(shown: EvidenceRow) -> str:
     return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
-
-
-def _best(found: Diagnosis) -> HypothesisRow | None:
-    """The hypothesis to be told: the fix, or the one that came furthest."""
-    fixed = found.hypothesis(found.fix)
-    if fixed is not None:
-        return fixed
-    partial = [one for one in found.hypotheses if one.verdict == "partial"]
-    if partial:
-        return max(partial, key=lambda one: sum(p or 0 for p in one.arms.changed.progress))
-    return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
-
-
-def cause(found: Diagnosis) -> KnownCause | None:
-    """The answer of a diagnosis for pages and figures of its run."""
-    if found.answer is None:
-        return None
-    places = tuple(
-        SuspectedPlace(one.activation or one.event, one.t, _suspicion(one))
-        for one in found.candidates
-    )
-    shown = places[0].says if places else name(found.answer.agent)
-    return KnownCause(
-        found.answer.t,
-        f"{shown} ({_how(found, _best(found))})",
-        places,
-        found.chain,
-        tuple(map(_tried_change, found.hypotheses)),
-    )
-
-
-def _suspicion(one: CandidateRow) -> str:
-    """The agent of a candidate, and the first thing that speaks against it."""
-    agent, says = name(one.agent), one.evidence[0].says
-    return says if says.startswith(f"{agent} ") else f"{agent}: {says}"
-
-
-def _tried_change(one: HypothesisRow) -> TriedChange:
-    changed, unchanged = one.arms.changed, one.arms.unchanged
-    says = " and ".join(map(in_words, one.interventions))
-    return TriedChange(says, one.verdict, changed.good, changed.n, unchanged.good, unchanged.n)
-
-
-def best_fork(found: Diagnosis, forks: Path) -> Path | None:
-    """The first fork with the change that helps most, if it is there.
-
-    Args:
-        found: The diagnosis.
-        forks: The directory of its forks.
-    """
-    best = _best(found)
-    return None if best is None else _fork(best, forks)
-
-
-def _how(found: Diagnosis, best: HypothesisRow | None) -> str:
-    """The confidence of a diagnosis that has an answer, in words."""
-    assert found.answer is not None
-    if found.confidence == "verified":
-        return "confirmed by experiment"
-    if best is not None and best.verdict == "partial":
-        return "confirmed in part by experiment"
-    return f"suspected, confidence {found.answer.confidence}"
 
 
 def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
@@ -254,12 +201,6 @@ def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]
         stages.append(_Stage(run, fork, rows[-number:]))
         rows, fork = rows[:-number], None if is_first else above
     return stages[::-1]
-
-
-def _fork(best: HypothesisRow, forks: Path) -> Path | None:
-    """The first fork with the changes, if it is there."""
-    made = best.arms.changed.forks
-    return forks / made[0] if made and (forks / made[0] / SIDE).exists() else None
 
 
 def _change(row: Mapping[str, Any], run: RecordedRun) -> str:

@@ -18,13 +18,12 @@ from dig._util.json_values import plain
 from dig._util.redaction import mask_secrets, masking_logger
 from dig._util.text import counted, one_line, value_text
 from dig.detectors.describe import in_graph, worth
-from dig.detectors.finding import Finding
+from dig.detectors.finding import Finding, is_rivals
 from dig.detectors.interventions import MEANS, Budget, Fit, Means, only
 from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
-from dig.detectors.rivals import is_rivals
 from dig.detectors.thresholds import Thresholds
 from dig.detectors.verdict import RunSoFar
 from dig.detectors.watch import Timing

@@ -6,16 +6,17 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from dig.diagnosis.attribution.explaining import explain
-from dig.diagnosis.attribution.reading import read_conversation
-from dig.diagnosis.investigate.investigation import investigate
-from dig.diagnosis.investigate.rules import ServiceRules
-from dig.diagnosis.investigate.snapshot import Snapshot
-from dig.diagnosis.pictures import draw_conversation, draw_investigation
+from dig.diagnosis.conversations.explaining import explain
+from dig.diagnosis.conversations.reading import read_conversation
+from dig.diagnosis.pictures import draw_conversation
+from dig.lab.investigate.drawing import draw_investigation
+from dig.lab.investigate.investigation import investigate
+from dig.lab.investigate.rules import ServiceRules
+from dig.lab.investigate.snapshot import Snapshot
 from tests.browser.conftest import Witness
 from tests.browser.pages import opened
-from tests.diagnosis.attribution.talks import history, write
-from tests.diagnosis.investigate.worlds import FLASH_SALE
+from tests.diagnosis.conversations.talks import history, write
+from tests.lab.investigate.worlds import FLASH_SALE
 
 
 def test_a_step_of_a_conversation_shows_its_text(

@@ -66,7 +66,7 @@ def trace(folder: Path, rows: list[dict[str, Any]]) -> Path:
     [
         ("export", "dig.traces.interchange.export:FORMATS"),
         ("import", "dig.traces.interchange.imports:READERS"),
-        ("bench attribute", "dig.faults.benchmark.attributing:ATTRIBUTORS"),
+        ("bench attribute", "dig.lab.benchmark.attributing:ATTRIBUTORS"),
         ("run", "dig.tasks.catalogue:TASKS"),
         ("runs", "dig.show.runs.listing:SORTS"),
     ],

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.lab.test_reference import TEAM
 from tests.traces.interchange.test_message_log import CHAT
-from tests.traces.interchange.test_reference import TEAM
 from tests.traces.runs import solved, store
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnosis.attribution.talks import history, write
-from tests.diagnosis.attribution.test_pipeline import script
+from tests.diagnosis.conversations.talks import history, write
+from tests.diagnosis.stages.test_pipeline import script
 from tests.llm.server import fails, serving
 from tests.show.page.pages import inlined
 

@@ -57,7 +57,7 @@ def call(arguments: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Run the commands, one after the other."""
-    from dig.faults.benchmark import candidates
+    from dig.lab.benchmark import candidates
     from dig.show.server import server
 
     commands = json.load(sys.stdin)

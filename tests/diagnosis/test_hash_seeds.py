@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.diagnosis.attribution.talks import history, write
+from tests.diagnosis.conversations.talks import history, write
 from tests.diagnosis.failed_runs import failed
-from tests.diagnosis.investigate.worlds import FLASH_SALE
+from tests.lab.investigate.worlds import FLASH_SALE
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from dig.diagnosis.attribution.explaining import explain
+from dig.diagnosis.conversations.explaining import explain
 from dig.diagnosis.diagnosing import diagnose
-from dig.diagnosis.investigate.investigation import investigate
-from dig.diagnosis.investigate.rules import ServiceRules
-from dig.diagnosis.investigate.snapshot import Snapshot
+from dig.lab.investigate.investigation import investigate
+from dig.lab.investigate.rules import ServiceRules
+from dig.lab.investigate.snapshot import Snapshot
 
 run, talk, snapshot = map(Path, sys.argv[1:])
 print(diagnose(run, has_graph=True).to_json())

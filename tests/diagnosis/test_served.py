@@ -10,11 +10,11 @@ import pytest
 
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.diagnosing import Trying, diagnose, try_changes
-from dig.diagnosis.document import Diagnosis
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.telling import tell
 from dig.errors import SettingsError
 from dig.graph.codec import encode
+from dig.show.document import Diagnosis
 from dig.traces.journal.journal import SIDE
 from dig.traces.journal.reader import TRACE
 from dig.traces.run import RecordedRun

@@ -15,22 +15,22 @@ from hashlib import sha256
 from pathlib import Path
 
 from dig.errors import DigError
-from dig.faults.benchmark.answers import read_answers
-from dig.faults.benchmark.attributing import ATTRIBUTORS, attribute_all
-from dig.faults.benchmark.candidates import Configuration, Recipe
-from dig.faults.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label
-from dig.faults.benchmark.scores_answers import score
-from dig.faults.benchmark.scores_detectors import score_detectors
-from dig.faults.benchmark.scores_healing import NO_ERRORS, HealingScores, Pair, heal
-from dig.faults.benchmark.storing import make_set
 from dig.faults.inject.fault import Fault
-from dig.tasks.experiment.file import read_grid
-from dig.tasks.experiment.grid import NEWSGROUPS, Grid, TaskGrid
-from dig.tasks.experiment.report import all_tables
-from dig.tasks.experiment.results import read_rows
-from dig.tasks.experiment.run import RESULTS, carry_out
-from dig.tasks.experiment.samples import Samples
-from dig.tasks.experiment.table import Table
+from dig.lab.benchmark.answers import read_answers
+from dig.lab.benchmark.attributing import ATTRIBUTORS, attribute_all
+from dig.lab.benchmark.candidates import Configuration, Recipe
+from dig.lab.benchmark.instances import BASELINE, FILES, INDEX, FaultSet, Label
+from dig.lab.benchmark.scores_answers import score
+from dig.lab.benchmark.scores_detectors import score_detectors
+from dig.lab.benchmark.scores_healing import NO_ERRORS, HealingScores, Pair, heal
+from dig.lab.benchmark.storing import make_set
+from dig.lab.experiment.file import read_grid
+from dig.lab.experiment.grid import NEWSGROUPS, Grid, TaskGrid
+from dig.lab.experiment.report import all_tables
+from dig.lab.experiment.results import read_rows
+from dig.lab.experiment.run import RESULTS, carry_out
+from dig.lab.experiment.samples import Samples
+from dig.lab.experiment.table import Table
 
 from .entrance import Entrance, assert_short
 

@@ -15,6 +15,8 @@ import pytest
 from dig import detectors
 from dig.detectors.patterns.deadlock import Deadlock
 from dig.detectors.recorded_names import RECORDED, recorded_name
+from dig.lab.judge.judged import HealAsJudged, Judged
+from dig.lab.rivals import HealByProblem, HealByWord, Silence
 from dig.traces.replay.header import header_of
 
 FIRST_LINES = Path(__file__).parent / "data/first_lines.jsonl"
@@ -66,9 +68,8 @@ def test_each_part_of_dig_has_the_recorded_name_that_it_always_had() -> None:
     """The names of the list above, and of each standard detector and healer, make its class."""
     healers = [detectors.standard_healers(designate=one) for one in (False, True)]
     parts = [*detectors.standard(), *(part for by_name in healers for part in by_name.values())]
-    parts += [detectors.Judged(), detectors.HealAsJudged()]
-    parts += [detectors.Silence(), detectors.HealByWord(), detectors.HealByProblem()]
-    assert {recorded_name(part): type(part) for part in parts} == RECORDED
+    parts += [Judged(), HealAsJudged(), Silence(), HealByWord(), HealByProblem()]
+    assert {recorded_name(part): type(part) for part in parts} == {**RECORDED}
     assert {f"dig.detectors.{name}": kind for kind, name in NAMES.items()}.items() <= {
         name: kind.__name__ for name, kind in RECORDED.items()
     }.items()

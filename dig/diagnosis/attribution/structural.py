@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Status
 from dig.diagnosis.signs.seen import Sign
+from dig.show.document import Status
 from dig.traces.run import RecordedEvent
 
 from .work import WorkDone

@@ -23,10 +23,10 @@ from dig.errors import ModelError, StopRunError
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Model
 from dig.tasks.milestones import MOST, NO_ANSWER, Evidence, Milestone
+from dig.traces.replay.kinds import in_words, read_interventions
 from dig.traces.run import RecordedActivation, RecordedRun
 
 from .described import described, shown_payload
-from .kinds import in_words, read_interventions
 from .proposing import Proposal
 from .secrecy import AnswerGuard
 

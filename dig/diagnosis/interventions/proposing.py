@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import MOST_INTERVENTIONS, Candidate
+from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.signs.seen import Seen, Sign
 from dig.graph.records import Emit
+from dig.traces.replay.kinds import MOST_INTERVENTIONS
 from dig.traces.run import RecordedRun
 
 NOTE = "You still hold work that is not finished. Look at it again, and go on."

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dig.diagnosis.interventions.kinds import read_interventions
 from dig.graph.codec import dumps, encode, to_row
 from dig.graph.records import SYSTEM, Emit, End
 from dig.traces.replay.changes import (
@@ -24,6 +23,7 @@ from dig.traces.replay.changes import (
     TellAgent,
     WaitLonger,
 )
+from dig.traces.replay.kinds import read_interventions
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 

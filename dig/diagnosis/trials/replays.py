@@ -33,7 +33,6 @@ from dig.adapters.plain.served import Served, check_change
 from dig.adapters.wrapping import unwrap
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
-from dig.diagnosis.interventions.kinds import read_interventions
 from dig.diagnosis.interventions.proposing import again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
@@ -55,6 +54,7 @@ from dig.tasks.user_objects import load
 from dig.traces.journal.files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import segments, trace_path
+from dig.traces.replay.kinds import read_interventions
 from dig.traces.replay.requests import RecordedRequests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs

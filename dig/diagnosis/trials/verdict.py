@@ -15,9 +15,9 @@ from math import comb
 from statistics import median
 from typing import Any, NamedTuple
 
-from dig.diagnosis.concepts import Reason, Verdict
+from dig._util.intervals import wilson
 from dig.errors import SettingsError
-from dig.tasks.experiment.statistics import wilson
+from dig.show.document import Reason, Verdict
 
 Row = Mapping[str, Any]
 

@@ -7,29 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
-from dig.detectors import (
-    JUDGE,
-    RETRY,
-    WATCHDOG,
-    HealAsJudged,
-    HealByProblem,
-    HealByWord,
-    Judged,
-    Silence,
-    judged_healers,
-    plugins,
-    silence_of,
-    standard_healers,
-)
-from dig.detectors.protocols import Detector, Healer
-from dig.errors import SettingsError
-from dig.runtime.agents import Agent, PlannedAgent
+from dig._util.registry import Registry
+from dig.detectors import plugins, standard_healers
+from dig.detectors.protocols import Healer
 from dig.runtime.host import Setup
-from dig.runtime.reviewer import Reviewer
-from dig.tasks.judge.judge import LIKE_TEAM, SIMULATED
-from dig.tasks.judge.simulated import SimulatedJudge
 
 from .team_run import TeamRun
 from .teams import Team
@@ -69,69 +51,7 @@ def climb(run: TeamRun, plain: Arrangement) -> Arrangement:
     return replace(healed, setup=replace(healed.setup, ladder=True))
 
 
-def speak(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """`watchdog`: after a silence, all agents are told to continue."""
-    healers = {silence_of(WATCHDOG): HealByWord}
-    return replace(plain, setup=_rival(plain.setup, lambda: Silence(WATCHDOG), healers))
-
-
-def ask_again(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """`retry`: after a silence, an idle agent is given the problem again."""
-    healers = {silence_of(RETRY): HealByProblem}
-    return replace(plain, setup=_rival(plain.setup, lambda: Silence(RETRY), healers))
-
-
-def _rival(
-    plain: Setup, detector: Callable[[], Detector], healers: Mapping[str, Callable[[], Healer]]
-) -> Setup:
-    """A setup in which a rival is heard beside the detectors, and does all that it wants."""
-    return replace(
-        plain,
-        detectors=lambda: [*plain.detectors(), detector()],
-        healers=lambda: {pattern: make() for pattern, make in healers.items()},
-        policy=replace(plain.policy, heal="all"),
-    )
-
-
-def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
-    """`judge`: a member of the team reads the log now and then, and may intervene.
-
-    Raises:
-        SettingsError: An agent of the team is called `judge`.
-    """
-    if JUDGE in plain.team:
-        raise SettingsError(f"an agent is called {JUDGE!r} already; the judge needs that name")
-    healers = dict.fromkeys(judged_healers(), HealAsJudged)
-    setup = replace(
-        _rival(plain.setup, Judged, healers), reviewer=Reviewer(JUDGE, run.judging.every)
-    )
-    return Arrangement(setup, {**plain.team, JUDGE: _judge(run, plain.team)})
-
-
-def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
-    """The judge of a team: a model, the team's own if that is meant, or a simulated judge."""
-    by = run.judging.by
-    model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)
-    if by == SIMULATED or (by == LIKE_TEAM and model is None):
-        return SimulatedJudge(run.key, run.judging)
-    from dig.runtime.llm import Model, ModelSettings  # slow to import
-    from dig.tasks.judge.model import ModelJudge
-
-    if model is None:
-        return ModelJudge(Model(ModelSettings(by)))
-    if by not in (LIKE_TEAM, model.settings.model):
-        model = Model(replace(model.settings, model=by), spending=model.spending)
-    return ModelJudge(model)
-
-
-METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = MappingProxyType(
-    {
-        "mas": observe,
-        "watchdog": speak,
-        "retry": ask_again,
-        "judge": judge,
-        "dig": heal,
-        "dig+": climb,
-    }
+METHODS: Mapping[str, Callable[[TeamRun, Arrangement], Arrangement]] = Registry(
+    "methods", {"mas": observe, "dig": heal, "dig+": climb}
 )
-"""From an arrangement that only observes to that of a method."""
+"""By name: from an arrangement that only observes to that of a method."""

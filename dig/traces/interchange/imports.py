@@ -5,20 +5,19 @@ A reader takes the path and the text of a file, and returns records and its gues
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from dig._util.files import open_file
-from dig.errors import JournalError, RecordError, SettingsError, TraceError
+from dig._util.registry import Registry
+from dig.errors import JournalError, SettingsError, TraceError
 from dig.graph.records import Record
 from dig.traces.journal.journal import Journal
-from dig.traces.journal.json_text import parse
 from dig.traces.journal.reader import TRACE
 
 from .message_log import read_log
-from .reference import SCHEMA, read_reference
 from .scribe import Guesses
 
 MOST_BYTES = 256 * 1024 * 1024
@@ -26,10 +25,22 @@ MOST_BYTES = 256 * 1024 * 1024
 
 Reader = Callable[[Path, str], tuple[list[Record], Guesses]]
 
-READERS: dict[str, Reader] = {
-    "dig-graph": read_reference,
-    "log": read_log,
-}
+
+@dataclass(frozen=True)
+class Format:
+    """A foreign format.
+
+    Attributes:
+        read: Reads a file, given its path and its text.
+        fits: Whether a text is of this format.
+    """
+
+    read: Reader
+    fits: Callable[[str], bool]
+
+
+FORMATS: Mapping[str, Format] = Registry("formats", {"log": Format(read_log, lambda text: True)})
+"""The formats by name; a text that fits none of the added ones is read as a log."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +63,17 @@ def import_file(path: Path, format: str | None = None) -> Imported:
 
     Args:
         path: The file.
-        format: One of `READERS`; ``None``: the one that the content fits.
+        format: One of `FORMATS`; ``None``: the one that the content fits.
 
     Raises:
         SettingsError: There is no such format.
         TraceError: The file cannot be read, or is not of this format.
     """
     text = read_text(path)
-    name = format or ("dig-graph" if _is_reference(text) else "log")
-    if name not in READERS:
-        raise SettingsError(f"there is no format {name!r}; known are: {', '.join(READERS)}")
-    records, guesses = READERS[name](path, text)
+    name = format or next(name for name in reversed([*FORMATS]) if FORMATS[name].fits(text))
+    if name not in FORMATS:
+        raise SettingsError(f"there is no format {name!r}; known are: {', '.join(FORMATS)}")
+    records, guesses = FORMATS[name].read(path, text)
     return Imported(name, records, guesses)
 
 
@@ -103,13 +114,3 @@ def save(imported: Imported, out: Path) -> Path:
         for record in imported.records:
             journal(record)
     return path
-
-
-def _is_reference(text: str) -> bool:
-    if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
-        return False
-    try:
-        whole = parse(text, finite=False)
-    except (ValueError, RecordError):
-        return False
-    return isinstance(whole, dict) and whole.get("schema") == SCHEMA

@@ -10,12 +10,12 @@ import pytest
 
 from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.concepts import Candidate
-from dig.diagnosis.interventions.kinds import KINDS, in_words, read_interventions, size
 from dig.diagnosis.interventions.proposing import proposals
 from dig.diagnosis.suspects import SUSPECTS, Together
 from dig.errors import SettingsError
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
+from dig.traces.replay.kinds import KINDS, in_words, read_interventions, size
 from tests.diagnosis.failed_runs import ANSWERED, failed
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from dig.diagnosis.diagnosing import try_changes
-from dig.diagnosis.document import Diagnosis
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.telling import tell
 from dig.diagnosis.trials import replays
@@ -23,6 +22,7 @@ from dig.diagnosis.trials.replays import (
     read_source,
 )
 from dig.errors import SettingsError
+from dig.show.document import Diagnosis
 from dig.tasks.task import Score
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import TRACE

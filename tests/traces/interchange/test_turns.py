@@ -16,7 +16,7 @@ from dig.detectors.thresholds import Thresholds
 from dig.graph.records import Run
 from dig.traces.interchange.imports import import_file, save
 from dig.traces.run import RecordedRun
-from tests.traces.interchange.test_reference import TEAM
+from tests.lab.test_reference import TEAM
 
 Row = dict[str, Any]
 

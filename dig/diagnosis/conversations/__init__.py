@@ -1,0 +1,6 @@
+"""Which agent and which step of a conversation is at fault, from the text of its log.
+
+- `reading`: from a file to steps and roles. `flow`: words, code, facts and loops in texts.
+- `hierarchy`: the hierarchical graph, and its draft. `wording`: features of a step.
+- `ranking`: the answer by shipped weights. `explaining`: the diagnosis of a conversation.
+"""

@@ -1,0 +1,96 @@
+"""From the log of a conversation to its diagnosis.
+
+    found = explain(Path("chat.json"))
+    print(found.answer)
+
+A conversation has no outcome of its own, so asking about one says that it failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from dig._util.text import counted
+from dig.show.document import (
+    AnswerRow,
+    CandidateRow,
+    Diagnosis,
+    EvidenceRow,
+    FailureRow,
+    GoalRow,
+    SourceRow,
+)
+
+from .ranking import Attribution, rank
+from .reading import Conversation, Layout, read_conversation
+
+WHY = "a conversation has no outcome of its own: it is taken as failed"
+
+Attribute = Callable[[Conversation], Attribution]
+"""Names the candidates of a conversation."""
+
+
+def explain(
+    path: Path,
+    layout: Layout | None = None,
+    *,
+    task: str | None = None,
+    expected: str | None = None,
+    attribute: Attribute = rank,
+    has_graph: bool = False,
+    top: int = 10,
+) -> Diagnosis:
+    """Explain why a conversation failed: which agent, at which step.
+
+    Args:
+        path: The log of the conversation; it is only read.
+        layout: Its layout; ``None``: the one that its content fits.
+        task: The text of the task; ``None``: the one in the file, if there is one.
+        expected: The right answer, or `from-file`; ``None``: it is not used.
+        attribute: Names the candidates; by default the ranking, without a model.
+        has_graph: Whether the document has the hierarchical graph.
+        top: The number of candidates that are listed.
+
+    Raises:
+        TraceError: The file cannot be read, or holds no conversation.
+        SettingsError: The right answer is to be read from a file that has none.
+    """
+    conversation = read_conversation(path, layout, task=task, expected=expected)
+    found = attribute(conversation)
+    notes = found.notes
+    if len(found.candidates) > top:
+        further = counted(len(found.candidates) - top, "further candidate")
+        notes = (*notes, f"{further} not listed")
+    listed = replace(found, candidates=found.candidates[:top], notes=notes)
+    return _document(conversation, listed, has_graph=has_graph)
+
+
+def _document(conversation: Conversation, found: Attribution, *, has_graph: bool) -> Diagnosis:
+    candidates = [replace(one, share=round(one.share, 6)) for one in found.candidates]
+    first = next(iter(candidates), None)
+    last = conversation.steps[-1].number
+    return Diagnosis(
+        source=SourceRow(
+            name=conversation.name, kind="conversation", sha256=conversation.sha256, records=None,
+            steps=len(conversation.steps),
+        ),
+        goal=GoalRow(test="none", good=False, progress=None, why=WHY),
+        failures=(
+            FailureRow(
+                kind="complaint", about="outcome",
+                evidence=(EvidenceRow(step=last, t=None, says="the conversation ended here"),),
+            ),
+        ),
+        attempts=(), method=found.method, model=found.model,
+        answer=None if first is None else AnswerRow(
+            agent=first.agent, step=first.step, t=None, activation=None,
+            mechanism=first.mechanism, confidence=found.confidence, reason=found.reason,
+        ),
+        candidates=tuple(CandidateRow.of(n, one) for n, one in enumerate(candidates, 1)),
+        chain=found.chain, hypotheses=(), fix=None,
+        confidence="unknown" if first is None else "suspected",
+        stages=found.stages, cost=found.cost, notes=found.notes,
+        graph=found.graph.to_json() if has_graph else None,
+    )  # fmt: skip

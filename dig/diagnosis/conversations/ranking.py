@@ -1,0 +1,309 @@
+"""The ranking of a conversation's steps by shipped weights, and when it does not apply.
+
+    found = rank(conversation)
+    print(found.candidates[0].agent, found.candidates[0].step)
+
+One linear score, as shares of all candidates (a conditional logit). The weights were fitted by
+`digmon bench whowhen DIR --fit FILE`; using them needs no further package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from math import exp
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dig._util.files import read_file
+from dig._util.text import counted, first_wrong, name
+from dig.diagnosis.concepts import Candidate
+from dig.errors import SettingsError
+from dig.show.document import Confidence, CostRow, StageRow
+from dig.tasks.milestones import Evidence
+
+from .flow import Vocabulary, vocabulary
+from .hierarchy import HierarchicalGraph, drafted
+from .reading import Conversation, ConversationStep, folded
+from .wording import FEATURES, features
+
+NAME = "attribution"
+MOST_WITH_PLANNER = 15
+"""With a planner and more candidates than that, the weights do not apply."""
+
+NO_PROBABILITIES = "shares are the weights of a ranking, no probabilities"
+
+
+class FeatureWeight(BaseModel):
+    """The weight of a feature, and what training cases showed of it.
+
+    Attributes:
+        weight: By how much a step's score grows with a deviation of the feature.
+        mean: Its mean over the training candidates.
+        deviation: Its standard deviation.
+        low: The smallest value in training.
+        high: The largest.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weight: float
+    mean: float
+    deviation: float = Field(gt=0)
+    low: float
+    high: float
+
+    def scaled(self, value: float) -> float:
+        """The part of the score that a value of the feature gives."""
+        return self.weight * (value - self.mean) / self.deviation
+
+
+class Weights(BaseModel):
+    """Fitted weights.
+
+    Attributes:
+        command: The command that fitted them.
+        data: The checksum of the labels that they were fitted to.
+        cases: On how many cases.
+        l2: The strength that held weights near 0.
+        features: The weights by feature.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: str
+    data: str
+    cases: int
+    l2: float
+    features: dict[str, FeatureWeight]
+
+    @classmethod
+    def read(cls, path: Path | None = None) -> Weights:
+        """The weights of a file; ``None``: the shipped ones.
+
+        Raises:
+            SettingsError: The file cannot be read, or is none.
+        """
+        if path is None:
+            return _shipped()
+        try:
+            return cls._known(read_file(path).decode("utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path} cannot be read: {error}") from None
+
+    @classmethod
+    def _known(cls, text: str, where: str) -> Weights:
+        try:
+            found = cls.model_validate_json(text)
+        except ValidationError as error:
+            place, why = first_wrong(error)
+            raise SettingsError(f"{where} holds no weights: {place or 'the text'}: {why}") from None
+        unknown = [one for one in found.features if one not in FEATURES]
+        if unknown:
+            raise SettingsError(f"{where}: there is no feature {unknown[0]!r}")
+        return found
+
+    def contributions(self, row: Mapping[str, float]) -> dict[str, float]:
+        """The part of a candidate's score that each feature gives."""
+        return {one: weight.scaled(row[one]) for one, weight in self.features.items()}
+
+    def shares(self, rows: Sequence[Mapping[str, float]]) -> list[float]:
+        """The shares of candidates; their sum is 1."""
+        scores = [sum(self.contributions(row).values()) for row in rows]
+        highest = max(scores)
+        powers = [exp(score - highest) for score in scores]
+        return [power / sum(powers) for power in powers]
+
+    def unknown_range(self, rows: Sequence[Mapping[str, float]]) -> bool:
+        """True if most numbers of a conversation lie outside of the range of training cases."""
+        numbers = [
+            (name, one) for name, one in self.features.items() if (one.low, one.high) != (0, 1)
+        ]
+        outside = sum(
+            not all(one.low <= row[name] <= one.high for row in rows) for name, one in numbers
+        )
+        return outside > len(numbers) / 2
+
+
+@cache
+def _shipped() -> Weights:
+    text = files(__package__).joinpath("weights.json").read_text(encoding="utf-8")
+    return Weights._known(text, "weights.json")
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The candidates of a conversation, with what led to them.
+
+    Attributes:
+        candidates: The candidates; the first is the answer.
+        confidence: The lead of the first candidate.
+        reason: Why it is the first.
+        chain: The steps by which the failure went on.
+        stages: The stages that were carried out.
+        method: The method of the attribution.
+        model: The language model that was asked, if one was.
+        cost: The cost of the attribution.
+    """
+
+    candidates: tuple[Candidate, ...]
+    confidence: Confidence
+    reason: str
+    chain: tuple[int, ...]
+    graph: HierarchicalGraph
+    stages: tuple[StageRow, ...]
+    method: str = "structural"
+    model: str | None = None
+    cost: CostRow = field(default_factory=CostRow)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """A step with its share.
+
+    Attributes:
+        parts: The contribution of each feature to its score, against the mean candidate.
+        present: The features that speak for it because it has more of them, not less.
+    """
+
+    step: ConversationStep
+    share: float
+    parts: Mapping[str, float]
+    present: Sequence[str]
+
+    @property
+    def mechanism(self) -> str | None:
+        """The group that adds most against the mean candidate."""
+        groups: dict[str, float] = {}
+        for feature, part in self.parts.items():
+            group = FEATURES[feature].group
+            groups[group] = groups.get(group, 0.0) + part
+        best = max(groups, key=lambda group: groups[group], default=None)
+        return best if best is not None and groups[best] > 0 else None
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The two features that it has and that speak most for it."""
+        found = sorted(self.present, key=lambda one: -self.parts[one])[:2]
+        says = [FEATURES[one].says for one in found] or [f"{name(self.step.agent)} speaks here"]
+        return tuple(Evidence(None, one, self.step.number) for one in says)
+
+    def candidate(self, rank: int, graph: HierarchicalGraph) -> Candidate:
+        return Candidate(
+            id=f"c{rank}", agent=self.step.agent, share=self.share, evidence=self.evidence,
+            by=(NAME,), mechanism=self.mechanism, step=self.step.number,
+            subtask=graph.subtask_of(self.step.number).id,
+        )  # fmt: skip
+
+
+def rank(
+    conversation: Conversation, weights: Weights | None = None, words: Vocabulary | None = None
+) -> Attribution:
+    """Rank the steps of a conversation that can be at fault.
+
+    Args:
+        conversation: The conversation.
+        weights: The weights; ``None``: the shipped ones.
+        words: The word lists; ``None``: the shipped ones.
+    """
+    words, weights = words or vocabulary(), weights or Weights.read()
+    rows, steps = features(conversation, words), conversation.candidates
+    graph = drafted(conversation, words)
+    why = _inapplicable(conversation, weights, rows)
+    workers = [n for n, one in enumerate(steps) if one.role == "worker"]
+    if why is not None and workers:
+        rows, steps = [rows[n] for n in workers], tuple(steps[n] for n in workers)
+    found = _in_loops(_ranked(steps, rows, weights), graph)
+    answer = found[-1] if why is not None else _answer(found)
+    ordered = [answer, *sorted((one for one in found if one is not answer), key=_order)]
+    candidates = tuple(one.candidate(n, graph) for n, one in enumerate(ordered, 1))
+    stages = [_stage("features"), _stage("ranking", why)]
+    if why is not None:
+        stages.append(_stage("last worker"))
+    return Attribution(
+        candidates, confidence_of(candidates) if why is None else "low",
+        _reason(answer, len(found), why),
+        graph.chain(answer.step.number), graph, tuple(stages), notes=tuple(_notes(why)),
+    )  # fmt: skip
+
+
+def _stage(name_: str, why: str | None = None) -> StageRow:
+    is_done = why is None
+    return StageRow(name=name_, by="structural", status="done" if is_done else "skipped", why=why)
+
+
+def confidence_of(candidates: Sequence[Candidate]) -> Confidence:
+    """`medium` if the first share is at least twice the second; no sign is certain here."""
+    second = candidates[1].share if len(candidates) > 1 else 0.0
+    return "medium" if candidates[0].share >= 2 * second else "low"
+
+
+def _ranked(
+    steps: Sequence[ConversationStep], rows: Sequence[Mapping[str, float]], weights: Weights
+) -> list[_Ranked]:
+    parts = [weights.contributions(row) for row in rows]
+    means = {one: sum(row[one] for row in parts) / len(parts) for one in weights.features}
+    found = []
+    for step, share, row in zip(steps, weights.shares(rows), parts, strict=True):
+        above = {one: row[one] - means[one] for one in row}
+        present = [one for one in above if above[one] > 0 and weights.features[one].weight > 0]
+        found.append(_Ranked(step, share, above, present))
+    return found
+
+
+def _order(one: _Ranked) -> tuple[float, int]:
+    return -one.share, one.step.number
+
+
+def _answer(found: Iterable[_Ranked]) -> _Ranked:
+    """The likeliest step of the agent whose steps have the largest sum of shares."""
+    by_agent: dict[str, list[_Ranked]] = {}
+    for one in found:
+        by_agent.setdefault(folded(one.step.agent), []).append(one)
+    best = max(by_agent.values(), key=lambda some: sum(one.share for one in some))
+    return min(best, key=_order)
+
+
+def _in_loops(found: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:
+    """The steps, where in each loop the responsible one has the largest share of the loop."""
+    shares = {one.step.number: one.share for one in found}
+    for loop in graph.loops:
+        inside = [number for number in loop.steps if number in shares]
+        if loop.failed and loop.responsible in inside:
+            largest = max(inside, key=lambda number: (shares[number], -number))
+            first, second = shares[loop.responsible], shares[largest]
+            shares[loop.responsible], shares[largest] = second, first
+    return [replace(one, share=shares[one.step.number]) for one in found]
+
+
+def _inapplicable(
+    conversation: Conversation, weights: Weights, rows: Sequence[Mapping[str, float]]
+) -> str | None:
+    """Why the weights, which come from short group chats, say nothing here."""
+    count = len(conversation.candidates)
+    if any(one.role == "planner" for one in conversation.candidates) and count > MOST_WITH_PLANNER:
+        return f"a planner leads {counted(count, 'step')}; the weights come from short group chats"
+    if weights.unknown_range(rows):
+        return "most features lie outside the range of the cases that the weights come from"
+    return None
+
+
+def _reason(answer: _Ranked, count: int, why: str | None) -> str:
+    if why is not None:
+        return (
+            f"There is no structural evidence: {why}. The last worker to speak is named, which is "
+            "no better than a rule of thumb."
+        )
+    says = " and ".join(one.says for one in answer.evidence)
+    return f"Of {counted(count, 'step')} this one ranks first: {says}."
+
+
+def _notes(why: str | None) -> list[str]:
+    found = [NO_PROBABILITIES]
+    if why is not None:
+        found.append("the answer is the last worker before the end, by a rule of thumb")
+    return found

@@ -1,0 +1,244 @@
+"""From a model's testimony to an answer: pure code, so that the model testifies and code decides.
+
+The candidates are the steps that deviate. Each is held against what the model says about it: a
+cause upstream (`local`), a loop (`control`), a datum that was spoilt before it (`data`), a later
+step that put it right (`reversal`). ModelTestimony about steps that were not shown is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dig._util.text import name
+from dig.diagnosis.conversations.flow import LoopGroup
+from dig.diagnosis.conversations.hierarchy import HierarchicalGraph
+from dig.diagnosis.conversations.reading import Conversation, folded
+from dig.show.document import Status
+
+Responsible = Literal["none", "planner", "executor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviations:
+    """The subtasks, agents and steps that deviate, by testimony.
+
+    Attributes:
+        subtasks: The ids of subtasks.
+        agents: Subtasks with an agent that deviates in them.
+    """
+
+    subtasks: frozenset[str] = frozenset()
+    agents: frozenset[tuple[str, str]] = frozenset()
+    steps: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """The testimony about a candidate.
+
+    Attributes:
+        upstream: The earlier steps that explain it.
+        loop: Whether the candidate is part of a loop.
+        responsible: The agent that is responsible for the loop.
+        spoilt_at: The step at which its data were first spoilt.
+        recovered_at: The later step that put it right.
+    """
+
+    upstream: tuple[int, ...] = ()
+    loop: bool = False
+    responsible: Responsible = "none"
+    spoilt_at: int | None = None
+    recovered_at: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelTestimony:
+    """All that is said about a conversation.
+
+    Attributes:
+        deviations: The steps that deviate.
+        screened: The words about each candidate.
+        verdict: The agent and the step that the model would answer.
+    """
+
+    deviations: Deviations
+    screened: Mapping[int, Screened] = field(default_factory=dict)
+    verdict: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision.
+
+    Attributes:
+        step: The answer; ``None``: the testimony gives none.
+        notes: The parts of the answer that were ignored.
+    """
+
+    step: int | None
+    statuses: Mapping[int, Status]
+    notes: Sequence[str] = ()
+
+
+def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
+    """True for a step of a planner or worker; without any, for each step that can be at fault."""
+    if step is None or not 0 <= step < len(conversation.steps):
+        return False
+    one = conversation.steps[step]
+    return one.role in ("planner", "worker") or one in conversation.candidates
+
+
+def blame_complaint(conversation: Conversation, step: int) -> str | None:
+    """The complaint about a step as an answer; ``None``: there is none.
+
+    Args:
+        conversation: The conversation.
+        step: The number of the step.
+    """
+    if can_be_blamed(conversation, step):
+        return None
+    return f"step {step} is not there, or is not one of a planner or worker"
+
+
+def speaker_notes(conversation: Conversation, agent: str, step: int) -> list[str]:
+    """A note if a step is another agent's than a model says; the speaker is the answer.
+
+    Args:
+        conversation: The conversation.
+        agent: The agent that the model names.
+        step: The number of the step.
+    """
+    speaker = conversation.steps[step].agent
+    if folded(agent) == folded(speaker):
+        return []
+    return [f"the model answered {name(agent)}, but step {step} is of {name(speaker)}"]
+
+
+def deviating(
+    conversation: Conversation, graph: HierarchicalGraph, said: Deviations
+) -> tuple[int, ...]:
+    """The steps that deviate, in agents that deviate, in subtasks that deviate.
+
+    If there is none, the condition on agents is dropped, then the one on subtasks.
+
+    Args:
+        conversation: The conversation.
+        graph: Its graph.
+        said: The steps that deviate.
+    """
+    steps = [step for step in sorted(said.steps) if can_be_blamed(conversation, step)]
+    agents = {(subtask, folded(agent)) for subtask, agent in said.agents}
+    in_subtasks = [step for step in steps if graph.subtask_of(step).id in said.subtasks]
+    in_agents = [
+        step
+        for step in in_subtasks
+        if (graph.subtask_of(step).id, folded(conversation.steps[step].agent)) in agents
+    ]
+    return tuple(in_agents or in_subtasks or steps)
+
+
+def decide(conversation: Conversation, graph: HierarchicalGraph, said: ModelTestimony) -> Decided:
+    """The answer that testimony gives.
+
+    Args:
+        conversation: The conversation.
+        graph: Its graph.
+        said: The testimony.
+    """
+    candidates = deviating(conversation, graph, said.deviations)
+    if not candidates:
+        return Decided(None, {}, ("no step was said to deviate",))
+    found = _Deciding(conversation, graph, said, candidates)
+    for step in candidates:
+        found.judge(step)
+    found.recover()
+    answer = _answer(found.statuses, said.verdict)
+    if answer is not None and said.verdict is not None and said.verdict[1] == answer:
+        found.notes += speaker_notes(conversation, *said.verdict)
+    return Decided(answer, dict(sorted(found.statuses.items())), tuple(found.notes))
+
+
+class _Deciding:
+    """The statuses of candidates, as they come about."""
+
+    def __init__(
+        self, conversation: Conversation, graph: HierarchicalGraph, said: ModelTestimony,
+        candidates: Collection[int],
+    ) -> None:  # fmt: skip
+        self.conversation, self.graph, self.said = conversation, graph, said
+        self.candidates = frozenset(candidates)
+        self.statuses: dict[int, Status] = dict.fromkeys(candidates, "open")
+        self.notes: list[str] = []
+
+    def judge(self, step: int) -> None:
+        """Give a candidate its status, and candidates to those that explain it."""
+        said = self.said.screened.get(step)
+        if said is None:
+            return
+        upstream = [one for one in said.upstream if one < step and self._is_known(one)]
+        self.statuses[step] = "propagated" if upstream else "origin"
+        for one in upstream:
+            self.statuses.setdefault(one, "open")
+        if said.loop:
+            self._control(step, said.responsible)
+        if said.spoilt_at is not None and said.spoilt_at != step:
+            self._data(step, said.spoilt_at)
+
+    def _is_known(self, step: int) -> bool:
+        return can_be_blamed(self.conversation, step)
+
+    def _control(self, step: int, responsible: Responsible) -> None:
+        """In a loop the origin is the planner's first repetition, or the worker's first failure."""
+        loop = _loop_with(self.graph.loops, step)
+        if loop is None:
+            self.notes.append(f"step {step} was said to be in a loop, but the texts show none")
+            return
+        if responsible != "none":
+            origin = loop.repetition if responsible == "planner" else loop.failure
+            self._explain(step, origin)
+
+    def _data(self, step: int, spoilt_at: int) -> None:
+        """The origin is where a datum was first spoilt."""
+        if spoilt_at > step or not self._is_known(spoilt_at):
+            self.notes.append(f"data of step {step} cannot have been spoilt at step {spoilt_at}")
+            return
+        self._explain(step, spoilt_at)
+
+    def _explain(self, step: int, origin: int) -> None:
+        """Say that a candidate is explained by a step, which is then the origin."""
+        if origin == step:
+            self.statuses[step] = "origin"
+            return
+        self.statuses[step] = "propagated"
+        if origin not in self.said.screened or origin not in self.candidates:
+            self.statuses[origin] = "origin"
+
+    def recover(self) -> None:
+        """Give the status to candidates that a later, undisputed step put right."""
+        for step, said in self.said.screened.items():
+            later = said.recovered_at
+            if step not in self.statuses or later is None:
+                continue
+            is_step = step < later < len(self.conversation.steps)
+            if not is_step or later in self.statuses:
+                continue
+            if self.graph.subtask_of(later).id not in self.said.deviations.subtasks:
+                self.statuses[step] = "recovered"
+
+
+def _loop_with(loops: Iterable[LoopGroup], step: int) -> LoopGroup | None:
+    return next((one for one in loops if step in one.steps), None)
+
+
+def _answer(statuses: Mapping[int, Status], verdict: tuple[str, int] | None) -> int | None:
+    """The verdict if it is an origin; else the earliest origin, open or the last recovered step."""
+    by_status: dict[str, list[int]] = {}
+    for step in sorted(statuses):
+        by_status.setdefault(statuses[step], []).append(step)
+    origins = by_status.get("origin", [])
+    if verdict is not None and verdict[1] in origins:
+        return verdict[1]
+    first = [*origins, *by_status.get("open", [])]
+    return next(iter([*first, *reversed(by_status.get("recovered", []))]), None)

@@ -1,0 +1,33 @@
+"""The laboratory: code that only evaluates. Nothing in dig but the command line imports it.
+
+- `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
+- `experiment`: the experiments of the paper; `methods`, `judge`, `rivals`: what healing is
+  compared with.
+- `whowhen`: the benchmark of failed conversations, and the fitting of weights.
+- `investigate`: investigations of foreign snapshots.
+- `reference`: the importer of graphs of the paper's program.
+- `cli`: the commands of all these.
+
+Its import adds rows to tables of the packages below, by place, and loads nothing else.
+"""
+
+from dig._util.registry import Registry
+
+Registry.add(
+    "methods",
+    watchdog="dig.lab.methods:speak",
+    retry="dig.lab.methods:ask_again",
+    judge="dig.lab.methods:judge",
+)
+Registry.add("suspects", beliefs="dig.lab.investigate.run:BELIEFS")
+Registry.add("formats", **{"dig-graph": "dig.lab.reference.reference:FORMAT"})
+Registry.add(
+    "recorded",
+    **{
+        "dig.detectors.judged.Judged": "dig.lab.judge.judged:Judged",
+        "dig.detectors.judged.HealAsJudged": "dig.lab.judge.judged:HealAsJudged",
+        "dig.detectors.rivals.Silence": "dig.lab.rivals:Silence",
+        "dig.detectors.rivals.HealByWord": "dig.lab.rivals:HealByWord",
+        "dig.detectors.rivals.HealByProblem": "dig.lab.rivals:HealByProblem",
+    },
+)

@@ -1,0 +1,245 @@
+"""Attributors: functions of a `Case` that say what went wrong in the run.
+
+    def mine(case: Case) -> Answer: ...
+
+A case has the records of a trace and what follows from them, and nothing of the labels. An
+attributor answers with an `Answer`, or with the candidates of `dig.diagnosis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from dig._util.text import one_line
+from dig.detectors import standard
+from dig.diagnosis.attempts import attempts
+from dig.diagnosis.attribution.spread import Spread, way
+from dig.diagnosis.case import Case
+from dig.diagnosis.concepts import Candidate
+from dig.diagnosis.failures import failures
+from dig.diagnosis.goal import Finished, Goal
+from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, suspects_of
+from dig.errors import DigError, SettingsError
+from dig.graph.records import Finish, Record, Run
+from dig.tasks.user_objects import load
+from dig.traces.run import RecordedRun
+
+from . import baselines
+from .answers import Answer, Answers, CausalStep, RootCause
+from .instances import FaultSet, Instance
+from .reading import step_at
+
+Attributor = Callable[[Case], Answer | Iterable[Candidate]]
+"""Names the causes of a run's failure; none, if nothing went wrong."""
+
+
+def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
+    """Attributors that ask suspects of `dig.diagnosis`; the runs without a fault are the measure.
+
+    Args:
+        *names: The suspects, whose candidates are merged.
+    """
+
+    def made(known: FaultSet) -> Attributor:
+        peers, asked = baselines.Peers(known), Together(tuple(map(suspects_of, names)))
+        return lambda case: asked.candidates(replace(case, usual=peers.usual(case.run.records)))
+
+    return made
+
+
+ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
+    {
+        "random": baselines.random_agent,
+        "earliest_deviation": baselines.earliest_deviation,
+        "rules": baselines.by_rules,
+        **{
+            name: by_suspects(name)
+            for name in ("signs", "beliefs", "attribution", "attribution_blind")
+        },
+        "why": by_suspects(*USUAL_SUSPECTS),
+    }
+)
+"""The attributors by name: the baselines, the suspects of a diagnosis, and all usual ones; each is
+made from a set, of which it may read the public part."""
+
+FLOORS = ("random", "earliest_deviation", "rules")
+"""The baselines that stand beside every score."""
+
+
+def attributor(name: str, known: FaultSet) -> Attributor:
+    """The attributor with a name, or a user's own as `module:object`: a function of a case.
+
+    Raises:
+        SettingsError: There is no such attributor.
+    """
+    if name in ATTRIBUTORS:
+        return ATTRIBUTORS[name](known)
+    if ":" not in name:
+        raise SettingsError(
+            f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
+            "as module:object"
+        )
+    found: Attributor = load(name, "attributor")
+    if not callable(found):
+        raise SettingsError(f"{name} is no function of a Case but {_told(found)}")
+    return found
+
+
+def case_of(name: str, records: Sequence[Record]) -> Case:
+    """The case of a failed run, from its records alone.
+
+    Its header tells neither the seed nor the run's own name. If the records do not show a failure,
+    that is one that somebody complains of: every run of a set is asked about.
+
+    Args:
+        name: The name of the run in its set.
+        records: The records; they keep the rules of the graph.
+    """
+    rows = [replace(r, run=name, seed=None) if isinstance(r, Run) else r for r in records]
+    last = rows[-1]
+    outcome = {"outcome": last.outcome} if isinstance(last, Finish) else {}
+    ended, run = Finished.of(rows, outcome, standard(), name=name), RecordedRun(rows)
+    shown = failures(ended, Goal.parse("default")) or failures(ended, Goal.parse("none"))
+    tried = tuple(one for some in attempts(run).values() for one in some)
+    return Case(name, "trace", run, shown, tried)
+
+
+def attribute_all(
+    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
+    *, structure_only: bool = False,
+) -> Answers:  # fmt: skip
+    """The answers of an attributor about every run of a set.
+
+    Args:
+        name: Its name, as `attributor` takes it.
+        known: The set.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
+        structure_only: Whether the attributor gets the traces without contents, which held-out
+            instances have.
+
+    Raises:
+        SettingsError: There is no such attributor, no trace is without contents, it raised an
+            error, or it returned neither an `Answer` nor candidates.
+    """
+    attribute = attributor(name, known)
+    answers: dict[str, Answer] = {}
+    instances = [one for one in known.instances() if one.structure or not structure_only]
+    if not instances:
+        raise SettingsError(f"{known.path} has no traces without contents")
+    for instance in instances:
+        case = case_about(instance, structure_only=structure_only)
+        answers[case.name] = answer(name, attribute, case)
+        progress("answers", len(answers), len(instances))
+    return Answers(by=name, answers=answers)
+
+
+def case_about(instance: Instance, *, structure_only: bool = False) -> Case:
+    """The case of an instance; nothing of its label is read.
+
+    Args:
+        instance: The instance.
+        structure_only: Whether the case has the trace without contents.
+    """
+    records = instance.structure_only() if structure_only else instance.records()
+    return case_of(instance.entry.id, records)
+
+
+def answer(name: str, attribute: Attributor, case: Case) -> Answer:
+    """The answer of an attributor about a case.
+
+    Args:
+        name: The attributor's name.
+        attribute: The attributor.
+        case: The case.
+
+    Raises:
+        SettingsError: The attributor raised an error, or returned neither an `Answer` nor
+            candidates.
+    """
+    try:
+        said = attribute(case)
+        if not isinstance(said, Answer):
+            said = list(said)
+    except DigError:
+        raise
+    except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
+        raise SettingsError(f"{name} raised {_told(error)} about {case.name}") from error
+    if isinstance(said, Answer):
+        return said
+    strange = next((one for one in said if not isinstance(one, Candidate)), None)
+    if strange is not None:
+        raise SettingsError(
+            f"{name} answered {_told(strange)} about {case.name}; it must be a "
+            "dig.lab.benchmark.answers.Answer, or candidates of dig.diagnosis"
+        )
+    return of_candidates(case, said)
+
+
+def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
+    """The answer that candidates give: those of status `origin`, else the first one.
+
+    Args:
+        case: The case.
+        candidates: Its candidates, the likeliest first.
+    """
+    origins = [one for one in candidates if one.status == "origin"] or [*candidates[:1]]
+    if not origins:
+        return Answer()
+    first, records = origins[0], case.run.records
+    steps: dict[tuple[str, str], CausalStep] = {}
+    for one in origins:
+        for source, target, t in way(case, one):
+            step = CausalStep(source=source, target=target, evidence=(t,))
+            steps.setdefault((source, target), step)
+    causes = tuple(
+        RootCause(
+            component=one.agent,
+            kind=baselines.kind_of_mechanism(one.mechanism),
+            evidence=tuple(shown.t for shown in one.evidence if shown.t is not None),
+        )
+        for one in origins
+    )
+    t = first.t if first.t is not None else len(records) - 1
+    number = step_at(records, t) if first.step is None else first.step
+    return Answer(
+        root_causes=causes, propagation=tuple(steps.values()), step=number, onset=t,
+        share=first.share,
+    )  # fmt: skip
+
+
+def spread_of(
+    sets: Iterable[FaultSet], progress: Callable[[str, int, int], None] = lambda *_: None
+) -> Spread:
+    """The ways that failures took, from the public parts of some sets.
+
+    A run counts if the suspects name an agent at fault, by the mechanism that they name.
+
+    Args:
+        sets: The sets.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
+
+    Raises:
+        SettingsError: A set has no labels of its public part.
+    """
+    found = Spread()
+    for known in sets:
+        attribute, labelled = ATTRIBUTORS["attribution"](known), known.labelled("public")
+        for number, instance in enumerate(labelled, 1):
+            case, graph = case_about(instance), instance.graph().project()
+            causes = {cause.component for cause in graph.root_causes}
+            said = [one for one in attribute(case) if isinstance(one, Candidate)]
+            right = next((one for one in said if one.agent in causes), None)
+            if right is not None:
+                steps = ((edge.source, edge.target) for edge in graph.edges)
+                found.learn(case.seen, right.agent, right.mechanism, steps)
+            progress("runs", number, len(labelled))
+    return found
+
+
+def _told(value: object) -> str:
+    try:
+        return one_line(repr(value), 80)
+    except Exception:  # it may be of a user's own class
+        return f"a {type(value).__name__}"

@@ -1,0 +1,133 @@
+"""Finds verified instances: plays candidates until there are enough, and counts the dropped ones.
+
+The same seed gives the same bytes, with any number of processes: every candidate follows from the
+seed, its stratum and its number alone, and results are taken in the order of candidates.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dig.errors import SettingsError
+from dig.lab.truth.baseline import Baseline
+from dig.lab.truth.verification import Dropped, Ending
+from dig.runtime.workers import Workers
+
+from .candidates import Configuration, InstanceDraft, Recipe, Stratum
+from .hidden import SHARE_UNHARMED, Made, attempt
+from .instances import Split
+
+FIRST = 2
+"""The number of instances that every stratum may have before any has more."""
+ENOUGH = "enough runs without harm"
+
+Progress = Callable[[str, int, int], None]
+"""Takes a word for what is made, how many there are, and how many are wanted."""
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """The results of all candidates.
+
+    Attributes:
+        made: The instances, in the order in which they were found.
+        dropped: The number of candidates that were dropped, by kind and reason.
+        tried: The number of candidates.
+        raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
+            (`good`) it was raised, dropped ones included.
+        raised_in_sessions: The same in candidates with several problems, which `raised` leaves out.
+    """
+
+    made: tuple[Made, ...]
+    dropped: dict[str, Counter[str]]
+    tried: int
+    raised: dict[str, Counter[str]]
+    raised_in_sessions: dict[str, Counter[str]]
+
+
+def harvest(
+    recipe: Recipe, baselines: Mapping[Configuration, Baseline], workers: Workers,
+    progress: Progress,
+) -> Harvest:  # fmt: skip
+    """Play candidates, one of each stratum in turn, until there are enough instances.
+
+    Args:
+        recipe: The settings of the set.
+        baselines: The baseline of each configuration.
+        workers: The processes that play them.
+        progress: Takes a word for what is made, how many there are, and how many are wanted.
+
+    Raises:
+        SettingsError: The strata give fewer instances than are wanted.
+    """
+    made: list[Made] = []
+    dropped: dict[str, Counter[str]] = {}
+    kept: Counter[Stratum] = Counter()
+    raised: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = {}, {}
+    tried = unharmed = 0
+    progress("instances", 0, recipe.count)
+    for wanted in _rounds(recipe, kept):
+        tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
+        for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
+            tried += 1
+            if isinstance(result, Made) and not result.label.harm:
+                unharmed += 1
+                if unharmed > SHARE_UNHARMED * recipe.count:
+                    result = Dropped(ENOUGH, result.ending)
+            is_session = candidate.stratum.configuration.problems > 1
+            _count_raised(raised[is_session], result.ending)
+            if isinstance(result, Made):
+                made.append(result)
+                kept[candidate.stratum] += 1
+                progress("instances", len(made), recipe.count)
+            else:
+                dropped.setdefault(candidate.stratum.kind, Counter())[result.reason] += 1
+            if len(made) == recipe.count:
+                return Harvest(tuple(made), dropped, tried, *raised)
+    raise SettingsError(
+        f"{tried} candidates gave {len(made)} instances and not {recipe.count}; ask for fewer "
+        "with --count"
+    )
+
+
+def _count_raised(raised: dict[str, Counter[str]], ending: Ending | None) -> None:
+    """Count the patterns that were raised in a candidate."""
+    if ending is not None:
+        for pattern in ending.raised:
+            raised.setdefault(pattern, Counter())["good" if ending.is_good else "bad"] += 1
+
+
+def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
+    """A candidate of each stratum that wants one, in an order of the seed's, again and again.
+
+    All strata get some instances, as far as they can be had, before any gets more.
+    """
+    tried: Counter[Stratum] = Counter()
+    number = 0
+    for most in range(min(FIRST, recipe.most_of_a_stratum), recipe.most_of_a_stratum + 1):
+        while some := [
+            stratum
+            for stratum in recipe.strata
+            if kept[stratum] < most * recipe.most_of(stratum) / recipe.most_of_a_stratum
+            and tried[stratum] < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
+        ]:
+            random.Random(f"{recipe.key}/round/{number}").shuffle(some)
+            yield [InstanceDraft(one, tried[one], recipe.key) for one in some]
+            tried.update(some)
+            number += 1
+
+
+def splits(made: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
+    """The instances in the order of their ids, half of each kind held out."""
+    chance = random.Random(f"{key}/split")
+    shuffled = list(made)
+    chance.shuffle(shuffled)
+    seen: Counter[str] = Counter()
+    parted: list[tuple[Split, Made]] = []
+    for one in shuffled:
+        seen[one.kind] += 1
+        parted.append(("public" if seen[one.kind] % 2 else "held-out", one))
+    return parted

@@ -1,0 +1,222 @@
+"""Candidates, played and verified: their end decides whether they are failures.
+
+A run with a right and complete answer is no failure, whatever was raised. Of several faults each
+is left out in turn: if what the run comes to changes, it is a root cause, else a bystander.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from dig.diagnosis.causes import CausalGraph
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.run_pair import Played, play
+from dig.graph.records import Record
+from dig.lab.truth.baseline import Baseline
+from dig.lab.truth.verification import (
+    NOT_VERIFIED,
+    SILENT,
+    Dropped,
+    Ending,
+    at_rest,
+    is_all_good,
+    verdicts,
+    verify_all,
+)
+
+from .candidates import InstanceDraft
+from .instances import Label, RunEnding, TrueCause
+from .reading import step_at
+
+DRAWS = 16
+"""The number of times that faults are drawn until all take effect: many fit few agents only."""
+SHARE_UNHARMED = 0.08
+"""The largest share of instances without harm."""
+NOBODY = "nobody to inject it into"
+OVERDETERMINED = "fails without it too"
+NOT_INNOCENT = "no decoy without harm"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A candidate that is an instance.
+
+    Attributes:
+        label: Its label, which has no instance's name yet.
+        graph: The verified consequences.
+        twin: The trace without the faults.
+        ending: The ending of the run; ``None``: it was made elsewhere.
+    """
+
+    candidate: InstanceDraft
+    label: Label
+    graph: CausalGraph
+    trace: tuple[Record, ...]
+    twin: tuple[Record, ...]
+    ending: Ending | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kinds of its faults."""
+        return self.label.kind
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A run with its decoys and faults.
+
+    Attributes:
+        decoys: The innocent oddities, which are in the twin as well.
+        twin: The run with its decoys alone.
+        faulted: The run with all of them.
+    """
+
+    decoys: tuple[Fault, ...]
+    faults: tuple[Fault, ...]
+    twin: Played
+    faulted: Played
+
+    @property
+    def told(self) -> Played:
+        """The run, with its faults and their acts alone."""
+        first = len(self.decoys)
+        acts = (
+            replace(one, fault=one.fault - first)
+            for one in self.faulted.injections
+            if one.fault >= first
+        )
+        return replace(self.faulted, faults=self.faults, injections=tuple(acts))
+
+    def left_out(self, number: int) -> Played:
+        """The run without one of its faults."""
+        faults = list(self.faults)
+        faults[number] = at_rest(faults[number])
+        return play(self.faulted.run, (*self.decoys, *faults))
+
+
+def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
+    """Play a candidate and its twin, and verify the consequences against its baseline."""
+    draft, baseline = tried
+    plan = _planned(draft, baseline)
+    if isinstance(plan, Dropped):
+        return plan
+    came_to = verdicts(plan.faulted, baseline, plan.twin)
+    ending = Ending(is_all_good(came_to), tuple(sorted(plan.faulted.raised)))
+    told = plan.told
+    alarms = frozenset({"finding"}) if ending.is_good else frozenset({"outcome"})
+    graph = verify_all(told, replace(plan.twin, faults=(), injections=()), baseline, alarms)
+    if isinstance(graph, Dropped):
+        return replace(graph, ending=ending)
+    causes, bystanders = _causes(plan, told, graph)
+    if not ending.is_good:
+        wrong = _wrongly_told(plan, baseline, came_to, {one.number for one in causes})
+        if wrong:
+            return Dropped(wrong, ending)
+    return _made(draft, plan, graph, causes, bystanders, ending)
+
+
+def _planned(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
+    """Draw decoys, then faults, until they are such as are wanted."""
+    run, decoys = draft.run, tuple[Fault, ...]()
+    twin = play(run)
+    if draft.has_decoys:
+        usual = twin.records
+        for again in range(DRAWS):
+            decoys = draft.decoys(usual, again)
+            twin = play(run, decoys)
+            did = _all_acted(twin, len(decoys)) and twin.records != usual
+            if did and is_all_good(verdicts(twin, baseline)):
+                break
+        else:
+            return Dropped(NOT_INNOCENT)
+    for again in range(DRAWS):
+        faults = draft.faults(twin.records, again)
+        if not faults:
+            return Dropped(NOBODY)
+        if not {one.target for one in faults} & {one.target for one in decoys}:
+            faulted = play(run, (*decoys, *faults))
+            if _all_acted(faulted, len(decoys) + len(faults)):
+                return _Plan(decoys, faults, twin, faulted)
+    return Dropped(SILENT)
+
+
+def _all_acted(run: Played, number: int) -> bool:
+    return {one.fault for one in run.injections} == set(range(number))
+
+
+def _causes(
+    plan: _Plan, told: Played, graph: CausalGraph
+) -> tuple[list[TrueCause], list[TrueCause]]:
+    """The faults that the graph leads from, and the others."""
+    targets = {cause.component for cause in graph.root_causes}
+    causes: list[TrueCause] = []
+    bystanders: list[TrueCause] = []
+    for number, fault in enumerate(told.faults):
+        without = plan.twin if len(told.faults) == 1 else plan.left_out(number)
+        first = min(one.t for one in told.injections if one.fault == number)
+        cause = TrueCause(
+            number=number,
+            component=fault.target,
+            kind=fault.row.name,
+            step=step_at(told.records, first),
+            first_act=first,
+            first_effect=first_difference(told.records, without.records),
+        )
+        (causes if fault.target in targets else bystanders).append(cause)
+    return causes, bystanders
+
+
+def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], causes: set[int]) -> str:
+    """Why leaving a fault or the decoys out contradicts what was verified; else empty."""
+    if len(plan.faults) > 1:
+        for number in range(len(plan.faults)):
+            is_same = verdicts(plan.left_out(number), baseline, plan.twin) == came_to
+            if is_same and number in causes:
+                return OVERDETERMINED
+            if not is_same and number not in causes:
+                return NOT_VERIFIED
+    if plan.decoys:
+        quiet = play(plan.faulted.run, (*map(at_rest, plan.decoys), *plan.faults))
+        if is_all_good(verdicts(quiet, baseline, plan.twin)):
+            return NOT_INNOCENT
+    return ""
+
+
+def first_difference(records: Sequence[Record], others: Sequence[Record]) -> int:
+    """The number of the first record that is not the same in both runs."""
+    pairs = zip(records, others, strict=False)
+    shorter = min(len(records), len(others))
+    return next((t for t, (one, other) in enumerate(pairs) if one != other), shorter)
+
+
+def _made(
+    draft: InstanceDraft, plan: _Plan, graph: CausalGraph, causes: Sequence[TrueCause],
+    bystanders: Sequence[TrueCause], ending: Ending,
+) -> Made:  # fmt: skip
+    """The instance of a candidate that is verified.
+
+    Args:
+        draft: The candidate.
+        plan: Its runs.
+        graph: The verified consequences.
+        causes: The faults that reach what the run came to.
+        bystanders: The other faults.
+        ending: The ending of the run.
+    """
+    told = plan.told
+    label = Label(
+        instance="",
+        configuration=draft.stratum.configuration.name,
+        run=told.run.about(),
+        faults=tuple(fault.to_json() for fault in told.faults),
+        injections=tuple(map(asdict, told.injections)),
+        faulted=RunEnding.of(told),
+        twin=RunEnding.of(plan.twin),
+        stratum=draft.stratum.sort,
+        harm=not ending.is_good,
+        causes=tuple(causes),
+        bystanders=tuple(bystanders),
+        innocent=tuple(fault.to_json() for fault in plan.decoys),
+    )
+    return Made(draft, label, graph, told.records, plan.twin.records, ending)

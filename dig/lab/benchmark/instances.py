@@ -1,0 +1,467 @@
+"""A set of instances on disk: what its files are called, and how they are read.
+
+    set.json                     the index, with checksums
+    CARD.md  dropped.json        the datasheet; the dropped candidates, and why
+    baseline/CONFIGURATION/      runs without a fault: their traces, and endings.json
+    baseline/CONFIGURATION.json  their numbers, measure by measure
+    public/INSTANCE/             trace.dig.jsonl twin.dig.jsonl label.json causal_graph.json
+    held-out/INSTANCE/           trace.dig.jsonl
+    held-out-labels/INSTANCE/    twin.dig.jsonl label.json causal_graph.json
+    held-out-labels/secret.json  the seed and the salt of the set
+    structure-only/INSTANCE/     trace.dig.jsonl of held-out instances, without contents
+
+The labels of the held-out part are in a folder of their own, which can be kept back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    TypeAdapter,
+    model_serializer,
+    model_validator,
+)
+
+from dig._util.text import one_line
+from dig.diagnosis.causes import CausalGraph
+from dig.errors import RecordError, SettingsError
+from dig.faults.inject.catalogue import KINDS, is_foreign
+from dig.faults.inject.fault import Fault
+from dig.faults.inject.injections import Injection
+from dig.faults.inject.run_pair import Played
+from dig.graph.records import Record
+from dig.lab.experiment.results import MOST, Amount, Count
+from dig.tasks.run.team_run import Recipients, TeamRun
+from dig.traces.journal.reader import TRACE
+
+from .reading import check_sum, read_model, read_run, read_text
+
+INDEX = "set.json"
+DROPPED = "dropped.json"
+CARD = "CARD.md"
+BASELINE = "baseline"
+ENDINGS = "endings.json"
+LABELS = "held-out-labels"
+STRUCTURE = "structure-only"
+SECRET = "secret.json"
+
+TWIN = "twin.dig.jsonl"
+LABEL = "label.json"
+GRAPH = "causal_graph.json"
+FILES = (TRACE, TWIN, LABEL, GRAPH)
+
+T = TypeVar("T")
+
+Split = Literal["public", "held-out"]
+InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+"""The name of a folder, without a path."""
+Sum = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunEnding(_Part):
+    """The end of a run: its outcome, the validity, completeness and error of its answer, and its
+    findings by pattern.
+
+    That of a session is good as far as all of its problems are; `problems` has the end of each.
+    """
+
+    outcome: str
+    valid: bool
+    complete: bool | None = None
+    rmse: Amount | None
+    seconds: Amount
+    raised: Mapping[str, Count]
+    problems: tuple[RunEnding, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        body: dict[str, Any] = dump(self)
+        return body if self.problems else {k: v for k, v in body.items() if k != "problems"}
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether there is no valid answer, or one that is not complete."""
+        return not self.valid or self.complete is False
+
+    @classmethod
+    def of(cls, played: Played) -> RunEnding:
+        """The end of a run that was played."""
+        if len(played.problems) > 1:
+            return cls._of_session(tuple(map(cls.of, played.problems)))
+        result, score = played.result, played.score
+        return cls(
+            outcome=result.outcome,
+            valid=result.outcome == "submitted" and (score is None or score.valid),
+            complete=score.complete if score and score.valid else None,
+            rmse=played.rmse,
+            seconds=result.seconds,
+            raised=played.raised,
+        )
+
+    @classmethod
+    def _of_session(cls, problems: tuple[RunEnding, ...]) -> RunEnding:
+        errors = [one.rmse for one in problems if one.rmse is not None]
+        ended = [one.outcome for one in problems if one.outcome != "submitted"]
+        return cls(
+            outcome=ended[0] if ended else "submitted",
+            valid=all(one.valid for one in problems),
+            complete=all(one.complete is not False for one in problems),
+            rmse=fmean(errors) if len(errors) == len(problems) else None,
+            seconds=max(one.seconds for one in problems),
+            raised=problems[0].raised,
+            problems=problems,
+        )
+
+
+class Endings(RootModel[tuple[RunEnding, ...]]):
+    """The ends of the runs of a baseline, in their order."""
+
+
+class _Candidates(BaseModel):
+    """The counts of all candidates in `dropped.json`."""
+
+    raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
+    raised_in_sessions: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
+
+
+def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(run.get("method"), str) or run.get("to") not in [*get_args(Recipients)]:
+        raise ValueError("it does not say by which method it went, or who was given the problem")
+    return run
+
+
+def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(row.get("kind"), str) or not isinstance(row.get("target"), str):
+        raise ValueError("a fault has a kind and a target")
+    if row["kind"] not in KINDS and (is_foreign(row["kind"]) or {*row} == {"kind", "target"}):
+        return row  # a user's own kind, or one of a run that was made elsewhere
+    try:
+        Fault.read(row)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
+    return row
+
+
+_INJECTION = TypeAdapter(Injection)
+
+
+def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = _INJECTION.validate_python(row)
+    if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
+        raise ValueError("no record has such a number, or such a time")
+    return asdict(found)
+
+
+_FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
+_InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
+
+
+class TrueCause(_Part):
+    """One fault of a run.
+
+    Attributes:
+        number: Its place among the faults of the label.
+        component: The agent at fault.
+        kind: The name of its kind.
+        step: The activation in which it first acted, counted from 0 in the order of starts.
+        first_act: The first record that it may have changed.
+        first_effect: The first record that is another one than without it.
+    """
+
+    number: int = 0
+    component: str
+    kind: str
+    step: Count
+    first_act: Count
+    first_effect: Count
+
+
+class Label(_Part):
+    """The faults of a run, and its end with and without them.
+
+    Attributes:
+        instance: The instance; empty until it has a name.
+        configuration: The name of its configuration.
+        run: All settings of the run, without the faults.
+        faults: The faults; the prominent one first.
+        injections: The acts of the faults in the trace.
+        faulted: The end of the run.
+        twin: The end of the same run without faults.
+        stratum: The difficulty: the reason why the cause is hard to tell.
+        harm: Whether the run has no right and complete answer.
+        causes: The faults that led to what the run came to.
+        bystanders: The faults that did not.
+        innocent: The decoys: oddities that are in the twin as well, and did no harm.
+    """
+
+    instance: str
+    configuration: str
+    run: Annotated[Mapping[str, Any], AfterValidator(_run)]
+    faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
+    injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
+    faulted: RunEnding
+    twin: RunEnding
+    stratum: str = "plain"
+    harm: bool = True
+    causes: tuple[TrueCause, ...] = ()
+    bystanders: tuple[TrueCause, ...] = ()
+    innocent: tuple[_FaultRow, ...] = ()
+
+    @property
+    def team_run(self) -> TeamRun:
+        """The run, to be played again.
+
+        Raises:
+            SettingsError: The run is not one of simulated agents; no other code is run for a file.
+        """
+        try:
+            return TeamRun.read_simulated(self.run)
+        except SettingsError as error:
+            raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
+
+    @property
+    def problems(self) -> int:
+        """The number of problems at once in the run."""
+        return int(self.run.get("problems", 1))
+
+    @property
+    def is_healed(self) -> bool:
+        """Whether failures were healed in the run."""
+        return bool(self.run["method"] != "mas")
+
+    @property
+    def injected(self) -> tuple[Fault, ...]:
+        """The faults.
+
+        Raises:
+            SettingsError: The faults are of a kind that is in no catalogue.
+        """
+        return self.injected_of(())
+
+    def injected_of(self, foreign: Collection[str]) -> tuple[Fault, ...]:
+        """The faults, which may be of some users' own kinds; no other code is run for a file.
+
+        Args:
+            foreign: The kinds, as `module:object`, that the caller allows.
+
+        Raises:
+            SettingsError: The faults are of another kind that is in no catalogue.
+        """
+        try:
+            return tuple(Fault.read(fault, foreign) for fault in self.faults)
+        except SettingsError as error:
+            raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
+
+    def is_of(self, kinds: Collection[str]) -> bool:
+        """Whether a fault is of one of some kinds, by name or `module:object`; all, if none."""
+        named = {*self.kind.split(" + "), *(str(fault["kind"]) for fault in self.faults)}
+        return not kinds or not named.isdisjoint(kinds)
+
+    @property
+    def decoys(self) -> tuple[Fault, ...]:
+        """The decoys."""
+        return tuple(Fault.read(fault) for fault in self.innocent)
+
+    @property
+    def kind(self) -> str:
+        """The kinds of the faults: `drop`, or `drop + slow`."""
+        names = {one.number: one.kind for one in (*self.causes, *self.bystanders)}
+        return " + ".join(names.get(i, str(one["kind"])) for i, one in enumerate(self.faults))
+
+
+def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T]]:
+    """Items by the kinds of their faults: single kinds first, then hybrids."""
+    found: dict[str, list[T]] = {}
+    for one in items:
+        found.setdefault(kind_of(one), []).append(one)
+    return dict(sorted(found.items(), key=lambda item: (" + " in item[0], item[0])))
+
+
+def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
+    if {*sums} - {STRUCTURE} != {*FILES}:
+        raise ValueError(f"there is one for each of {', '.join(FILES)}")
+    return sums
+
+
+class Entry(_Part):
+    """A line of the index: the public facts about an instance."""
+
+    id: InstanceId
+    split: Split
+    configuration: str
+    task: str
+    size: Count
+    agents: Count
+    records: Count
+    sha256: Annotated[Mapping[str, Sum], AfterValidator(_of_each_file)]
+
+
+def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    for name, times in Counter(entry.id for entry in entries).items():
+        if times > 1:
+            raise ValueError(f"{name} stands there {times} times")
+    return entries
+
+
+class Index(_Part):
+    """The index of a set."""
+
+    format: Literal["digmon-fault-set"] = "digmon-fault-set"
+    version: Literal[2] = 2
+    instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_open(cls, index: Any) -> Any:
+        if isinstance(index, dict) and index.get("version") == 1:
+            raise ValueError(
+                "the set is of version 1, which is not read any more, since its traces tell how "
+                "they are made again; `digmon bench make` makes a set of version 2"
+            )
+        return index
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One instance of a set; the checksum of each file is compared as it is read.
+
+    Attributes:
+        entry: Its line in the index.
+        folder: The folder of its trace.
+        labels: The folder of all other files, which may be kept back.
+        structure: The folder of the trace without contents, if there is one.
+    """
+
+    entry: Entry
+    folder: Path
+    labels: Path
+    structure: Path | None = None
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the instance's label is there."""
+        return (self.labels / LABEL).is_file()
+
+    def records(self) -> tuple[Record, ...]:
+        """The run's records."""
+        return read_run(self._checked(self.folder / TRACE))
+
+    def structure_only(self) -> tuple[Record, ...]:
+        """The run's records without contents.
+
+        Raises:
+            SettingsError: There are none.
+        """
+        if self.structure is None:
+            raise SettingsError(f"{self.entry.id} has no trace without contents")
+        path = self.structure / TRACE
+        check_sum(path, self.entry.sha256[STRUCTURE])
+        return read_run(path)
+
+    def twin(self) -> tuple[Record, ...]:
+        """The records of the same run without faults."""
+        return read_run(self._checked(self.labels / TWIN))
+
+    def label(self) -> Label:
+        """The label of the run."""
+        return read_model(Label, self._checked(self.labels / LABEL))
+
+    def graph(self) -> CausalGraph:
+        """The causal graph of the run."""
+        path = self._checked(self.labels / GRAPH)
+        try:
+            return CausalGraph.read(json.loads(read_text(path)))
+        except RecordError as error:
+            raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
+
+    def _checked(self, path: Path) -> Path:
+        """The same path, after its file's checksum was compared with the index."""
+        check_sum(path, self.entry.sha256[path.name])
+        return path
+
+
+@dataclass(frozen=True)
+class FaultSet:
+    """A set of instances.
+
+    Attributes:
+        path: The path of the set.
+    """
+
+    path: Path
+    index: Index
+
+    @classmethod
+    def open(cls, path: Path) -> FaultSet:
+        """The set in a directory.
+
+        Raises:
+            SettingsError: The directory has no index.
+        """
+        if not (path / INDEX).is_file():
+            raise SettingsError(
+                f"{path} holds no set, since it has no {INDEX}; `digmon bench make` makes one"
+            )
+        return cls(path, read_model(Index, path / INDEX))
+
+    def instances(self, *splits: Split) -> Iterator[Instance]:
+        """The instances, those of some parts alone if parts are named, in order of their ids."""
+        for entry in self.index.instances:
+            if not splits or entry.split in splits:
+                folder = self.path / entry.split / entry.id
+                labels = folder if entry.split == "public" else self.path / LABELS / entry.id
+                structure = self.path / STRUCTURE / entry.id if STRUCTURE in entry.sha256 else None
+                yield Instance(entry, folder, labels, structure)
+
+    def baseline_endings(self) -> Iterator[tuple[str, tuple[RunEnding, ...]]]:
+        """The ends of the runs without a fault, by configuration.
+
+        Raises:
+            SettingsError: A file of them cannot be read.
+        """
+        for path in sorted((self.path / BASELINE).glob(f"*/{ENDINGS}")):
+            yield path.parent.name, read_model(Endings, path).root
+
+    def raised(self, *, in_sessions: bool = False) -> Mapping[str, Mapping[str, int]]:
+        """For each pattern, in how many candidates with which end it was raised.
+
+        Args:
+            in_sessions: Whether in candidates with several problems, or in all others.
+
+        Raises:
+            SettingsError: The file of them cannot be read.
+        """
+        path = self.path / DROPPED
+        if not path.is_file():
+            return {}
+        found = read_model(_Candidates, path)
+        return found.raised_in_sessions if in_sessions else found.raised
+
+    def labelled(self, *splits: Split) -> list[Instance]:
+        """The instances whose labels are there.
+
+        Raises:
+            SettingsError: No labels are there.
+        """
+        found = [one for one in self.instances(*splits) if one.is_labelled]
+        if not found:
+            raise SettingsError(f"{self.path} has no labels of the instances that are asked for")
+        return found

@@ -1,0 +1,483 @@
+"""Scores of answers about a set: each is compared with the verified causal graph of its run.
+
+The named causes are scored by themselves, and so are the named steps from there to the
+consequences, over components: agents, `task` and `outcome`. Where the predicted set and the true
+set are both empty, the answer is right: 1.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import networkx as nx
+
+from dig._util.text import counted, cut, name
+from dig.diagnosis.causes import CausalGraph
+from dig.diagnosis.components import concerned
+from dig.errors import SettingsError
+from dig.lab.experiment.statistics import Mean, as_json, share, spread
+from dig.lab.experiment.table import Table, Value
+
+from .answers import Answer, Answers
+from .attributing import FLOORS, answer, attributor, case_about
+from .instances import TWIN, Entry, FaultSet, Instance, Label, by_kind
+from .oracle import ORACLE, oracle
+
+T = TypeVar("T")
+_Cause = tuple[str, str]  # a component and the kind of its fault
+_Way = tuple[str, str]  # a step from one component to another
+
+FRONT: Mapping[str, str] = MappingProxyType(
+    {
+        "exact": "the causes, (component, kind), are exactly the true ones",
+        "f1": "harmonic mean of their precision and recall",
+        "agent": "the component that is named first is a true one",
+        "step": "the activation is a true one, or the next to it",
+        "edge_f1": "F1 of the steps between components",
+        "evidence": "share of the evidence that exists and is about the component it is for",
+        "innocents": "a decoy is named as a cause, of the runs that have decoys; 0 is best",
+    }
+)
+"""The metrics of the front row; each goes from 0 to 1."""
+
+METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        **FRONT,
+        "precision": "share of the named causes that are true",
+        "recall": "share of the true causes that are named",
+        "any_agent": "a true component is among the named ones, whatever the kind",
+        "path": "from a true component that is named, named steps lead to an alarm",
+        "path_kind": "the same, from one that is named with its true kind",
+        "path_true": "the same as `path`, with true steps only",
+        "node_f1": "F1 of the components that take part",
+    }
+)
+"""All metrics: those of the front row, then those of the appendix; each goes from 0 to 1."""
+EXCHANGED = "labels exchanged"
+_THIRDS = ("below 1/3", "1/3 to 2/3", "above 2/3")
+NO_HARM = "no harm"
+"""The runs with a right and complete answer: in no figure but their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The truth about one run, over components.
+
+    Attributes:
+        nodes: The components that take part.
+        edges: The steps from one to another.
+        alarms: The components at which the consequences are seen.
+        bystanders: The components that a fault acted on without consequence.
+        innocent: The components of decoys.
+        steps: The activations in which the faults first acted.
+        onsets: The records at which they first showed.
+    """
+
+    causes: frozenset[_Cause]
+    nodes: frozenset[str]
+    edges: frozenset[_Way]
+    alarms: frozenset[str]
+    bystanders: frozenset[str] = frozenset()
+    innocent: frozenset[str] = frozenset()
+    steps: frozenset[int] = frozenset()
+    onsets: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, graph: CausalGraph, label: Label | None = None) -> Truth:
+        """The truth of a verified causal graph.
+
+        Args:
+            graph: The graph.
+            label: The label of the run, if its steps and bystanders count.
+        """
+        over = graph.project()
+        return cls(
+            frozenset((cause.component, cause.kind) for cause in over.root_causes),
+            frozenset(node.component for node in over.nodes),
+            frozenset((edge.source, edge.target) for edge in over.edges),
+            frozenset(over.alarms),
+            *(_told(label, over) if label else ()),
+        )
+
+
+def _told(
+    label: Label, over: CausalGraph
+) -> tuple[frozenset[str], frozenset[str], frozenset[int], frozenset[int]]:
+    """Bystanders, innocents, steps and onsets, by a label."""
+    true = {cause.component for cause in over.root_causes}
+    return (
+        frozenset(one.component for one in label.bystanders) - true,
+        frozenset(fault["target"] for fault in label.innocent) - true,
+        frozenset(cause.step for cause in label.causes),
+        frozenset(cause.first_effect for cause in label.causes),
+    )
+
+
+def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -> dict[str, float]:
+    """All metrics of an answer, by name. To name a bystander is neither right nor wrong.
+
+    Args:
+        answer: The answer.
+        truth: The truth about the run.
+        concerned: For each record of the trace, the components that it is about.
+    """
+    told = [one for one in answer.root_causes if one.component not in truth.bystanders]
+    causes = {(cause.component, cause.kind) for cause in told}
+    named = {component for component, _ in causes}
+    steps = {(step.source, step.target) for step in answer.propagation}
+    true_components = {component for component, _ in truth.causes}
+    hits = causes & truth.causes
+    found = named & true_components
+    nodes = named.union(*steps)
+    precision, recall, f1 = agreement(causes, truth.causes)
+    agent = float(told[0].component in true_components if told else not truth.causes)
+    found_marks = {
+        "exact": float(causes == truth.causes),
+        "f1": f1,
+        "agent": agent,
+        "step": float(_is_near(answer.step, truth.steps)) if truth.steps else agent,
+        "edge_f1": agreement(steps, truth.edges)[2],
+        "evidence": _evidence(answer, truth, concerned),
+        "innocents": float(bool(named & truth.innocent)),
+        "precision": precision,
+        "recall": recall,
+        "any_agent": float(bool(found) or named == true_components),
+        "path": _path(found, steps, truth, named),
+        "path_kind": _path({component for component, _ in hits}, steps, truth, named),
+        "path_true": _path(found, steps & truth.edges, truth, named),
+        "node_f1": agreement(nodes, truth.nodes)[2],
+    }
+    if not truth.innocent:
+        del found_marks["innocents"]
+    return found_marks
+
+
+def _is_near(step: int | None, steps: Iterable[int]) -> bool:
+    """Whether a step is one of some steps, or the next to one."""
+    return step is not None and any(abs(step - one) <= 1 for one in steps)
+
+
+def agreement(said: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
+    """Precision, recall and F1 of a set that is said against the one that is true."""
+    if not said and not true:
+        return 1.0, 1.0, 1.0
+    both = len(said & true)
+    precision = both / len(said) if said else 0.0
+    recall = both / len(true) if true else 0.0
+    return precision, recall, 2 * both / (len(said) + len(true))
+
+
+def _path(
+    anchors: Iterable[str], steps: Iterable[_Way], truth: Truth, named: AbstractSet[str]
+) -> float:
+    """Whether steps lead from one of the anchors to an alarm.
+
+    An alarm at a true cause itself needs no step, but counts only if there is none elsewhere.
+    """
+    if not truth.causes:
+        return float(not named)
+    goals = truth.alarms - {component for component, _ in truth.causes} or truth.alarms
+    graph = nx.DiGraph(list(steps))
+    reached = {
+        node
+        for anchor in anchors
+        for node in (anchor, *(nx.descendants(graph, anchor) if anchor in graph else ()))
+    }
+    return float(not goals.isdisjoint(reached))
+
+
+def _evidence(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -> float:
+    """The share of evidence that holds; a claim without any is one piece that does not."""
+    claims = [({cause.component}, cause.evidence) for cause in answer.root_causes]
+    claims += [({step.source, step.target}, step.evidence) for step in answer.propagation]
+    holds = [
+        t is not None and t < len(concerned) and not concerned[t].isdisjoint(components)
+        for components, evidence in claims
+        for t in (evidence or (None,))
+    ]
+    if not holds:
+        return float(not truth.causes)
+    return sum(holds) / len(holds)
+
+
+# --- all answers about a set ---
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """One run, and the metrics of the answer about it.
+
+    Attributes:
+        entry: Its line in the index.
+        kind: The kinds of its faults.
+        marks: The metrics, by name; `innocents` only where there are decoys.
+        stratum: The difficulty: the reason why the cause is hard to tell.
+        harm: Whether the run is a failure.
+        off_by: The number of records from the named onset to the next true one, if one is named.
+        share: The share of the component that is named first, if the answer tells it.
+    """
+
+    entry: Entry
+    kind: str
+    marks: dict[str, float]
+    stratum: str = "plain"
+    harm: bool = True
+    off_by: int | None = None
+    share: float | None = None
+
+
+_STRATA: Sequence[Callable[[ScoredRun], str]] = (
+    lambda one: one.entry.split,
+    lambda one: one.stratum,
+    lambda one: one.entry.task,
+    lambda one: f"{one.entry.agents:2} agents",
+    lambda one: one.kind,
+)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of the answers of one attributor.
+
+    Attributes:
+        scored: The runs, by id.
+        missing: The runs without an answer.
+        unlabelled: The number of runs that were not scored, since their labels are kept back.
+        floors: The same runs by each floor, and by the oracle.
+        exchanged: The same answers with labels of other runs of the same sort: what chance gives.
+    """
+
+    by: str
+    scored: tuple[ScoredRun, ...]
+    missing: tuple[str, ...]
+    unlabelled: int
+    floors: Mapping[str, Sequence[ScoredRun]] = field(default_factory=dict)
+    exchanged: Sequence[ScoredRun] = ()
+
+    def strata(self) -> Iterator[tuple[str, list[ScoredRun]]]:
+        """All failures, those of each part, difficulty, task, size of team and kind of fault, and
+        the runs without harm."""
+        failures = [one for one in self.scored if one.harm]
+        yield "all", failures
+        for stratum_of in _STRATA:
+            for stratum, some in by_kind(failures, stratum_of).items():
+                yield stratum.strip(), some
+        if len(failures) < len(self.scored):
+            yield NO_HARM, [one for one in self.scored if not one.harm]
+
+    def tables(self) -> list[Table]:
+        """The front row of each stratum beside the floors, and an appendix with all metrics."""
+        appendix = [metric for metric in METRICS if metric not in FRONT]
+        return [
+            Table(
+                "answers",
+                f"Answers by {self.by or 'nobody'}",
+                ["runs", "count", *FRONT, "onset"],
+                [[name, len(some), *_front(some)] for name, some in self.strata()],
+                self.notes(),
+            ),
+            Table(
+                "floors",
+                "Beside what is no attribution, and what has the twin",
+                ["by", "count", *FRONT, "onset"],
+                [
+                    [name, len(some), *_front(some)]
+                    for name, some in ((self.by or "nobody", self.failures), *self._beside())
+                ],
+                ["All failures. `oracle` compares the run with its twin, which no attributor has.",
+                 *([f"`{EXCHANGED}`: the same answers with labels of other runs of the same sort."]
+                   if self.exchanged else [])],
+            ),
+            Table(
+                "appendix",
+                f"Answers by {self.by or 'nobody'}: further metrics",
+                ["runs", "count", *appendix],
+                [
+                    [name, len(some), *(Value(_mean(some, metric)) for metric in appendix)]
+                    for name, some in self.strata()
+                ],
+            ),
+            *self._by_share(),
+        ]  # fmt: skip
+
+    def _by_share(self) -> Iterator[Table]:
+        """The rate at which the first component is a true one, by its share."""
+        of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
+        for one in self.failures:
+            if one.share is not None:
+                of_third[_THIRDS[min(int(3 * one.share), 2)]].append(one)
+        if any(of_third.values()):
+            yield Table(
+                "shares",
+                "By the share of the component that is named first",
+                ["share", "count", "mean share", "agent"],
+                [
+                    [third, len(some), f"{fmean(one.share or 0 for one in some):.2f}",
+                     Value(_mean(some, "agent"))]
+                    for third, some in of_third.items()
+                    if some
+                ],
+            )  # fmt: skip
+
+    @property
+    def failures(self) -> list[ScoredRun]:
+        """The runs that are failures."""
+        return [one for one in self.scored if one.harm]
+
+    def _beside(self) -> Iterator[tuple[str, list[ScoredRun]]]:
+        for floor, scored in ((EXCHANGED, self.exchanged), *self.floors.items()):
+            if not scored:
+                continue
+            yield floor, [one for one in scored if one.harm]
+
+    def notes(self) -> list[str]:
+        """Notes on how to read the scores."""
+        notes = [
+            "Each metric is a mean over runs with its 95 % interval; 1 is best, of `innocents` 0.",
+            "Onset: how many records the named one is off, median and quartiles of those named.",
+        ]
+        if self.missing:
+            notes.append(
+                f"{counted(len(self.missing), 'run')} without an answer, which counts as an empty "
+                f"one: {cut(list(self.missing))}."
+            )
+        if self.unlabelled:
+            notes.append(f"{counted(self.unlabelled, 'run')} not scored: no labels are there.")
+        return notes
+
+    def to_json(self) -> dict[str, Any]:
+        """The scores as plain JSON, those of each run too."""
+        beside = {floor: _plain(some) for floor, some in self._beside()}
+        return {
+            "by": self.by,
+            "missing": list(self.missing),
+            "unlabelled": self.unlabelled,
+            "strata": {stratum: _plain(some) for stratum, some in self.strata()},
+            "floors": {floor: beside[floor] for floor in FLOORS if floor in beside},
+            ORACLE: beside.get(ORACLE),
+            "exchanged": beside.get(EXCHANGED),
+            "runs": {one.entry.id: one.marks for one in self.scored},
+        }
+
+
+def _plain(some: Sequence[ScoredRun]) -> dict[str, Any]:
+    """The metrics of some runs, as plain JSON."""
+    means: dict[str, Any] = {metric: as_json(_mean(some, metric)) for metric in METRICS}
+    return {**means, "onset": _onset(some)}
+
+
+def _front(some: Sequence[ScoredRun]) -> list[str | Value]:
+    """The cells of the front row for some runs."""
+    off = _onset(some)
+    onset = "-" if off is None else "{:.0f} [{:.0f}, {:.0f}]".format(*off)
+    return [*(Value(_mean(some, metric)) for metric in FRONT), onset]
+
+
+def _onset(some: Sequence[ScoredRun]) -> tuple[float, float, float] | None:
+    return spread([one.off_by for one in some if one.off_by is not None])
+
+
+def score(
+    answers: Answers, known: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
+    structure_only: bool = False,
+) -> Scores:  # fmt: skip
+    """The scores of answers about a set, beside those of the floors.
+
+    Args:
+        answers: The answers.
+        known: The set.
+        shuffle: A seed: labels are exchanged at random between runs of the same configuration, so
+            that what is left is what these answers would get by chance.
+        with_floors: Whether the floors are computed, too.
+        structure_only: Whether the answers are about the traces without contents, which held-out
+            instances alone have.
+
+    Raises:
+        SettingsError: An answer is about a run that is not in the set, or the set has no labels.
+    """
+    ids = {entry.id for entry in known.index.instances}
+    for given in answers.answers:
+        if given not in ids:
+            raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
+    labelled = known.labelled()
+    if structure_only:
+        labelled = [one for one in labelled if one.structure is not None]
+        if not labelled:
+            raise SettingsError(f"{known.path} has no labelled traces without contents")
+    truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
+    floors = {by: attributor(by, known) for by in FLOORS} if with_floors else {}
+    others = _shuffled(labelled, 0) if with_floors and shuffle is None and answers.answers else ()
+    exchanged = [
+        _Asked.about(one, other).score(answers.answers.get(one.entry.id, Answer()))
+        for one, other in zip(labelled, others, strict=False)
+    ]
+    scored: list[ScoredRun] = []
+    beside: dict[str, list[ScoredRun]] = {}
+    for one, truth in zip(labelled, truths, strict=True):
+        asked = _Asked.about(one, truth)
+        scored.append(asked.score(answers.answers.get(one.entry.id, Answer())))
+        if with_floors:
+            case = case_about(one, structure_only=structure_only)
+            for by, floor in floors.items():
+                beside.setdefault(by, []).append(asked.score(answer(by, floor, case)))
+            beside.setdefault(ORACLE, []).append(asked.score(oracle(one)))
+    return Scores(
+        by=answers.by,
+        scored=tuple(scored),
+        missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
+        unlabelled=len(ids) - len(labelled),
+        floors=beside,
+        exchanged=exchanged,
+    )
+
+
+def _shuffled(labelled: Sequence[Instance], seed: int) -> list[Instance]:
+    """The same instances, exchanged within each configuration."""
+    chance = random.Random(f"shuffle/{seed}")
+    of = by_kind(labelled, lambda one: one.entry.configuration)
+    for some in of.values():
+        chance.shuffle(some)
+    return [of[one.entry.configuration].pop() for one in labelled]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A run that answers are scored about, and what is true of it."""
+
+    entry: Entry
+    label: Label
+    truth: Truth
+    concerned: Sequence[AbstractSet[str]]
+
+    @classmethod
+    def about(cls, instance: Instance, truth: Instance) -> _Asked:
+        """The run of an instance with the truth of the same one, or of another."""
+        run, label = instance.records(), truth.label()
+        true = Truth.of(truth.graph(), label)
+        return cls(instance.entry, label, true, concerned(run))
+
+    def score(self, answer: Answer) -> ScoredRun:
+        """The metrics of an answer."""
+        off_by = None
+        if answer.onset is not None:
+            off_by = min((abs(answer.onset - t) for t in self.truth.onsets), default=None)
+        found = marks(answer, self.truth, self.concerned)
+        label = self.label
+        return ScoredRun(
+            self.entry, label.kind, found, label.stratum, label.harm, off_by, answer.share
+        )
+
+
+def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:
+    """The mean over runs; those with one twin count as one, since they are alike."""
+    of_each: dict[str, list[float]] = {}
+    for one in some:
+        if metric in one.marks:
+            of_each.setdefault(one.entry.sha256[TWIN], []).append(one.marks[metric])
+    return share([fmean(values) for values in of_each.values()])

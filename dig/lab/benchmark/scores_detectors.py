@@ -1,0 +1,315 @@
+"""Scores of detectors: recall and delay on failures with known faults, false alarms without faults.
+
+False alarms are counted in the runs of the baseline, which nothing has chosen; the twins of
+instances are chosen because they went well, so no figure is taken from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dig._util.intervals import wilson
+from dig.detectors.patterns import NAMES
+from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.run_pair import pattern_of
+from dig.graph.records import End, FindingRow, Record
+from dig.lab.experiment.statistics import Mean, as_json, share, spread
+from dig.lab.experiment.table import Table, Value
+
+from .instances import FaultSet, Instance, Label, by_kind
+
+NO_FAULT = "no fault"
+GIVEN = {
+    "one": "where one agent is given the problem",
+    "all": "where all are given the problem",
+    "several": "where there are several problems at once",
+}
+
+
+@dataclass(frozen=True)
+class SeenKind:
+    """The findings of one run.
+
+    Attributes:
+        kind: The kinds of its faults; `no fault` for a run of the baseline.
+        should: The patterns that the faults should raise.
+        may: The patterns that the faults may raise.
+        delays: For each pattern that was raised, the records and seconds from the first injection
+            to its first finding; in a run without faults nothing but the patterns counts.
+    """
+
+    kind: str
+    should: frozenset[str]
+    may: frozenset[str]
+    delays: Mapping[str, tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class FaultFree:
+    """A run of the baseline.
+
+    Attributes:
+        where: The size of the team.
+        raised: The patterns that were raised.
+        is_bad: Whether the run has no valid and complete answer.
+    """
+
+    where: str
+    raised: frozenset[str]
+    is_bad: bool
+
+
+@dataclass(frozen=True)
+class PatternScore:
+    """The scores of one pattern.
+
+    Attributes:
+        name: The pattern.
+        expected: Of the failures whose fault should raise it, those in which it was raised.
+        false: Of the runs without a fault that ended well, those in which it was raised.
+        bad: Of the candidates of the set in which it was raised, those with a bad end.
+        delays: Records and seconds from injection to finding, of those whose fault should raise it.
+    """
+
+    name: str
+    expected: tuple[bool, ...]
+    false: tuple[bool, ...]
+    bad: tuple[bool, ...]
+    delays: tuple[tuple[int, float], ...]
+
+    def row(self) -> list[str | int | Value]:
+        """Its line in the table."""
+        records = spread([records for records, _ in self.delays])
+        seconds = spread([seconds for _, seconds in self.delays])
+        return [
+            self.name,
+            Value(share(self.expected)),
+            len(self.expected),
+            _spread(records, ".0f"),
+            _spread(seconds, ".1f"),
+            Value(share(self.bad)),
+            len(self.bad),
+            Value(_rate(self.false)),
+            len(self.false),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        return {
+            "recall": as_json(share(self.expected)),
+            "delay_records": spread([records for records, _ in self.delays]),
+            "delay_s": spread([seconds for _, seconds in self.delays]),
+            "bad_if_raised": as_json(share(self.bad)),
+            "false_alarms": as_json(_rate(self.false)),
+        }
+
+
+@dataclass(frozen=True)
+class DetectorScores:
+    """The findings in the failures of a set and in its baseline, and their scores.
+
+    Attributes:
+        seen: The failures.
+        fault_free: The runs of the baseline.
+        candidates: For each pattern, how many of all candidates in which it was raised ended well
+            (`good`) and badly (`bad`).
+    """
+
+    seen: tuple[SeenKind, ...]
+    fault_free: tuple[FaultFree, ...] = ()
+    candidates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def patterns(self) -> list[str]:
+        """The patterns: the standard ones, and others that were raised."""
+        raised = {pattern for one in self.seen for pattern in one.delays}
+        raised |= {pattern for one in self.fault_free for pattern in one.raised}
+        return [*NAMES, *sorted(raised - {*NAMES})]
+
+    def pattern(self, name: str) -> PatternScore:
+        """The scores of a pattern."""
+        wanted = [one for one in self.seen if name in one.should]
+        ended = self.candidates.get(name, {})
+        return PatternScore(
+            name,
+            tuple(name in one.delays for one in wanted),
+            tuple(name in one.raised for one in self.fault_free if not one.is_bad),
+            (True,) * ended.get("bad", 0) + (False,) * ended.get("good", 0),
+            tuple(one.delays[name] for one in wanted if name in one.delays),
+        )
+
+    def tables(self, among: str) -> list[Table]:
+        """Recall, delay and false alarms of each pattern; false alarms by team; confusion.
+
+        Args:
+            among: A description of the runs, for the titles.
+        """
+        return [
+            Table(
+                "detectors",
+                f"Each pattern against the faults that should raise it, {among}",
+                [
+                    "pattern", "recall", "should be in", "delay, records", "delay, s",
+                    "bad end if raised", "raised in", "false alarms", "runs without",
+                ],
+                [self.pattern(name).row() for name in self.patterns],
+                [
+                    "Recall: of the failures whose fault should raise it, those in which it was. "
+                    "Delay: from the first injection to the first finding, median and quartiles. "
+                    "Bad end if raised: of all candidates of the set, dropped ones included. False "
+                    "alarms: of the runs of the baseline, which are not chosen, that ended well."
+                ],
+            ),
+            Table(
+                "false-alarms",
+                f"False alarms by size of team, {among}",
+                ["runs without a fault", "count", *self.patterns],
+                [
+                    [where, len(some), *(self._false(some, name) for name in self.patterns)]
+                    for where, some in self._by_team()
+                ],
+                [f"{self.bad_by_themselves} of {len(self.fault_free)} runs of the baseline ended "
+                 "badly by themselves; they are left out."],
+            ),
+            Table(
+                "confusion",
+                f"In what share of runs a pattern was raised, {among}",
+                ["fault", "runs", *self.patterns, "nothing"],
+                [[kind, len(some), *self._shares(some)] for kind, some in self._by_kind()],
+                ["`!`: it should be raised; `?`: it may be. `no fault`: the baseline."],
+            ),
+        ]  # fmt: skip
+
+    @property
+    def bad_by_themselves(self) -> int:
+        """The number of runs of the baseline that ended badly."""
+        return sum(one.is_bad for one in self.fault_free)
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as plain JSON."""
+        return {
+            "patterns": {name: self.pattern(name).to_json() for name in self.patterns},
+            "false_alarms": {
+                where: {name: as_json(self._false(some, name).ours) for name in self.patterns}
+                for where, some in self._by_team()
+            },
+            "confusion": {
+                kind: {
+                    name: as_json(share([name in one.delays for one in some]))
+                    for name in self.patterns
+                }
+                for kind, some in self._by_kind()
+            },
+        }
+
+    def _by_team(self) -> list[tuple[str, list[FaultFree]]]:
+        good = [one for one in self.fault_free if not one.is_bad]
+        teams = by_kind(good, lambda one: one.where)
+        return [(where.strip(), some) for where, some in teams.items()]
+
+    def _false(self, some: Sequence[FaultFree], name: str) -> Value:
+        return Value(_rate([name in one.raised for one in some]))
+
+    def _by_kind(self) -> list[tuple[str, list[SeenKind]]]:
+        none = frozenset[str]()
+        quiet = [
+            SeenKind(NO_FAULT, none, none, dict.fromkeys(one.raised, (0, 0.0)))
+            for one in self.fault_free
+        ]
+        found = by_kind([*quiet, *self.seen], lambda one: one.kind)
+        order = dict.fromkeys((NO_FAULT, *KINDS, *found))  # hybrids last
+        return [(kind, found[kind]) for kind in order if kind in found]
+
+    def _shares(self, some: Sequence[SeenKind]) -> Iterable[str]:
+        for name in self.patterns:
+            expected = "!" if name in some[0].should else "?" if name in some[0].may else ""
+            yield f"{sum(name in one.delays for one in some) / len(some):.2f}{expected}"
+        yield f"{sum(not one.delays for one in some) / len(some):.2f}"
+
+
+def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
+    """The scores of the findings that the traces of a set have.
+
+    Runs that are healed are left out: their agents have habits that fail without any fault. So are
+    runs without harm.
+
+    Returns:
+        The scores by the recipients of the problem: where all agents are given it, each begins a
+        lineage of its own, and findings about that are no mistakes, fault or not.
+
+    Raises:
+        SettingsError: The set has no labels.
+    """
+    seen: dict[str, list[SeenKind]] = {}
+    for instance in known.labelled():
+        label = instance.label()
+        if not label.is_healed and label.harm:
+            given = "several" if label.problems > 1 else label.run["to"]
+            seen.setdefault(GIVEN[given], []).append(_seen(instance, label))
+    free = _fault_free(known)
+    return {
+        among: DetectorScores(
+            tuple(seen.get(among, ())),
+            tuple(free.get(among, ())),
+            known.raised(in_sessions=among == GIVEN["several"]),
+        )
+        for among in GIVEN.values()
+        if among in seen or among in free
+    }
+
+
+def _seen(instance: Instance, label: Label) -> SeenKind:
+    rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
+    should = frozenset(pattern for row in rows for pattern in row.raises)
+    may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
+    records = instance.records()
+    # What an activation decides is seen at its end, before what it generates is there.
+    ends = {row.activation: (row.t, row.ts) for row in records if isinstance(row, End)}
+    acts = ((one["activation"], (one["t"], one["ts"])) for one in label.injections)
+    first = min(min(at, ends.get(activation, at)) for activation, at in acts)
+    delays = _delays(records, first, is_session=label.problems > 1)
+    return SeenKind(label.kind, should, may, delays)
+
+
+def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
+    """The runs of the baseline that are not healed, by the recipients of the problem."""
+    found: dict[str, list[FaultFree]] = {}
+    for name, endings in known.baseline_endings():
+        team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
+        if team is None:  # healed, or no configuration of ours
+            continue
+        for one in endings:
+            row = FaultFree(f"{team[1]:>2} agents", frozenset(one.raised), one.is_bad)
+            found.setdefault(GIVEN["several" if team[3] else team[2]], []).append(row)
+    return found
+
+
+def _delays(
+    run: Iterable[Record], since: tuple[int, float], *, is_session: bool
+) -> dict[str, tuple[int, float]]:
+    """When each pattern was first raised after some record."""
+    t, ts = since
+    delays: dict[str, tuple[int, float]] = {}
+    for record in run:
+        if isinstance(record, FindingRow) and record.t >= t:
+            pattern = pattern_of(record, is_session=is_session)
+            delays.setdefault(pattern, (record.t - t, record.ts - ts))
+    return delays
+
+
+def _rate(flags: Sequence[bool]) -> Mean | None:
+    """A share with Wilson's interval: in hundreds of runs the usual one for rare events."""
+    if not flags:
+        return None
+    hits, count = sum(flags), len(flags)
+    return Mean(hits / count, *wilson(hits, count), count)
+
+
+def _spread(values: tuple[float, float, float] | None, form: str) -> str:
+    if values is None:
+        return "-"
+    middle, low, high = (format(value, form) for value in values)
+    return f"{middle} [{low}, {high}]"

@@ -1,0 +1,253 @@
+"""Scores of healing against known faults: the same run with the same faults, healed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from dig.faults.inject.run_pair import play
+from dig.lab.experiment.statistics import as_json, mean, share
+from dig.lab.experiment.table import Table, Value
+from dig.lab.truth.baseline import Baseline
+from dig.lab.truth.measurements import DIGITS
+from dig.lab.truth.verification import is_all_good, verdicts
+from dig.runtime.workers import Workers
+from dig.tasks.run.team_run import METHOD_NAMES
+
+from .instances import FaultSet, Label, RunEnding, by_kind
+
+UNHEALED, ONCE, HEALED = "mas", "dig", "dig+"
+NONE, OTHER_DRAWS = "none", "other draws"
+RIVALS = tuple(name for name in METHOD_NAMES if name not in (UNHEALED, HEALED))
+ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
+"""The methods against failures, in the order of the table."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One run, unhealed and healed.
+
+    Attributes:
+        kind: The kinds of its faults.
+        plain: Its end without healing.
+        healed: Its end with healing.
+        unharmed: Its end with healing and without faults.
+        rivals: Its end by other methods, by name.
+        calls: The number of activations that the run took, by method, where it was played now.
+        good: The methods by which it came to a good end, as the set calls one.
+    """
+
+    kind: str
+    plain: RunEnding
+    healed: RunEnding
+    unharmed: RunEnding
+    rivals: Mapping[str, RunEnding] = field(default_factory=dict)
+    calls: Mapping[str, int] = field(default_factory=dict)
+    good: frozenset[str] = frozenset()
+
+    def by(self, method: str) -> RunEnding | None:
+        """Its end by a method."""
+        return {NONE: self.plain, HEALED: self.healed, **self.rivals}.get(method)
+
+
+@dataclass(frozen=True)
+class HealingScores:
+    """Pairs of runs."""
+
+    pairs: tuple[Pair, ...]
+
+    def tables(self) -> list[Table]:
+        """The methods beside one another, and healing by kind of fault."""
+        return [self._methods(), self.table()]
+
+    def _methods(self) -> Table:
+        """A row a method, on the same runs."""
+        return Table(
+            "methods",
+            "The same failures with the same faults, by method",
+            ["method", "runs", *_COLUMNS],
+            [
+                [name, len(some), *self._of_method(name, some).values()]
+                for name, some in self._by_method()
+            ],
+            [
+                "Good: the answer is right and complete, as the set means it; in a session, all of "
+                "them. Complete: it is valid and, if it says so, about all. `other draws`: "
+                "nothing is done, but agents draw other random numbers, since instances are "
+                "chosen because they fail unhealed. `watchdog` tells all to continue after a "
+                "silence, `retry` poses the problem again; neither knows a graph. `dig` heals as "
+                "in the paper, `dig+` step by step. Calls: activations of agents. s: seconds of "
+                f"valid answers. {self._between()}",
+            ],
+        )
+
+    def _between(self) -> str:
+        """The pairs in which one way of healing saves what the other loses."""
+        both = [(one.by(ONCE), one.healed) for one in self.pairs]
+        ways = [(once.valid, healed.valid) for once, healed in both if once]
+        return (
+            f"Valid with `{ONCE}` and not with `{HEALED}`: {ways.count((True, False))}; the other "
+            f"way round: {ways.count((False, True))}."
+        )
+
+    def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
+        rows = [(name, [one.by(name) for one in self.pairs]) for name in ROWS]
+        return [(name, [one for one in some if one]) for name, some in rows if any(some)]
+
+    def _of_method(self, name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
+        """The cells of a method."""
+        cells = (
+            share([name in one.good for one in self.pairs]),
+            share([one.valid for one in some]),
+            share([one.valid and one.complete is not False for one in some]),
+            mean([one.rmse for one in some if one.rmse is not None]),
+            mean([one.seconds for one in some if one.valid]),
+            mean([one.calls[name] for one in self.pairs if name in one.calls]),
+        )
+        return dict(zip(_COLUMNS, map(Value, cells), strict=True))
+
+    def table(self) -> Table:
+        """A row a kind of fault."""
+        return Table(
+            "healing",
+            "The same runs with the same faults, unhealed and healed",
+            ["fault", "runs", *_cells(self.pairs)],
+            [[kind, len(some), *_cells(some).values()] for kind, some in self._by_kind()],
+            [
+                "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
+                "both answers are valid (negative is better). Saved: only the healed one is valid. "
+                "Made worse: only the unhealed one is, or the healed one's RMSE is larger. More "
+                "seconds: where both answer. Lost for good and left: healed with the fault less "
+                "healed without it. An interval without a width: all pairs came to the same.",
+            ],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as plain JSON."""
+        methods = {name: self._of_method(name, some) for name, some in self._by_method()}
+        return {
+            "methods": {
+                name: {column: as_json(cell.ours) for column, cell in row.items()}
+                for name, row in methods.items()
+            },
+            **self._kinds(),
+        }
+
+    def _kinds(self) -> dict[str, Any]:
+        return {
+            kind: {
+                column: as_json(cell.ours) if isinstance(cell, Value) else cell
+                for column, cell in _cells(some).items()
+            }
+            for kind, some in self._by_kind()
+        }
+
+    def _by_kind(self) -> list[tuple[str, Sequence[Pair]]]:
+        return [*by_kind(self.pairs, lambda one: one.kind).items(), ("all", self.pairs)]
+
+
+def score_healing(
+    known: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> HealingScores:  # fmt: skip
+    """Play the runs of a set again, with healing.
+
+    Args:
+        known: The set; runs without labels are left out, and those that were healed already or
+            did no harm.
+        jobs: The number of processes.
+        kinds: The kinds of faults that are wanted; all, if none is named. Kinds that are in no
+            catalogue have to be named, as `module:object`.
+        progress: Takes a word for what is counted, how many are done, and how many there are.
+
+    Raises:
+        SettingsError: The set has no labels, or faults of a kind that has to be named.
+    """
+    labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
+    usual = dict(_errors(known))
+    asked = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
+    with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
+        do = partial(heal, foreign=tuple(kinds))
+        pairs = workers.all(do, asked, lambda done: progress("runs", done, len(labels)))
+    return HealingScores(tuple(pairs))
+
+
+NO_ERRORS = Baseline(0, {})
+
+
+def _errors(known: FaultSet) -> Iterator[tuple[str, Baseline]]:
+    """For each configuration the errors of its runs without a fault: what tells a wrong answer."""
+    for name, endings in known.baseline_endings():
+        each = [one for ending in endings for one in ending.problems or (ending,)]
+        errors = sorted(round(one.rmse, DIGITS) for one in each if one.rmse is not None)
+        yield name, Baseline(len(each), {"outcome wrong": tuple(errors)})
+
+
+def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
+    """Play one run by each method, with its faults, and with healing without them.
+
+    Args:
+        asked: The label of the run, and fault-free runs of its sort.
+        foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
+    """
+    label, baseline = asked
+    plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
+    runs = {
+        OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
+        **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
+    }
+    played = {name: play(run, faults) for name, run in runs.items()}
+    twin = play(plain, label.decoys)
+    ends = {name: RunEnding.of(one) for name, one in played.items()}
+    return Pair(
+        label.kind,
+        label.faulted,
+        ends.pop(HEALED),
+        RunEnding.of(play(runs[HEALED], label.decoys)),
+        ends,
+        {name: one.result.activations for name, one in played.items()},
+        frozenset(
+            name for name, one in played.items() if is_all_good(verdicts(one, baseline, twin))
+        ),
+    )
+
+
+def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
+    return label.harm and not label.is_healed and label.is_of(kinds)
+
+
+_COLUMNS = ("good", "valid", "complete", "RMSE", "s", "calls")
+
+
+def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:
+    answered = [
+        one for one in some
+        if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
+    ]  # fmt: skip
+    gained = [one.healed.valid - one.plain.valid for one in some]
+    lost = [one.unharmed.valid - one.healed.valid for one in some]
+    more_s = [one.healed.seconds - one.plain.seconds for one in answered]
+    return {
+        "valid, unhealed": Value(share([one.plain.valid for one in some])),
+        "valid, healed": Value(share([one.healed.valid for one in some])),
+        "valid, gained": Value(mean(gained, -1, 1)),
+        "saved": sum(one.healed.valid and not one.plain.valid for one in some),
+        "made worse": sum(_is_worse(one) for one in some),
+        "RMSE, gained": Value(mean(_differences([(one.healed, one.plain) for one in some]))),
+        "s, more": Value(mean(more_s)),
+        "valid, lost for good": Value(mean(lost, -1, 1)),
+        "RMSE, left": Value(mean(_differences([(one.healed, one.unharmed) for one in some]))),
+    }
+
+
+def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:
+    """The first RMSE minus the second, of the pairs in which both answers have one."""
+    return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
+
+
+def _is_worse(pair: Pair) -> bool:
+    if pair.plain.valid != pair.healed.valid:
+        return pair.plain.valid
+    return any(difference > 0 for difference in _differences([(pair.healed, pair.plain)]))

@@ -1,0 +1,220 @@
+"""Writes a set of faults, as `dig.lab.benchmark.instances` reads it: all of it or nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dig.errors import SettingsError, file_errors
+from dig.faults.inject.run_pair import Played, lines, play, published
+from dig.graph.records import Emit, End, Finish, Record, Run
+from dig.lab.truth.baseline import Baseline
+from dig.runtime.workers import Workers
+from dig.traces.journal.files import write_file
+from dig.traces.journal.reader import TRACE
+
+from .candidates import Configuration, Recipe
+from .datasheet import datasheet
+from .generate import Harvest, Progress, harvest, splits
+from .hidden import Made
+from .instances import (
+    BASELINE,
+    CARD,
+    DROPPED,
+    ENDINGS,
+    GRAPH,
+    INDEX,
+    LABEL,
+    LABELS,
+    SECRET,
+    STRUCTURE,
+    TWIN,
+    Entry,
+    FaultSet,
+    Index,
+    RunEnding,
+    Split,
+)  # fmt: skip
+
+ERROR = "an error"
+"""The text of every error in a trace without contents."""
+
+
+def make_set(
+    out: Path, recipe: Recipe, *, jobs: int = 1,
+    progress: Progress = lambda what, done, total: None,
+) -> Index:  # fmt: skip
+    """Make a set of verified instances.
+
+    Args:
+        out: An empty directory, or one that is made. While the set is being made it is in a hidden
+            one within, so that an interruption leaves nothing half done.
+        recipe: The settings of the set; the same ones give the same bytes.
+        jobs: The number of processes.
+        progress: Takes a word for what is made, how many there are, and how many are wanted.
+
+    Raises:
+        SettingsError: The directory cannot be used, or there are fewer instances than are wanted.
+        KeyboardInterrupt: The user interrupted the work; nothing is left.
+    """
+    workers = Workers(jobs, "the making", "make it with fewer --jobs")
+    with filling(out) as folder, workers:
+        baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
+        found = harvest(recipe, baselines, workers, progress)
+        entries = tuple(
+            write_instance(folder, f"i{number:04}", split, made)
+            for number, (split, made) in enumerate(splits(found.made, recipe.key), 1)
+        )
+        index = Index(instances=entries)
+        write(folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt}))
+        write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
+        write(folder / DROPPED, as_json_bytes(_dropped(found)))
+        write(folder / CARD, datasheet(FaultSet(folder, index), found, recipe).encode())
+    return index
+
+
+@contextmanager
+def filling(out: Path) -> Iterator[Path]:
+    """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
+
+    It is within `out`, since that may be another file system, or a shell's current directory.
+    """
+    is_new = not out.exists()
+    with file_errors(out, "used"):
+        if not is_new and (not out.is_dir() or any(out.iterdir())):
+            raise SettingsError(f"{out} is not empty; name another directory for the set")
+        out.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".making.", dir=out))
+    try:
+        with file_errors(out, "written"):
+            yield folder
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+                path.rename(out / path.name)  # the index last: before, there is no set
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if is_new and not any(out.iterdir()):
+            out.rmdir()
+
+
+def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+    """Write the files of an instance.
+
+    Args:
+        folder: Of the set.
+        name: Of the instance.
+        split: Its part.
+        made: The instance.
+
+    Returns:
+        Its line in the index.
+    """
+    configuration = made.candidate.stratum.configuration
+    trace, twin = (published(run, name) for run in (made.trace, made.twin))
+    label = made.label.model_copy(update={"instance": name})
+    files = {
+        TRACE: lines(trace),
+        TWIN: lines(twin),
+        LABEL: as_json_bytes(label.model_dump()),
+        GRAPH: as_json_bytes(made.graph.to_json()),
+    }
+    labels = split if split == "public" else LABELS
+    for file, data in files.items():
+        write(folder / (split if file == TRACE else labels) / name / file, data)
+    sums = {file: sha256(data).hexdigest() for file, data in files.items()}
+    if split == "held-out":
+        bare = lines(without_contents(trace))
+        sums[STRUCTURE] = sha256(bare).hexdigest()
+        write(folder / STRUCTURE / name / TRACE, bare)
+    return Entry(
+        id=name,
+        split=split,
+        configuration=configuration.name,
+        task=configuration.task,
+        size=configuration.size,
+        agents=configuration.agents,
+        records=len(trace),
+        sha256=sums,
+    )
+
+
+def _write_baseline(
+    folder: Path, recipe: Recipe, workers: Workers, progress: Progress
+) -> dict[Configuration, Baseline]:
+    """Write the fault-free runs of each configuration, their endings, and their baseline."""
+    wanted = [run for one in recipe.sorts_of_runs for run in recipe.baseline(one)]
+    played = workers.each(play, wanted)
+    found: dict[Configuration, Baseline] = {}
+    for configuration in recipe.sorts_of_runs:
+        runs: list[Played] = []
+        for number, run in enumerate(islice(played, recipe.baseline_runs)):
+            runs.append(run)
+            name = f"{configuration.name}-{number:03}"
+            records = lines(published(run.records, name))
+            write(folder / configuration.name / f"{number:03}.dig.jsonl", records)
+            done = len(found) * recipe.baseline_runs + len(runs)
+            progress("runs without a fault", done, len(wanted))
+        endings = [RunEnding.of(run).model_dump() for run in runs]
+        write(folder / configuration.name / ENDINGS, as_json_bytes(endings))
+        found[configuration] = Baseline.from_runs(runs)
+        write(folder / f"{configuration.name}.json", as_json_bytes(found[configuration].to_json()))
+    return found
+
+
+def _dropped(found: Harvest) -> Mapping[str, Any]:
+    return {
+        "tried": found.tried,
+        "kept": len(found.made),
+        **{
+            what: {name: dict(some[name]) for name in sorted(some)}
+            for what in ("raised", "raised_in_sessions")
+            if (some := getattr(found, what))
+        },
+        "dropped": {
+            kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
+        },
+    }
+
+
+def as_json_bytes(value: Any) -> bytes:
+    """A file of JSON."""
+    return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file, with the folders that lead to it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, data, mode=0o666)
+
+
+def without_contents(records: Iterable[Record]) -> tuple[Record, ...]:
+    """The records of a run with a token in place of each payload, and without texts of errors.
+
+    Equal payloads have equal tokens, which are numbered in the order in which they came.
+    """
+    tokens: dict[str, str] = {}
+    return tuple(_bare(record, tokens) for record in records)
+
+
+def _bare(record: Record, tokens: dict[str, str]) -> Record:
+    if isinstance(record, Run):
+        return replace(record, task=None)
+    if isinstance(record, Emit):
+        return replace(record, payload=_token(record.payload, tokens))
+    if isinstance(record, End) and record.error is not None:
+        return replace(record, error=ERROR)
+    if isinstance(record, Finish) and record.answer is not None:
+        return replace(record, answer=_token(record.answer, tokens))
+    return record
+
+
+def _token(payload: Any, tokens: dict[str, str]) -> str:
+    text = json.dumps(payload, sort_keys=True)
+    return tokens.setdefault(text, f"payload-{len(tokens) + 1}")

@@ -1,0 +1,230 @@
+"""`digmon bench`: sets of runs whose failure has a known cause."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig._util.text import counted
+from dig.cli.app import app, naming, print_result, progress_shown
+from dig.cli.options import AsJson, Jobs
+from dig.errors import file_errors
+
+if TYPE_CHECKING:
+    from dig.lab.experiment.table import Table
+
+bench = typer.Typer(
+    help="Make and score runs whose failure has a known cause. (Its speed: `make bench`.)",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="Only faults of this kind; repeatable. A kind of your own is named as MODULE:OBJECT, "
+        "since no code is run because a file names it.",
+    ),
+]
+Set = Annotated[Path, typer.Argument(metavar="DIR", help="A set, as `digmon bench make` makes it.")]
+
+
+@bench.command()
+def make(
+    out: Annotated[Path, typer.Option(help="The directory of the set; it must be empty or new.")],
+    seed: Annotated[int, typer.Option(help="The same seed makes the same bytes.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 500,
+    salt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="A secret without which nobody can play the held-out runs again; by default drawn "
+            "anew. The same seed and salt make the same bytes.",
+        ),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:OBJECT", help="A kind of fault of your own, instead of ours."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="DIR",
+            help="Make it of failing runs that were made elsewhere: a folder for each, with its "
+            "trace, twin and label.json (agent, kind, activation, t).",
+        ),
+    ] = None,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a set of runs with faults, twins and labels.
+
+    It takes minutes, and is not there before all of it is: Ctrl-C leaves nothing.
+    """
+    from secrets import token_hex
+
+    from dig.lab.benchmark.brought import bring_set
+    from dig.lab.benchmark.candidates import Recipe
+    from dig.lab.benchmark.storing import make_set
+
+    recipe = Recipe(
+        seed=seed,
+        count=count,
+        salt=token_hex(16) if salt is None else salt,
+        foreign=tuple(kind or ()),
+    )
+    with progress_shown("interrupted; nothing was kept") as progress:
+        if source is not None:
+            count = len(bring_set(out, source, progress).instances)
+        else:
+            count = len(make_set(out, recipe, jobs=_jobs(jobs), progress=progress).instances)
+    print_result(
+        as_json,
+        lambda: {"instances": count, "directory": str(out)},
+        lambda: [f"{counted(count, 'instance')} in {out}; {out / 'CARD.md'} tells more"],
+    )
+
+
+@bench.command()
+def schema() -> None:
+    """Print the JSON schema of answers."""
+    from dig.lab.benchmark.answers import Answers
+
+    print(json.dumps(Answers.model_json_schema(), indent=2))
+
+
+@bench.command(cls=naming(attributors="dig.lab.benchmark.attributing:ATTRIBUTORS"))
+def attribute(
+    name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
+    known: Set,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="Give it the held-out traces without contents."),
+    ] = False,
+) -> None:
+    """Let an attributor name the causes of each run of a set.
+
+    Your own is a function of a dig.diagnosis.Case that returns a
+    dig.lab.benchmark.answers.Answer, or candidates of dig.diagnosis.
+    """
+    from dig.lab.benchmark.attributing import attribute_all
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        answers = attribute_all(name, FaultSet.open(known), progress, structure_only=structure_only)
+    with file_errors(output, "written"):
+        write_output(output, answers.text().encode())
+    print(f"{counted(len(answers.answers), 'answer')} in {output}")
+
+
+@bench.command()
+def spread(
+    sets: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Sets with public parts.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the table goes, as JSON.")],
+) -> None:
+    """Learn from public parts which way failures take.
+
+    dig-monitor ships such a table.
+    """
+    from dig.lab.benchmark.attributing import spread_of
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        found = spread_of(map(FaultSet.open, sets), progress)
+    with file_errors(output, "written"):
+        write_output(output, f"{json.dumps(found.to_json(), indent=0)}\n".encode())
+    print(f"{counted(len(found.pairs), 'row')} in {output}")
+
+
+@bench.command()
+def score(
+    answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
+    known: Set,
+    shuffle: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
+    ] = None,
+    structure_only: Annotated[
+        bool,
+        typer.Option("--structure-only", help="The answers are about traces without contents."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score answers about causes and the way to the outcome."""
+    from dig.lab.benchmark.answers import read_answers
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.lab.benchmark.scores_answers import score
+
+    found = score(
+        read_answers(answers), FaultSet.open(known), shuffle, structure_only=structure_only
+    )
+    _show(found.tables(), found.to_json(), as_json)
+
+
+@bench.command()
+def detectors(known: Set, as_json: AsJson = False) -> None:
+    """Score detectors: recall, delay and false alarms."""
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.lab.benchmark.scores_detectors import score_detectors
+
+    found = score_detectors(FaultSet.open(known))
+    tables = [table for among, scores in found.items() for table in scores.tables(among)]
+    _show(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
+
+
+@bench.command()
+def healing(known: Set, kinds: Kinds = None, jobs: Jobs = None, as_json: AsJson = False) -> None:
+    """Score healing and its rivals: which failures they save."""
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.lab.benchmark.scores_healing import score_healing
+
+    with progress_shown() as progress:
+        found = score_healing(
+            FaultSet.open(known), jobs=_jobs(jobs), kinds=kinds or (), progress=progress
+        )
+    _show(found.tables(), found.to_json(), as_json)
+
+
+@bench.command(name="try")
+def try_set(
+    known: Set,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the verdicts go, as JSON.")],
+    count: Annotated[int | None, typer.Option(min=1, help="How many runs at most.")] = None,
+    kinds: Kinds = None,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score verdicts of experiments against known causes."""
+    from dig.lab.benchmark.instances import FaultSet
+    from dig.lab.benchmark.trying import score_trials
+    from dig.traces.journal.files import write_output
+
+    with progress_shown() as progress:
+        found = score_trials(
+            FaultSet.open(known), jobs=_jobs(jobs), count=count, kinds=kinds or (),
+            progress=progress,
+        )  # fmt: skip
+    with file_errors(output, "written"):
+        write_output(output, f"{json.dumps(found.to_json(), indent=1)}\n".encode())
+    _show([found.table()], found.to_json(), as_json)
+
+
+def _jobs(given: int | None) -> int:
+    return given or os.cpu_count() or 1
+
+
+def _show(tables: "list[Table]", found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found, indent=1))
+    else:
+        sys.stdout.write("\n".join(table.markdown() for table in tables))

@@ -1,0 +1,160 @@
+"""`digmon experiment`: a grid of many runs."""
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dig.cli.app import app, print_result, progress_shown, warn
+from dig.cli.options import AsJson, Config, Given, Jobs, Judge, ModelOptions, grouped
+from dig.errors import SettingsError
+
+if TYPE_CHECKING:
+    from dig.lab.experiment.grid import Grid
+    from dig.lab.experiment.run import Outcome
+
+
+GRIDS = ("paper", "ablation", "traces")
+
+
+@app.command()
+@grouped
+def experiment(
+    what: Annotated[
+        str, typer.Argument(help=f"{', '.join(GRIDS)}, or a TOML file with your own grid.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
+    runs: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many seeds each setting is run with (100)."),
+    ] = None,
+    jobs: Jobs = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(help="Only these tasks of the paper's: newsgroups, for instance."),
+    ] = None,
+    agents: Annotated[
+        list[str] | None, typer.Option(help="How large the teams are (1,3,6).")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the data of newsgroups are.")] = None,
+    judge: Judge = None,
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
+    given: Given = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare methods over a grid of tasks and teams.
+
+    What is there already is not run again, so that one that was interrupted goes on. `paper` is
+    the paper's grid; `ablation` says what each part of healing contributes; `traces` makes a set
+    of traces. Exit status 0 if all runs were carried out, 1 if some were not.
+    """
+    from dig.lab.experiment import ablation, report, run, trace_set
+
+    chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
+    chosen |= {"judge": judge, "set": given, "config": config}
+    chosen |= {"model": models.of_run(virtual=False, speed=1)}
+    make = _paper if what in GRIDS else _own
+    grid = make(what, chosen)
+    if runs is not None:
+        grid = replace(grid, seeds=tuple(range(1, runs + 1)))
+    if grid.max_tokens is not None or grid.max_usd is not None:
+        jobs = jobs or 1  # one process keeps the budget
+    jobs = jobs or os.cpu_count() or 1
+    kept = f"what is done is kept in {out}, and the same command goes on from there"
+    with progress_shown(f"interrupted; {kept}") as tell:
+        progress = partial(tell, "runs")
+        in_short: list[str] = []
+        if what == "traces":
+            outcome = trace_set.make_set(grid, out, progress)
+            written = [out / trace_set.CARD, out / trace_set.INDEX]
+        elif what == "ablation":
+            outcome, tables, words = ablation.ablate(grid, out, jobs=jobs, progress=progress)
+            written = report.write_tables(tables, out, words)
+            in_short += words.get(report.HEADLINE, ())
+        else:
+            outcome = run.carry_out(grid, out, jobs=jobs, keep=keep, progress=progress, tell=warn)
+            written, in_short = report.write_report(grid, outcome.rows, out)
+    _report(outcome, written, in_short, as_json)
+
+
+def _paper(what: str, chosen: dict[str, Any]) -> "Grid":
+    """The paper's grid, or the part of it that is wanted."""
+    model, data = chosen["model"], chosen["data"]
+    if model and what != "paper":
+        raise SettingsError(f"{what} needs virtual time, and a language model real time")
+    from dig.detectors.thresholds import Thresholds
+    from dig.lab.experiment.grid import Grid, on_windows, paper_tasks
+    from dig.tasks.run.judging import Judging
+
+    options = model.get("options", {})
+    budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
+    grid = Grid(
+        name=what,
+        tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
+        speed=1.0 if model else None,
+        thresholds=on_windows(Thresholds.load(chosen["set"] or (), chosen["config"])),
+        judging=Judging.of(chosen["judge"] or ()),
+        **budget,
+    )
+    if model:  # each run costs money
+        grid = replace(grid, seeds=grid.seeds[:10])
+    return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
+
+
+def _split(given: list[str] | None) -> list[str]:
+    """Values that were given one by one, or with commas between."""
+    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+
+
+def _sizes(given: list[str] | None) -> tuple[int, ...]:
+    sizes = _split(given)
+    for size in sizes:
+        if not size.isdecimal() or int(size) < 1:
+            raise SettingsError(f"--agents {size}: a team's size is a number, such as 3")
+    return tuple(int(size) for size in sizes)
+
+
+def _own(what: str, chosen: dict[str, Any]) -> "Grid":
+    """The grid of a file, in which everything else stands."""
+    from dig.lab.experiment.file import read_grid
+
+    path = Path(what)
+    if path.suffix != ".toml":
+        raise SettingsError(
+            f"there is no experiment {what!r}; known are: {', '.join(GRIDS)}, and FILE.toml"
+        )
+    besides = [name for name, value in chosen.items() if value]
+    if besides:
+        raise SettingsError(f"leave --{besides[0]} out: it stands in {path}")
+    return read_grid(path)
+
+
+def _report(outcome: "Outcome", written: list[Path], headline: list[str], as_json: bool) -> None:
+    """Say what came of an experiment, and exit accordingly.
+
+    Args:
+        outcome: The runs.
+        written: The files that were written.
+        headline: The result in words.
+        as_json: Whether the report is printed as JSON.
+    """
+    for failed in outcome.failed:
+        warn(f"{failed.run}: {failed.why}")
+    why = {one.run: one.why for one in outcome.failed}
+    files = [str(path) for path in written]
+    print_result(
+        as_json,
+        lambda: {
+            "runs": len(outcome.rows),
+            "failed": why,
+            "files": files,
+            "headline": headline,
+        },
+        lambda: ["\n  ".join([f"{len(outcome.rows)} runs", *files]), *headline],
+    )
+    raise typer.Exit(1 if outcome.failed else 0)

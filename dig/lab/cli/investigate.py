@@ -1,0 +1,298 @@
+"""`digmon investigate`: where an incident began, in a snapshot of a system."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dig._util.files import read_file
+from dig._util.text import safe_text
+from dig.cli.app import INTERRUPTED, app, print_result, warn
+from dig.cli.options import AsJson, ModelOptions, ReportFile, grouped
+from dig.errors import SettingsError, file_errors
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, MutableMapping
+
+    from dig.lab.investigate.beliefs import JudgingPolicy, LocalJudgement
+    from dig.lab.investigate.controller import Controller, Course, LedgerLine
+    from dig.lab.investigate.investigation import Investigation
+    from dig.lab.investigate.snapshot import Snapshot
+    from dig.runtime.llm import Model
+
+
+@dataclass(frozen=True)
+class CourseOptions:
+    """The course of an investigation, and how often it is repeated."""
+
+    budget: Annotated[
+        int | None, typer.Option(min=1, help="The most judgements; by default ten an entity.")
+    ] = None
+    window: Annotated[
+        str | None,
+        typer.Option(metavar="A..B", help="The seconds that evidence counts of."),
+    ] = None
+    no_messages: Annotated[
+        bool, typer.Option("--no-messages", help="Tell no neighbour of a belief, to compare.")
+    ] = False
+    orders: Annotated[
+        int, typer.Option(min=1, help="So many runs, each from alarms in another order.")
+    ] = 1
+    samples: Annotated[
+        int, typer.Option(min=1, help="With --model: so many runs; the answer is that of most.")
+    ] = 1
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Written after each step; if it is there, go on."),
+    ] = None
+
+    def courses(self, has_model: bool) -> "list[Course]":
+        """The course of each run.
+
+        Args:
+            has_model: Whether a language model judges.
+
+        Raises:
+            SettingsError: The options contradict each other, or the window is none.
+        """
+        from dig.lab.investigate.controller import Course
+
+        if self.checkpoint is not None and max(self.orders, self.samples) > 1:
+            raise SettingsError("--checkpoint goes with one run; leave --orders and --samples out")
+        if self.samples > 1 and (self.orders > 1 or not has_model):
+            raise SettingsError("--samples needs --model, and goes without --orders")
+        first = Course(_window(self.window), not self.no_messages, None, self.budget)
+        others = [replace(first, order=seed) for seed in range(1, self.orders)]
+        return [first, *others] * self.samples
+
+
+@app.command()
+@grouped
+def investigate(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="A snapshot; only read.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="DIR is data of another program: itbench, openrca2 or otlp.",
+        ),
+    ] = None,
+    course: CourseOptions = CourseOptions(),
+    score: Annotated[
+        Path | None,
+        typer.Option(metavar="ANSWERS", help="Score stored answers by DIR/truth.json instead."),
+    ] = None,
+    models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
+    report: ReportFile = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schemas of the answer and the files.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find where an incident in another system began.
+
+    Local judgements, messages between neighbours, and a frontier of origins.
+
+    Exit status 0 if an origin was found, 1 if the answer is a guess, 2 if it was asked wrongly, 130
+    if it was interrupted.
+    """
+    from dig.lab.investigate import investigation
+
+    if schema:
+        print(json.dumps(investigation.schema(), indent=2))
+        return
+    if directory is None:
+        raise SettingsError("name a snapshot: digmon investigate DIR")
+    snapshot = _read(directory, form)
+    if score is not None:
+        _score(snapshot, directory, score, as_json)
+        return
+    work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
+    try:
+        found = work.run()
+    except KeyboardInterrupt:
+        where = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
+        warn(f"interrupted{where}")
+        raise typer.Exit(INTERRUPTED) from None
+    _print(found, as_json)
+    if report is not None:
+        from dig.lab.investigate.drawing import draw_investigation
+
+        draw_investigation(found, snapshot, report)
+    raise typer.Exit(0 if found.frontier else 1)
+
+
+class _Work:
+    """The runs of one command.
+
+    Attributes:
+        snapshot: The snapshot that is investigated.
+        courses: The course of each run.
+        options: The model, if there is one.
+        checkpoint: The file of the checkpoint, if there is one.
+    """
+
+    def __init__(
+        self, snapshot: "Snapshot", courses: "list[Course]", options: ModelOptions,
+        checkpoint: Path | None,
+    ) -> None:  # fmt: skip
+        self.snapshot = snapshot
+        self.courses = courses
+        self.options = options
+        self.checkpoint = checkpoint
+
+    def run(self) -> "Investigation":
+        """Carry them out, one after the other."""
+        import anyio
+
+        return anyio.run(self._run)
+
+    async def _run(self) -> "Investigation":
+        from dig.lab.investigate.investigation import majority
+
+        answers = self._known()
+        async with _asked(self.options) as model:
+            found = [
+                await self._one(course, number, model, answers)
+                for number, course in enumerate(self.courses)
+            ]
+        by_model = model is not None
+        return found[0] if len(found) == 1 else majority(found, "samples" if by_model else "orders")
+
+    async def _one(
+        self, course: "Course", number: int, model: "Model | None",
+        answers: "MutableMapping[str, LocalJudgement]",
+    ) -> "Investigation":  # fmt: skip
+        from dig.lab.investigate.controller import Controller
+        from dig.lab.investigate.investigation import document, proceed, resumed
+        from dig.lab.investigate.rules import ServiceRules
+
+        policy: JudgingPolicy = ServiceRules()
+        if model is not None:
+            from dig.lab.investigate.model import ModelPolicy
+
+            policy = ModelPolicy(model, sample=number, answers=answers)
+        controller = Controller(self.snapshot, course)
+        if self.checkpoint is not None and self.checkpoint.exists():
+            with file_errors(self.checkpoint, "read"):
+                data = read_file(self.checkpoint)
+            with _named(self.checkpoint):
+                controller = resumed(self.snapshot, policy.name, course, data)
+        await proceed(controller, policy, partial(self._on_step, policy.name, answers))
+        found = document(controller, policy.name)
+        cost = getattr(policy, "cost", None)
+        return found if cost is None else replace(found, cost=replace(cost, steps=found.steps))
+
+    def _on_step(
+        self, policy: str, answers: "MutableMapping[str, LocalJudgement]", controller: "Controller",
+        line: "LedgerLine",
+    ) -> None:  # fmt: skip
+        from dig.lab.investigate.investigation import stored, stored_answers
+        from dig.lab.investigate.telling import step_line
+        from dig.traces.journal.files import write_output
+
+        print(safe_text(step_line(controller, line)), file=sys.stderr, flush=True)
+        if self.checkpoint is not None:
+            with file_errors(self.checkpoint, "written"):
+                if answers:
+                    write_output(_beside(self.checkpoint), stored_answers(answers))
+                write_output(self.checkpoint, stored(controller, policy))
+
+    def _known(self) -> "dict[str, LocalJudgement]":
+        """The answers of the model that lie beside the checkpoint."""
+        from dig.lab.investigate.investigation import read_answers
+
+        if self.checkpoint is None or not _beside(self.checkpoint).exists():
+            return {}
+        known = _beside(self.checkpoint)
+        with file_errors(known, "read"):
+            data = read_file(known)
+        with _named(known):
+            return read_answers(data)
+
+
+@contextmanager
+def _named(place: Path | str) -> Iterator[None]:
+    """Puts a place before errors about what is there."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{place}: {error}") from None
+
+
+def _beside(checkpoint: Path) -> Path:
+    return checkpoint.with_name(f"{checkpoint.name}.answers.json")
+
+
+@asynccontextmanager
+async def _asked(options: ModelOptions) -> "AsyncIterator[Model | None]":
+    """The model that the options name, if there is one; at temperature 0 unless they say so."""
+    given = options.given()
+    if not given:
+        yield None
+        return
+    from dig.runtime.llm import Model, ModelSettings
+
+    settings = ModelSettings(**{"temperature": 0.0} | given)
+    async with Model(settings) as model:
+        model.tell = warn
+        yield model
+
+
+def _read(directory: Path, form: str | None) -> "Snapshot":
+    from dig.lab.investigate.snapshot import Snapshot
+
+    if form is None:
+        return Snapshot.read(directory)
+    from dig.lab.investigate.importing import import_snapshot
+
+    return import_snapshot(form, directory)
+
+
+def _window(given: str | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    first, dots, last = given.partition("..")
+    try:
+        return float(first), float(last if dots else "")
+    except ValueError:
+        raise SettingsError(f"--window is two numbers of seconds, A..B; got {given!r}") from None
+
+
+def _score(snapshot: "Snapshot", directory: Path, answers: Path, as_json: bool) -> None:
+    from dig.lab.investigate.scoring import score
+    from dig.lab.investigate.snapshot import read_truth
+
+    found = score(snapshot, read_truth(directory), [*_answers(answers)])
+    print_result(as_json, lambda: asdict(found), found.lines)
+
+
+def _answers(path: Path) -> "Iterator[Investigation]":
+    """The documents of a file, one a line."""
+    from dig.lab.investigate.investigation import Investigation
+
+    with file_errors(path, "read"):
+        lines = read_file(path).splitlines()
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            with _named(f"{path}:{number}"):
+                yield Investigation.from_json(line)
+
+
+def _print(found: "Investigation", as_json: bool) -> None:
+    from dig.lab.investigate.telling import tell
+
+    if as_json:
+        print(found.to_json())
+        return
+    for line in tell(found):
+        print(safe_text(line))

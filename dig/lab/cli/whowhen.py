@@ -1,0 +1,130 @@
+"""`digmon bench whowhen`: answers about the cases of a benchmark of failed conversations."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dig._util.text import counted
+from dig.cli.app import print_result, progress_shown
+from dig.cli.conversations import ConversationModelOptions
+from dig.cli.options import AsJson, grouped
+from dig.errors import file_errors
+
+from .bench import bench
+
+if TYPE_CHECKING:
+    from dig.diagnosis.conversations.reading import Conversation
+    from dig.diagnosis.stages.pipeline import ModelMethod
+    from dig.lab.whowhen.whowhen import BlamedStep, Predictions
+
+_ASKED = ConversationModelOptions()
+
+OWN_CASES = "The weights were fitted to these very cases: this is no measure."
+
+
+@dataclass(frozen=True)
+class AnsweringOptions:
+    """The source of answers about the cases of a benchmark."""
+
+    by: Annotated[
+        str, typer.Option(metavar="attribution|MODULE:OBJECT", help="What names agent and step.")
+    ] = "attribution"
+    folds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Fit weights anew; no case is answered by its own."),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 1
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Use these weights; else the shipped ones.")
+    ] = None
+
+    def answers(
+        self, method: "ModelMethod | None", cases: "Sequence[Conversation]",
+        labels: "Mapping[str, BlamedStep]",
+    ) -> "tuple[str, list[Predictions], list[str]]":  # fmt: skip
+        """The name of the source, the answers of each repetition, and notes about them.
+
+        Args:
+            method: The way a model is asked; ``None``: none is.
+            cases: The cases.
+            labels: Their labels; only weights of other cases are fitted to them.
+
+        Raises:
+            SettingsError: An option is wrong, or numpy is not there.
+        """
+        from dig.diagnosis.conversations.ranking import Weights, rank
+        from dig.lab.whowhen import whowhen as benchmark
+
+        with progress_shown() as tell:
+            if method is not None:
+                answers = benchmark.attributed(method, cases, tell)
+                return method.title, [answers], [method.cost(len(cases))]
+            if self.by != "attribution":
+                return self.by, [benchmark.asked(self.by, cases, tell)], []
+            if self.folds is not None:
+                runs = benchmark.cross_validated(cases, labels, self.folds, self.seed, tell)
+                note = f"{self.folds} folds, {len(runs)} repetitions, choices inside the folds."
+                return self.by, runs, [note]
+            used = Weights.read(self.weights)
+            answers = benchmark.attributed(partial(rank, weights=used), cases, tell)
+        is_own = used.data == benchmark.checksum(labels)
+        return self.by, [answers], [OWN_CASES] if is_own else []
+
+
+@bench.command()
+@grouped
+def whowhen(
+    known: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
+    ],
+    answering: AnsweringOptions = AnsweringOptions(),
+    fit: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Only fit weights to all cases, and write them."),
+    ] = None,
+    shuffle: Annotated[
+        int | None,
+        typer.Option(metavar="SEED", help="Exchange labels between cases: what chance gives."),
+    ] = None,
+    official: Annotated[
+        bool, typer.Option("--official", help="Also by the benchmark's own evaluator.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the answers go, as JSON.")
+    ] = None,
+    asked: ConversationModelOptions = _ASKED,
+    as_json: AsJson = False,
+) -> None:
+    """Score blamed agents and steps of Who&When conversations."""
+    from dig.lab.whowhen import whowhen as benchmark
+
+    cases, labels = benchmark.load(known), benchmark.read_labels(known)
+    if shuffle is not None:
+        labels = benchmark.exchanged(cases, labels, shuffle)
+    if fit is not None:
+        _write(fit, benchmark.trained(cases, labels, answering.seed).model_dump_json(indent=1))
+        print(f"weights of {counted(len(cases), 'case')} in {fit}")
+        return
+    by, runs, notes = answering.answers(asked.chosen(), cases, labels)
+    if output is not None:
+        rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
+        _write(output, json.dumps(rows))
+    scores = benchmark.scored(by, cases, runs, labels, notes)
+    print_result(
+        as_json,
+        lambda: scores.to_json(official=official),
+        lambda: [table.markdown() for table in scores.tables(official=official)],
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    from dig.traces.journal.files import write_output
+
+    with file_errors(path, "written"):
+        write_output(path, f"{text}\n".encode())

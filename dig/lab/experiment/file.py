@@ -1,0 +1,123 @@
+"""A grid of the user's own, from a TOML file.
+
+    agents = [3, 6]
+    methods = ["mas", "dig"]
+    seeds = 20                        # or a list of them
+
+    [[tasks]]
+    task = "count-frequency"          # or an entry point's, or module:object
+    sizes = [1000, 5000]
+    agents_are = "simulated"          # or module:object
+
+    [thresholds]
+    mc_window_s = 10.0
+
+All but the tasks have the values of the paper's grid if they are left out.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from dig._util.files import read_file
+from dig.detectors.thresholds import Thresholds
+from dig.errors import SettingsError, file_errors
+from dig.tasks.run.judging import Judging
+from dig.tasks.simulated.profile import Profile
+
+from .grid import SEEDS, WINDOWS, Grid, TaskGrid, on_windows
+
+_TABLES: Mapping[str, type] = {"judge": Judging, "profile": Profile}
+_NUMBERS = ("limit_s", "speed", "max_tokens", "max_usd")
+_PLAIN = ("agents", "methods", "seeds", "to", *_NUMBERS)
+_KNOWN = ("tasks", "thresholds", *_TABLES, *_PLAIN)
+
+MOST_SEEDS = 1_000_000
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid that a file describes.
+
+    Raises:
+        SettingsError: The file cannot be read, or a value in it is wrong; the message names it.
+    """
+    try:
+        with file_errors(path, "read"):
+            given = tomllib.loads(read_file(path).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+    try:
+        return _grid(path, given)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"{path}: a value is of the wrong kind: {error}") from None
+
+
+def _grid(path: Path, given: dict[str, Any]) -> Grid:
+    _must_be_known(given, _KNOWN, "")
+    plain = {key: given[key] for key in _PLAIN if key in given}
+    seeds = plain.get("seeds", SEEDS)
+    if type(seeds) is int and not 1 <= seeds <= MOST_SEEDS:
+        raise SettingsError(f"`seeds` is {seeds}; it goes from 1 to {MOST_SEEDS:,}")
+    plain["seeds"] = range(1, seeds + 1) if type(seeds) is int else seeds
+    for key in _NUMBERS:
+        if type(plain.get(key, 1)) not in (int, float):
+            raise SettingsError(f"`{key}` is {plain[key]!r}; it must be a number")
+    if not 0 < plain.get("speed", 1) <= 1000:
+        raise SettingsError(f"`speed` is {plain['speed']}; a clock goes up to 1000 times as fast")
+    if plain.get("to", "one") not in ("one", "all"):
+        raise SettingsError("`to` is 'one' or 'all'")
+    for key in ("agents", "methods", "seeds"):
+        if key in plain:
+            kind = str if key == "methods" else int
+            plain[key] = _all(plain[key], kind, key)
+    tasks = given.get("tasks")
+    if not isinstance(tasks, list) or not tasks:
+        raise SettingsError("it names no tasks; each stands below a line [[tasks]]")
+    return Grid(
+        name=path.stem,
+        tasks=tuple(_task(task) for task in tasks),
+        thresholds=on_windows(Thresholds.load((), path, {})) if "thresholds" in given else WINDOWS,
+        **{_ATTRIBUTES[key]: _made(kind, given, key) for key, kind in _TABLES.items()},
+        **plain,
+    )
+
+
+_ATTRIBUTES = {"judge": "judging", "profile": "profile"}
+
+
+def _task(given: Any) -> TaskGrid:
+    known = [field.name for field in fields(TaskGrid)]
+    if not isinstance(given, dict) or "task" not in given or "sizes" not in given:
+        raise SettingsError("below [[tasks]] stand `task`, a name, and `sizes`, a list of numbers")
+    _must_be_known(given, known, "below [[tasks]], ")
+    if not isinstance(given.get("options", {}), dict):
+        raise SettingsError("below [[tasks]], `options` is a table: {name = value, ...}")
+    return TaskGrid(**{**given, "sizes": _all(given["sizes"], int, "sizes")})
+
+
+def _made(kind: type, given: dict[str, Any], table: str) -> Any:
+    values = given.get(table, {})
+    if not isinstance(values, dict):
+        raise SettingsError(f"{table} is no table; write [{table}]")
+    _must_be_known(values, [field.name for field in fields(kind)], f"in [{table}], ")
+    return kind(**values)
+
+
+def _must_be_known(given: Mapping[str, Any], known: Any, where: str) -> None:
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"{where}there is no {name!r}; known are: {', '.join(known)}")
+
+
+def _all(values: Any, kind: type, what: str) -> tuple[Any, ...]:
+    values = list(values) if isinstance(values, list | range) else None
+    if not values or any(type(value) is not kind for value in values):
+        name = "names" if kind is str else "whole numbers"
+        raise SettingsError(f"`{what}` is a list of {name}")
+    return tuple(values)

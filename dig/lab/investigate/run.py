@@ -1,0 +1,277 @@
+"""A recorded run as a world: its entities are agents and the outcome, its evidence is signs.
+
+`believed` is behind the suspect `beliefs`. A sign that a neighbour's earlier one explains makes an
+agent a symptom of that neighbour; any other strong sign makes it an origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+
+from dig._util.text import one_line
+from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer, named
+from dig.diagnosis.case import Case
+from dig.diagnosis.causes import OUTCOME
+from dig.diagnosis.components import blamed
+from dig.diagnosis.signs.table import ROWS, SignRow
+from dig.diagnosis.suspects import BySigns
+from dig.show.document import Status
+from dig.traces.run import RecordedEvent
+
+from .beliefs import Alert, Claim, Fact, LocalJudgement, Message, Neighbour, Packet, Window
+from .investigation import investigate
+
+STRONG = 0.5
+"""The score from which on a sign that nothing explains makes an agent an origin."""
+LESS = 0.3
+"""The part of its weight that an agent keeps which is no origin."""
+
+WORKS_FOR, ENDS_IN = "works for", "ends in"
+SPOILT, MISSING = "its work is wrong", "its work is missing"
+_ROWS: Mapping[str, SignRow] = {row.name: row for row in ROWS}
+
+
+class RunWorld:
+    """A run; the time of a fact is the number of its record, and so begins its id.
+
+    Attributes:
+        case: The run.
+        groups: The signs by the id of their facts.
+    """
+
+    def __init__(self, case: Case) -> None:
+        """Find the signs."""
+        self.case = case
+        self.groups: dict[str, SignGroup] = {}
+        self._structure = StructuralAnswer(case)
+        self._facts: dict[str, list[Fact]] = {agent: [] for agent in case.run.agents}
+        for group in sorted(self._structure.groups, key=lambda one: (one.first.t, one.first.name)):
+            for fact in self._facts_of(group):
+                self.groups[fact.id] = group
+                self._facts[group.agent].append(fact)
+        shown = [(evidence, one.kind) for one in case.failures for evidence in one.evidence]
+        self._facts[OUTCOME] = [
+            Fact(f"{one.t or 0}.{kind}.{n}", float(one.t or 0), "failure", text=one.says)
+            for n, (one, kind) in enumerate(shown)
+        ]
+
+    @property
+    def name(self) -> str:
+        """The name of the source."""
+        return self.case.name
+
+    @cached_property
+    def sha256(self) -> str:
+        """A checksum of its records."""
+        return sha256(repr(self.case.run.records).encode()).hexdigest()
+
+    @property
+    def window(self) -> Window:
+        """The whole run."""
+        return 0.0, float(self.case.run.last.t)
+
+    def alerts(self) -> Sequence[Alert]:
+        """The failures, and the findings about agents."""
+        found = [Alert(OUTCOME, fact.ts, fact.text) for fact in self._facts[OUTCOME]]
+        found += [
+            Alert(agent, float(row.t), str(row.pattern))
+            for row, agents in blamed(self.case.run.records)
+            for agent in agents
+        ]
+        return sorted(found, key=lambda one: (one.ts, one.entity, one.name))
+
+    def suspects(self, window: Window) -> Sequence[str]:
+        """The agents with signs, by the time of the first."""
+        return sorted(
+            (one for one, facts in self._facts.items() if facts and one != OUTCOME),
+            key=lambda one: (self._facts[one][0].ts, one),
+        )
+
+    def entities(self) -> Sequence[str]:
+        """The agents and the outcome."""
+        return [*self._facts]
+
+    def kind(self, entity: str) -> str:
+        """`agent` or `outcome`."""
+        return OUTCOME if entity == OUTCOME else "agent"
+
+    def evidence(self, entity: str, window: Window) -> Sequence[Fact]:
+        """The signs of an agent; the failures of the run."""
+        return [one for one in self._facts.get(entity, ()) if window[0] <= one.ts <= window[1]]
+
+    def neighbours(self, entity: str) -> Sequence[Neighbour]:
+        """The agents between which work was sent, and the outcome."""
+        return self._neighbours.get(entity, ())
+
+    @cached_property
+    def _neighbours(self) -> Mapping[str, Sequence[Neighbour]]:
+        pairs = {(one, OUTCOME, ENDS_IN) for one in self.case.run.agents}
+        for event in self.case.run.events.values():
+            if event.agent is not None and event.is_work:
+                pairs |= {(event.agent, to, WORKS_FOR) for to in _recipients(event)}
+        found: dict[str, list[Neighbour]] = {}
+        for source, target, relation in sorted(pairs):
+            if source != target and target in self._facts and source in self._facts:
+                row = Neighbour(target, self.kind(target), relation, False)
+                found.setdefault(source, []).append(row)
+                row = Neighbour(source, self.kind(source), relation, True)
+                found.setdefault(target, []).append(row)
+        return found
+
+    def others(self, group: SignGroup) -> list[SignGroup]:
+        """The other signs of an agent, the strongest first."""
+        some = (
+            one
+            for one in self._structure.groups
+            if one.agent == group.agent and one.first.name != group.first.name
+        )
+        return sorted(some, key=lambda one: (-one.score, one.first.t))
+
+    def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
+        """A fact for each component that the signs of a row have an effect on, one at least."""
+        first = group.first
+        affected: dict[str | None, None] = {}
+        for sign in group.signs:
+            for event in self.case.seen.events_of(sign):
+                affected |= dict.fromkeys(self._affected(group.agent, event))
+        affected.pop(group.agent, None)
+        if group.status != "recovered":
+            affected[OUTCOME] = None
+        for n, about in enumerate(affected or {None: None}):
+            yield Fact(
+                f"{first.t}.{first.name}.{group.agent}.{n}", float(first.t), first.name, about,
+                one_line(first.says, 200), max(0.0, group.score),
+            )  # fmt: skip
+
+    def _affected(self, agent: str, event: RecordedEvent) -> list[str]:
+        """The agents that wait for an event or, of one that came from elsewhere, for its result."""
+        known = self.case.run.agents
+        if event.agent == agent:
+            return [one for one in _recipients(event) if one in known]
+        parts = self.case.seen.parts
+        waiting = [event.agent, parts.report_to(event) if parts is not None else None]
+        return [one for one in waiting if one is not None and one in known]
+
+
+def _recipients(event: RecordedEvent) -> list[str]:
+    return [*dict.fromkeys([*event.to, *(agent for agent, _ in event.arrivals)])]
+
+
+class RunRules:
+    """Judges an agent by its signs, and the outcome by the agents that tell of theirs."""
+
+    name = "rules for runs"
+
+    def judge(self, packet: Packet) -> LocalJudgement:
+        """An origin, a symptom of the neighbour that explains its signs, or less."""
+        if packet.kind == OUTCOME:
+            return _outcome(packet)
+        facts = [fact for fact in packet.evidence if _strength(fact) > 0]
+        if not facts:
+            return LocalJudgement("healthy", weight=0.0, why="no sign")
+        causes = {fact.id: _explaining(fact, packet) for fact in facts}
+        free = [fact for fact in facts if causes[fact.id] is None]
+        best = max(free, key=_strength, default=None)
+        if best is not None and _strength(best) >= STRONG:
+            return _origin(packet, facts, best)
+        explained = max(
+            (one for one in facts if causes[one.id] is not None), key=_strength, default=None
+        )
+        if explained is not None:
+            cause = causes[explained.id]
+            why = f"{explained.text}; {cause} explains it"
+            weight = LESS * min(1.0, _strength(explained))
+            claims = (Claim(str(cause), packet.entity, MISSING, explained.type, (explained.id,)),)
+            onward = _claims(packet, [fact for fact in facts if fact.about != cause], explained)
+            return LocalJudgement("symptom", cause, weight, (explained.id,), why, claims + onward)
+        weakest = max(facts, key=_strength)
+        weight = LESS * min(1.0, _strength(weakest))
+        return LocalJudgement("defer", None, weight, (weakest.id,), weakest.text)
+
+
+def _strength(fact: Fact) -> float:
+    return fact.value or 0.0
+
+
+def _origin(packet: Packet, facts: Sequence[Fact], best: Fact) -> LocalJudgement:
+    shown = [fact for fact in facts if fact.type == best.type] or [best]
+    ids = tuple(fact.id for fact in shown)
+    claims = _claims(packet, shown, best)
+    return LocalJudgement("origin", None, min(1.0, _strength(best)), ids, best.text, claims)
+
+
+def _claims(packet: Packet, facts: Sequence[Fact], sign: Fact) -> tuple[Claim, ...]:
+    """The effects that a sign has on others."""
+    condition = SPOILT if _ROWS[sign.type].spoils else MISSING
+    return tuple(
+        Claim(packet.entity, fact.about, condition, "", (fact.id,))
+        for fact in facts
+        if fact.about is not None and fact.about != packet.entity and fact.type == sign.type
+    )
+
+
+def _explaining(fact: Fact, packet: Packet) -> str | None:
+    """The neighbour whose earlier trouble explains a sign, if one does."""
+    row = _ROWS[fact.type]
+    if not row.may_follow:
+        return None
+    for message in packet.inbox:
+        for claim in _about_me(packet, message):
+            is_like = claim.condition == SPOILT or not row.spoils
+            if is_like and _began(claim) < fact.ts:
+                return message.sender
+    return None
+
+
+def _about_me(packet: Packet, message: Message) -> Iterator[Claim]:
+    """The claims of a neighbour in trouble about what it did to this agent."""
+    if message.belief.label in ("origin", "symptom"):
+        for claim in message.belief.claims:
+            if (claim.source, claim.target) == (message.sender, packet.entity):
+                yield claim
+
+
+def _began(claim: Claim) -> float:
+    return min((float(one.partition(".")[0]) for one in claim.evidence), default=float("inf"))
+
+
+def _outcome(packet: Packet) -> LocalJudgement:
+    """The outcome is a symptom of the origin that is surest."""
+    told = [
+        one
+        for one in packet.inbox
+        if one.belief.label == "origin" and any(_about_me(packet, one)) and packet.evidence
+    ]
+    if not told:
+        return LocalJudgement("defer", None, 0.0, (), "no agent has told of trouble of its own")
+    told.sort(key=lambda one: (-one.belief.weight, one.sender))
+    ids = (packet.evidence[0].id,)
+    claims = tuple(Claim(one.sender, packet.entity, MISSING, "it failed", ids) for one in told)
+    return LocalJudgement("symptom", told[0].sender, 0.0, ids, "the run failed", claims)
+
+
+def believed(case: Case) -> list[list[SignGroup]]:
+    """The signs of each agent by an investigation of a run, the agents of the frontier first.
+
+    The first signs of an agent are those that its belief rests on; their score is its weight.
+    """
+    world = RunWorld(case)
+    found = investigate(world, RunRules())
+    judged = {one.name: one for one in found.entities}
+    agents: list[list[SignGroup]] = []
+    for one in found.ranked:
+        belief = judged[one.entity]
+        facts = [fact for fact in belief.evidence if fact in world.groups]
+        if facts:
+            status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
+            status = "origin" if one.entity in found.frontier else status
+            first = replace(world.groups[facts[0]], score=one.weight, status=status)
+            agents.append(named([first, *world.others(first)]))
+    return sorted(agents, key=lambda some: (-some[0].score, some[0].first.t, some[0].agent))
+
+
+BELIEFS = BySigns("beliefs", believed)
+"""The suspects that an investigation of a run names."""

@@ -1,0 +1,119 @@
+"""A judge without a language model: sees what its recall allows, and errs as its precision says.
+
+It sees the log that a model would see, and nothing else. It reads the log by the rules of
+`dig.lab.judge.log_reader`, which share nothing with the detectors but the patterns' names; then
+it misses some of what the rules show, and makes other failures up. Its remedies are simple, too: a
+lost event goes to its maker, or to an agent that has not discarded it; of everything else, a note
+tells the agents concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dig.detectors.patterns import NAMES
+from dig.graph.records import micros
+from dig.runtime.agents import Plan, View
+from dig.runtime.keyed_random import KeyedRandom, repeated
+from dig.runtime.reviewer import ReviewMaterial
+from dig.tasks.run.judging import Judging
+
+from .judge import JudgeReport, Remedy, Verdict, reading_of
+from .judged import MOST_CHARACTERS, MOST_REPORTS
+from .log_reader import LogReader, Suspicion
+
+_DONE_WRONG = ("inject", "reroute", "create")
+
+_NOTES = {
+    "ET": "The answer {first} came although nobody had consumed {rest}: see whether it lacks them.",
+    "MC": "Nothing happens any more, and there is no answer: submit what there is.",
+    "OE": "No agent has {first} any more: see to it.",
+    "DL": "Nothing happens any more, and nobody has consumed {all}: see to what you have of it.",
+    "ER": "{first} was passed on again and again: do it, or say why it cannot be done.",
+    "RSP": "{first} was consumed by more than one of you: take what came of it into account once.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJudge:
+    """A judge with stated recall, precision and latency: a pure function of (seed, view).
+
+    Attributes:
+        key: The key of the run's random numbers.
+        judging: Its recall, precision and latency.
+    """
+
+    key: int | str
+    judging: Judging = field(default_factory=Judging)
+
+    def reseeded(self, repeat: int) -> SimulatedJudge:
+        """The same judge, with the random numbers of a repeat."""
+        return replace(self, key=repeated(self.key, (repeat,)))
+
+    def plan(self, view: View) -> Plan:
+        """Read the log, and report."""
+        how, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
+        reader, new = look(reading_of(view), micros(view.time_s))
+        reports = list(self._reports(reader, new, draws))[:MOST_REPORTS]
+        think_s = draws.lognormal(how.latency_s, how.spread, "think")
+        return Plan(think_s, Verdict(reports=reports).decision())
+
+    def _reports(
+        self, reader: LogReader, new: Iterable[Suspicion], draws: KeyedRandom
+    ) -> Iterator[JudgeReport]:
+        """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
+        wrong = 0
+        for i, seen in enumerate(new):
+            if not draws.chance(self.judging.recall, "see", i):
+                continue
+            yield _true(reader, seen)
+            while wrong < MOST_REPORTS and draws.chance(1 - self.judging.precision, "err", wrong):
+                yield _false(reader, draws, wrong)
+                wrong += 1
+            wrong += 1
+
+
+def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicion]]:
+    """A log that was read, and what its rules say that is new since the last reading."""
+    reader = LogReader(reading.log, now_us)
+    is_new = (one.t >= reading.before or one.us > reading.since_us for one in reader.found)
+    return reader, [one for one, new in zip(reader.found, is_new, strict=True) if new]
+
+
+def _true(reader: LogReader, seen: Suspicion) -> JudgeReport:
+    return JudgeReport(
+        pattern=seen.pattern,
+        subject=next(iter(seen.events), ""),
+        reason="the log shows it",
+        action=_remedy(reader, seen),
+    )
+
+
+def _remedy(reader: LogReader, seen: Suspicion) -> Remedy:
+    """A lost event for an agent that is there, or a note to the agents concerned."""
+    first, rest = next(iter(seen.events), ""), ", ".join(seen.events[1:])
+    text = _NOTES[seen.pattern].format(first=first, rest=rest, all=", ".join(seen.events))
+    note, team = text[:MOST_CHARACTERS], list(reader.team)
+    if seen.pattern == "OE":
+        left = [name for name in team if name not in reader.work[first].discarded_by]
+        to = [*(name for name in seen.agents if name in left), *left][:1]
+        return Remedy(do="reroute", event=first, to=to, note=note) if to else Remedy(do="none")
+    to = [name for name in seen.agents if name in reader.team] or team
+    return Remedy(do="create", to=to, note=note) if to else Remedy(do="none")
+
+
+def _false(reader: LogReader, draws: KeyedRandom, index: int) -> JudgeReport:
+    """A wrong report: a random pattern, about random work, with a random action."""
+    work, agents = list(reader.unread()), list(reader.team)
+    event = draws.choice(work, "wrong event", index) if work else ""
+    do = draws.choice(_DONE_WRONG, "wrong action", index) if work else "create"
+    to = [] if do == "inject" else [draws.choice(agents, "wrong agent", index)]
+    remedy = Remedy(
+        do=do,  # type: ignore[arg-type]  # a choice of literals
+        event="" if do == "create" else event,
+        to=to,
+        note="Something seems to be wrong with this work: see to it now.",
+    )
+    pattern = draws.choice(NAMES, "wrong pattern", index)
+    return JudgeReport(pattern=pattern, subject=event, reason="it looks so", action=remedy)

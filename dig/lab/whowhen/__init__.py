@@ -1,0 +1,1 @@
+"""The benchmark of failed conversations: `whowhen` asks and scores, `fitting` fits the weights."""
