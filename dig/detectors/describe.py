@@ -1,5 +1,8 @@
 """Findings in words: plain ASCII of ours around safe text from outside.
 
+A finding has, from short to long: a `pattern_label`, a `finding_heading`, a `finding_text`, a
+`finding_line` (both together), and what `explain` says with paths.
+
 A trace may hold anything where a user's detectors wrote, so no function here relies on the shape of
 a record: an unknown part is shown as it is, on one line and cut.
 """
@@ -29,37 +32,42 @@ Worth = Severity | Literal["silenced"]
 WORTHS: tuple[Worth, ...] = (*SEVERITIES, SILENCED)
 
 
-def sentence(finding: Finding) -> str:
-    """A finding as one line: what, when, and what proves it."""
-    return f"{heading(finding)}: {finding_text(finding)}{_aside(finding)}"
+def finding_line(finding: Finding, graph: InteractionGraph | None = None) -> str:
+    """A finding with its heading and its text.
 
-
-def explained(finding: Finding, graph: InteractionGraph) -> str:
-    """A finding with its explanation: what, when, why, and the paths that prove it."""
-    why = safe_text(str(explain_safely(graph, finding)))
-    return f"{heading(finding)}: {why}{_aside(finding)}"
+    Args:
+        finding: The finding.
+        graph: The graph in which it was raised, to explain the finding and list the paths that
+            prove it, in further lines; ``None``: its description, in one line.
+    """
+    if graph is None:
+        text = finding_text(finding)
+    else:
+        text = safe_text(str(explain_safely(graph, finding)))
+    aside = f" ({silenced_text(finding)})" if finding.silenced is not None else ""
+    return f"{finding_heading(finding)}: {text}{aside}"
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The meaning of a finding in one or two sentences, with the paths that prove it.
+    """Explain a finding in one or two sentences, with the paths that prove it.
 
     Args:
-        graph: The graph that it was found in; it may have grown since.
-        finding: The finding. One of a user's detector that has no `why` is explained by the paths
-            to the events and activations that it names.
+        graph: The graph in which the finding was raised; it may have grown since.
+        finding: The finding. If a user's detector raised it without a `why`, it is explained by
+            the paths to the events and activations that it names.
     """
     now = [_skipped(graph, finding) if finding.pattern == "ET" else "", _unsent(graph, finding)]
-    told = " ".join(filter(None, now))
-    return replace(_explanation(graph, finding), title=titled(finding), now=told)
+    text = " ".join(filter(None, now))
+    return replace(_explanation(graph, finding), title=_title(finding), now=text)
 
 
 def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The meaning of a finding, as `explain` tells it; if that fails, its description alone."""
+    """Explain a finding as `explain` does; if a user's code raises, describe the finding."""
     try:
         return explain(graph, finding)
     except PART_ERRORS as error:  # a user's own code, or a row of a shape of its own
         failed = f"its explanation raised {one_line(repr(error))}"
-        return Explanation(f"{finding_text(finding)} ({failed})", title=titled(finding))
+        return Explanation(f"{finding_text(finding)} ({failed})", title=_title(finding))
 
 
 def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
@@ -71,14 +79,14 @@ def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
             return pattern.explain(graph, finding)
         except Exception:  # the evidence is of a user's detector of the same name
             pass
-    named = dict.fromkeys([*texts_in(finding.subject), *texts_in(finding.evidence)])
-    known = [one for one in named if graph.history.is_taken(one)]
-    paths = PathFinder(graph, finding).to_all(known)
+    texts = dict.fromkeys([*texts_in(finding.subject), *texts_in(finding.evidence)])
+    ids = [text for text in texts if graph.history.is_taken(text)]
+    paths = PathFinder(graph, finding).to_all(ids)
     return Explanation(anything(finding.subject, finding.evidence), paths)
 
 
 def _unsent(graph: InteractionGraph, finding: Finding) -> str:
-    """The names in vain to which the work was sent that OE or ET is about."""
+    """The names without an agent to which the missing work of OE or ET was sent."""
     named = texts_in((finding.subject, finding.evidence)) if finding.pattern in ("ET", "OE") else ()
     events = filter(graph.knows, named)
     reasons = dict.fromkeys(filter(None, (nobody_takes(graph, event) for event in events)))
@@ -86,67 +94,63 @@ def _unsent(graph: InteractionGraph, finding: Finding) -> str:
 
 
 def _skipped(graph: InteractionGraph, finding: Finding) -> str:
-    """The agents before which missing work lies and that have not run; and who sent the work."""
+    """The agents that never ran and have missing work in front of them, with the senders."""
     if graph.has_evicted:  # an agent whose turns are evicted did run
         return ""
-    h, told = graph.history, dict[str, None]()
+    h, sentences = graph.history, dict[str, None]()
     for event in map(graph.event, filter(graph.knows, texts_in(finding.evidence))):
-        idle = [name(one) for one in (*event.copies, *event.flight) if one not in h.agents]
+        idle = [name(agent) for agent in (*event.copies, *event.flight) if agent not in h.agents]
         if idle:
             sender = h.sender(event.n)
             by = "" if sender is None else f"to which {name(sender)} sent it, and "
-            where = "lies in front of" if event.copies else "is on its way to"
-            told[f"{name(event.id)} {where} {names(idle)}, {by}which has not been started."] = None
-    return " ".join([*told][:MOST_PATHS])
-
-
-def titled(finding: Finding) -> str:
-    """A finding in a title: its severity, its name spelled out, and its moment."""
-    known = BY_NAME.get(finding.pattern)
-    title = f"{known.title} ({tag(finding)})" if known else tag(finding)
-    return f"{worth(finding)}: {title} at {seconds(finding.us)} (record {finding.t})"
+            place = "lies in front of" if event.copies else "is on its way to"
+            says = f"{name(event.id)} {place} {names(idle)}, {by}which has not been started."
+            sentences[says] = None
+    return " ".join([*sentences][:MOST_PATHS])
 
 
 def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
-    """A finding that a notebook shows with its paths.
-
-    Args:
-        graph: The graph that it was found in; it may have grown since.
-        finding: The finding.
-    """
+    """Attach the graph to a finding, so that a notebook shows the finding with its paths."""
     return replace(finding, explains=partial(explain_safely, graph))
 
 
-def heading(finding: Finding) -> str:
+def finding_heading(finding: Finding) -> str:
     """The severity, the pattern and the moment of a finding."""
-    return f"{worth(finding)} {tag(finding)} at {seconds(finding.us)} (record {finding.t})"
+    return f"{worth(finding)} {pattern_label(finding)} {_when(finding)}"
 
 
-def _aside(finding: Finding) -> str:
-    return f" ({silenced_text(finding)})" if finding.silenced is not None else ""
+def _title(finding: Finding) -> str:
+    """The heading of a finding with the name of the pattern spelled out."""
+    pattern, label = BY_NAME.get(finding.pattern), pattern_label(finding)
+    title = f"{pattern.title} ({label})" if pattern else label
+    return f"{worth(finding)}: {title} {_when(finding)}"
+
+
+def _when(finding: Finding) -> str:
+    return f"at {seconds(finding.us)} (record {finding.t})"
 
 
 def worth(finding: Finding | FindingRow) -> Worth:
-    """The worth of a finding, in a word; `silenced`, if a policy silences the finding."""
+    """The severity of a finding, or `silenced` if a policy silences the finding."""
     return SILENCED if finding.silenced is not None else severity_of(finding)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """The number of findings of each worth: `2 errors, 1 notice, 3 silenced`."""
-    parts = [counted(counts[one], one) for one in SEVERITIES if counts.get(one)]
+    parts = [counted(counts[severity], severity) for severity in SEVERITIES if counts.get(severity)]
     if counts.get(SILENCED):
         parts.append(f"{counts[SILENCED]:,} silenced")
     return ", ".join(parts)
 
 
-def tag(finding: Finding | FindingRow) -> str:
-    """The pattern of a finding, with its stage if it has one."""
+def pattern_label(finding: Finding | FindingRow) -> str:
+    """The short name of a finding's pattern, with the stage if there is one: `FAIL turn`."""
     stage = f" {name(finding.stage)}" if finding.stage is not None else ""
     return name(finding.pattern) + stage
 
 
 def finding_text(finding: Finding | FindingRow) -> str:
-    """The text of a finding, without its pattern and its time."""
+    """The description of a finding, without the pattern and the moment."""
     pattern = BY_NAME.get(str(finding.pattern))
     try:
         text = pattern.describe(finding.subject, finding.evidence) if pattern else None
@@ -158,7 +162,7 @@ def finding_text(finding: Finding | FindingRow) -> str:
 
 
 def silenced_text(finding: Finding | FindingRow) -> str:
-    """Why a policy silences a finding; empty if none does."""
+    """The reason for which a policy silences a finding; empty: no policy does."""
     if finding.silenced is None:
         return ""
     return f"silenced: {one_line(finding.silenced) or 'no reason is given'}"

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from dig._util.redaction import masking_logger
 from dig._util.text import counted, one_line
-from dig.detectors.describe import heading, sentence
+from dig.detectors.describe import finding_heading, finding_line
 from dig.detectors.finding import Finding
 from dig.detectors.notes import harmless
 from dig.errors import SettingsError
@@ -60,9 +60,10 @@ class Alarm:
     def text(self) -> str:
         """The alarm as one line for a person."""
         missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
-        said = f"{self.headline} ({heading(self.finding)})" if self.headline else ""
+        said = f"{self.headline} ({finding_heading(self.finding)})" if self.headline else ""
         return one_line(
-            f"{said or sentence(self.finding)} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT
+            f"{said or finding_line(self.finding)} [run {one_line(self.run, 80)}]{missed}",
+            MOST_TEXT,
         )
 
     def to_json(self) -> dict[str, Any]:

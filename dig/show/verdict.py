@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import counted, one_line
-from dig.detectors.describe import sentence
+from dig.detectors.describe import finding_line
 from dig.errors import DivergenceError
 from dig.graph.records import EDITION
 from dig.runtime.host import Setup
@@ -73,7 +73,7 @@ def told(
 def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
     graph, history = replayed.graph, replayed.graph.history
     for finding in replayed.findings:
-        yield sentence(finding)
+        yield finding_line(finding)
     events = counted(len(history.event_ids), "event")
     activations = counted(len(history.activation_ids), "activation")
     yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"

@@ -51,7 +51,7 @@ def test_an_early_termination_says_what_is_missing(
 ) -> None:
     """The sentence names the answer, and only the lists that are not empty."""
     early = finding("ET", {"event": "e9"}, {"unresolved": unresolved, "uncovered": uncovered})
-    assert describe.sentence(early) == (
+    assert describe.finding_line(early) == (
         f"warning ET at 12.5 s (record 41): answer e9 was submitted too early; {said}"
     )
 
@@ -94,7 +94,7 @@ def test_every_pattern_is_put_into_words(
 def test_other_patterns_are_told_by_what_they_are_about() -> None:
     """A pattern that nobody has put into words is shown with its subject and its evidence."""
     silent = finding("SILENT", {"agent": "ann"}, {"for": [["e1", "e2"]]}, "late")
-    assert describe.sentence(silent) == (
+    assert describe.finding_line(silent) == (
         "warning SILENT late at 12.5 s (record 41): about agent ann; for: (e1, e2)"
     )
     assert (
@@ -105,8 +105,8 @@ def test_other_patterns_are_told_by_what_they_are_about() -> None:
 def test_a_finding_says_what_it_is_worth_and_why_it_is_no_alarm() -> None:
     """A recorded one as its record says; one of an old trace as its pattern does."""
     quiet = replace(finding("ET", {"event": "e9"}, {}), severity="error", silenced="it is a drill")
-    assert describe.sentence(quiet).startswith("silenced ET at 12.5 s (record 41): ")
-    assert describe.sentence(quiet).endswith(" (silenced: it is a drill)")
+    assert describe.finding_line(quiet).startswith("silenced ET at 12.5 s (record 41): ")
+    assert describe.finding_line(quiet).endswith(" (silenced: it is a drill)")
     rows = [FindingRow(8, 0, "ET", None, {}, {}, severity) for severity in ("notice", None, "odd")]
     assert [describe.worth(row) for row in rows] == ["notice", "error", "error"]
     counts = {"error": 2, "silenced": 1, "notice": 1}
@@ -118,7 +118,7 @@ def test_long_lists_are_cut() -> None:
     lists = {"unresolved": [f"e{n}" for n in range(5000)], "uncovered": ["x" * 1000] * 5000}
     assert "e5 and 4994 more" in describe.finding_text(finding("ET", {"event": "e9"}, lists))
     waiting = {f"agent-{n}": [f"e{n}"] * 50 for n in range(100)}
-    sentence = describe.sentence(finding("DL", {}, {"waiting": waiting}))
+    sentence = describe.finding_line(finding("DL", {}, {"waiting": waiting}))
     assert len(sentence) <= MOST_IN_TEXT + 80
 
 
@@ -132,7 +132,7 @@ def test_no_finding_is_too_strange(
     pattern: str, subject: Any, evidence: Any, stage: str | None
 ) -> None:
     """Whatever a detector of a user's own raises becomes one line without control characters."""
-    assert is_safe_line(describe.sentence(finding(pattern, subject, evidence, stage)))
+    assert is_safe_line(describe.finding_line(finding(pattern, subject, evidence, stage)))
 
 
 @given(st.sampled_from(["inject", "reroute", "create", "refused", HOSTILE]), anything, anything)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.describe import finding_text, tag, worth
+from dig.detectors.describe import finding_text, pattern_label, worth
 from dig.graph.records import (
     SYSTEM,
     Deliver,
@@ -68,7 +68,7 @@ class _Teller:
             case Leave() if self._run.left_with(record, self._event):
                 return {"agent": record.agent, "says": f"lost with {name(record.agent)}, who left"}
             case FindingRow() if self._is_in(record.subject):
-                return {"says": f"{worth(record)} {tag(record)}: {finding_text(record)}"}
+                return {"says": f"{worth(record)} {pattern_label(record)}: {finding_text(record)}"}
             case HealRow() if record.event == self._event:
                 note = f": {record.note}" if record.note else ""
                 return {"action": record.action, "says": f"healing {healing_text(record)}{note}"}

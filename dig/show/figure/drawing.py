@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TypeGuard
 
 from dig._util.text import counted, name, one_line
-from dig.detectors.describe import WORTHS, finding_text, tag
+from dig.detectors.describe import WORTHS, finding_text, pattern_label
 from dig.detectors.patterns import BY_NAME, NAMES
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
@@ -212,7 +212,7 @@ def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, s
 
 def _finding_words(source: Source, wanted: Wanted) -> list[str]:
     found = None if wanted.finding is None else source.finding(wanted.finding)
-    return [] if found is None else [f"the paths of {tag(found)}: {finding_text(found)}"]
+    return [] if found is None else [f"the paths of {pattern_label(found)}: {finding_text(found)}"]
 
 
 # --- the diagnosis ---

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dig.detectors.describe import explained, sentence
+from dig.detectors.describe import finding_line
 from dig.detectors.finding import Finding
 from dig.detectors.headline import Headline, Headlines, standing_headline
 from dig.detectors.mended import Mending
@@ -218,7 +218,7 @@ def _ruled(
 
 
 def _text(graph: InteractionGraph, finding: Finding) -> str:
-    return sentence(finding) if finding.severity == "notice" else explained(finding, graph)
+    return finding_line(finding, None if finding.severity == "notice" else graph)
 
 
 def _note(run: CheckedRun, incident: IncidentRow) -> None:

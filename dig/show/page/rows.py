@@ -22,7 +22,7 @@ from typing import Any
 from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import explain_safely, finding_text, tag
+from dig.detectors.describe import explain_safely, finding_text, pattern_label
 from dig.detectors.finding import Explanation, Finding
 from dig.detectors.verdict import RunSoFar, plain_text, title_of
 from dig.detectors.watch import Watch
@@ -133,7 +133,7 @@ class Rows:
         named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
         known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
         kind = FindingKind.of(graph, finding)
-        like = f"{tag(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
+        like = f"{pattern_label(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
         return {
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),

@@ -166,7 +166,7 @@ class TerminalState:
         self._system.mark(record.us, TimeMark.FOUND)
         text = describe.silenced_text(record) or worth
         says = f"{text}: {describe.finding_text(record)}"
-        return LogLine(record.us, describe.tag(record), says, _STYLES[worth])
+        return LogLine(record.us, describe.pattern_label(record), says, _STYLES[worth])
 
     def _emitted(self, record: Emit) -> Iterator[LogLine]:
         if record.by is None:
