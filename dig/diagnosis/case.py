@@ -36,8 +36,8 @@ from .attempts import attempts
 from .concepts import Attempt, Failure
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
-from .signs.seen import Seen, Sign, UsualTeam
-from .signs.table import signs
+from .signs.analysis import RunAnalysis, Sign, UsualTeam
+from .signs.table import find_signs
 
 SourceKind = Literal["run", "trace"]
 
@@ -73,14 +73,14 @@ class Case:
         return {name: number for number, name in enumerate(self.run.activations)}
 
     @cached_property
-    def seen(self) -> Seen:
-        """The run as signs see it."""
-        return Seen(self.run, self.accounting, self.usual)
+    def analysis(self) -> RunAnalysis:
+        """The analysis in which signs are found."""
+        return RunAnalysis(self.run, self.accounting, self.usual)
 
     @cached_property
     def signs(self) -> Sequence[Sign]:
         """The signs in its records about its agents."""
-        return signs(self.seen)
+        return find_signs(self.analysis)
 
     def attempt_of(self, activation: str | None) -> str | None:
         """The attempt that an activation belongs to."""

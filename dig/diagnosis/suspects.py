@@ -30,8 +30,8 @@ from .case import Case, RunSource
 from .components import blamed
 from .concepts import Candidate
 from .goal import Goal
-from .signs.seen import Sign, UsualTeam
-from .signs.table import learned
+from .signs.analysis import Sign, UsualTeam
+from .signs.table import learn_habits
 
 LEAST = 0.01
 """The weight of an agent against which nothing speaks."""
@@ -340,4 +340,4 @@ class Asking:
         good = [one.run.records for one in sources if one.judged(goal).good]
         if not good:
             raise SettingsError(f"{self.peers} has no run that is good ({goal.text})")
-        return learned(good, accounting or PAYLOADS)
+        return learn_habits(good, accounting or PAYLOADS)

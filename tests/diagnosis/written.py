@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.signs.seen import Seen, Sign, UsualTeam
-from dig.diagnosis.signs.table import learned, signs
+from dig.diagnosis.signs.analysis import RunAnalysis, Sign, UsualTeam
+from dig.diagnosis.signs.table import find_signs, learn_habits
 from dig.graph.records import (
     Deliver,
     Emit,
@@ -109,14 +109,14 @@ class Written:
     def run(self) -> RecordedRun:
         return RecordedRun(self.records)
 
-    def seen(self, usual: UsualTeam | None = None, accounting: Any = PAYLOADS) -> Seen:
-        return Seen(self.run, accounting, usual)
+    def analysis(self, usual: UsualTeam | None = None, accounting: Any = PAYLOADS) -> RunAnalysis:
+        return RunAnalysis(self.run, accounting, usual)
 
     def case(self, usual: UsualTeam) -> Case:
         return Case("written", "trace", self.run, (), (), usual=usual)
 
     def signs(self, usual: UsualTeam | None = None) -> list[Sign]:
-        return signs(self.seen(usual))
+        return find_signs(self.analysis(usual))
 
 
 def good(number: float = 1.0) -> Written:
@@ -134,4 +134,4 @@ def good(number: float = 1.0) -> Written:
 
 def usual() -> UsualTeam:
     """What twenty good runs do."""
-    return learned([good(0.9 + number / 100).records for number in range(20)], PAYLOADS)
+    return learn_habits([good(0.9 + number / 100).records for number in range(20)], PAYLOADS)

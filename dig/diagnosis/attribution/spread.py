@@ -18,7 +18,7 @@ from typing import Any
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.concepts import Candidate
-from dig.diagnosis.signs.seen import Seen
+from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.graph.records import Deliver, Emit, Finish, Start
 from dig.tasks.ranges import without
 from dig.traces.run import RecordedRun
@@ -53,30 +53,30 @@ def chain(run: RecordedRun, activation: str) -> list[str]:
     return path[::-1]
 
 
-def ending(seen: Seen) -> str:
+def ending(analysis: RunAnalysis) -> str:
     """The end of a run in a word: `whole` or `part` of an answer, else its outcome."""
-    answer, last = seen.run.answer, seen.run.last
+    answer, last = analysis.run.answer, analysis.run.last
     if answer is not None:
-        return "part" if without(seen.whole, seen.about([answer])) else "whole"
+        return "part" if without(analysis.whole, analysis.about([answer])) else "whole"
     return last.outcome if isinstance(last, Finish) else "cut off"
 
 
-def roles(seen: Seen, cause: str) -> dict[str, str]:
+def roles(analysis: RunAnalysis, cause: str) -> dict[str, str]:
     """The role of each component, from the records alone.
 
     Args:
-        seen: The run.
+        analysis: The run.
         cause: The agent at fault.
     """
-    run = seen.run
+    run = analysis.run
     wanted: dict[str, int] = {}
-    for event in seen.sent:
-        to = seen.parts.report_to(event) if seen.parts is not None else None
+    for event in analysis.sent:
+        to = analysis.parts.report_to(event) if analysis.parts is not None else None
         for agent in [to] if to else []:
             wanted[agent] = wanted.get(agent, 0) + 1
     collector = max(wanted, key=lambda one: wanted[one], default=None)
     waiting = {agent for live in run.graph.live.values() if live.work for agent in live.copies}
-    told = {to for event in seen.sent if event.agent == cause for to, _ in event.arrivals}
+    told = {to for event in analysis.sent if event.agent == cause for to, _ in event.arrivals}
     found = {cause: "R", TASK: "T", OUTCOME: "O"}
     for agent in run.agents:
         if agent != cause:
@@ -98,17 +98,19 @@ class Spread:
 
     pairs: dict[str, dict[str, list[int]]] = field(default_factory=dict)
 
-    def learn(self, seen: Seen, cause: str, mechanism: str | None, steps: Iterable[Step]) -> None:
+    def learn(
+        self, analysis: RunAnalysis, cause: str, mechanism: str | None, steps: Iterable[Step]
+    ) -> None:
         """Take note of a run whose way is known.
 
         Args:
-            seen: The run.
+            analysis: The run.
             cause: The agent at fault.
             mechanism: The mechanism of the failure.
             steps: The true steps between components.
         """
-        role, true = roles(seen, cause), set(steps)
-        for key in _keys(mechanism, ending(seen)):
+        role, true = roles(analysis, cause), set(steps)
+        for key in _keys(mechanism, ending(analysis)):
             rows = self.pairs.setdefault(key, {})
             for source in role:
                 for target in role:
@@ -117,16 +119,16 @@ class Spread:
                         row[0] += 1
                         row[1] += (source, target) in true
 
-    def steps(self, seen: Seen, cause: str, mechanism: str | None) -> list[Step]:
+    def steps(self, analysis: RunAnalysis, cause: str, mechanism: str | None) -> list[Step]:
         """The steps that a failure probably took.
 
         Args:
-            seen: The run.
+            analysis: The run.
             cause: The agent at fault.
             mechanism: The mechanism of the failure.
         """
-        role = roles(seen, cause)
-        keys = _keys(mechanism, ending(seen))
+        role = roles(analysis, cause)
+        keys = _keys(mechanism, ending(analysis))
         return [
             (source, target)
             for source in role
@@ -167,13 +169,13 @@ def way(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
         case: The run.
         cause: The beginning of the failure.
     """
-    seen = case.seen
-    steps = shipped().steps(seen, cause.agent, cause.mechanism)
+    analysis = case.analysis
+    steps = shipped().steps(analysis, cause.agent, cause.mechanism)
     if not any(source == cause.agent for source, _ in steps):
         steps += _by_lineage(case, cause)
-    about = _records_about(seen.run)
+    about = _records_about(analysis.run)
     about[cause.agent] = next((e.t for e in cause.evidence if e.t is not None), cause.t or 0)
-    last = seen.run.last.t
+    last = analysis.run.last.t
     return [
         (source, target, about.get(target if target == OUTCOME else source, last))
         for source, target in dict.fromkeys(steps)

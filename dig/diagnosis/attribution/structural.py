@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.signs.seen import Sign
+from dig.diagnosis.signs.analysis import Sign
 from dig.show.document import Status
 from dig.traces.run import RecordedEvent
 
 from .work import WorkDone
 
 USUAL = 3.0
-"""A sign that good runs have with a share of one third says nothing."""
+"""A sign that a third of good runs have says nothing."""
 EARLY = 0.25
-"""The part of its score that a sign at the end of the run loses."""
+"""The part of the score that a sign at the end of the run loses."""
 ASIDE = 0.1
-"""The part of its score that a sign keeps from which no way leads to the failure."""
+"""The part of the score that a sign keeps if no way leads from there to the failure."""
 AGAIN = 0.05
-"""The gain of a sign for each time that it shows again; at most four times."""
+"""The gain of a sign for each repetition; at most four count."""
 FOLLOWS = 0.3
-"""The part of its score that a sign keeps which an earlier one of another agent explains."""
+"""The part of the score that a sign keeps if an earlier sign of another agent explains it."""
 COPIES = ("doubled", "dealt-twice", "kept")
-"""Mechanisms that do harm only if the same work is used twice."""
+"""Mechanisms without harm unless the same work is used twice."""
 WRONG = ("damaged", "mixed-up")
-"""Mechanisms that make an answer wrong: by themselves they leave no part of it out."""
+"""Mechanisms of wrong answers: alone they leave no part of an answer out."""
 WRONG_PART = 0.55
-"""The part of its score that such a sign keeps if there is no answer, or one that lacks parts."""
+"""The part of the score that such a sign keeps if there is no answer, or parts are missing."""
 FIRST = 0.5
-"""The least score of the first cause: with less it is not decided."""
+"""The least score of the first cause: with less the cause is not decided."""
 SECOND = 0.55
 """The least score of a second cause."""
 
 
 @dataclass(frozen=True)
 class SignGroup:
-    """All signs of one row about one agent.
+    """All signs of a row about an agent.
 
     Attributes:
         signs: The signs, those first that matter to the failure.
@@ -58,7 +58,7 @@ class SignGroup:
 
     @property
     def first(self) -> Sign:
-        """The sign that shows where it began."""
+        """The sign of the beginning."""
         return self.signs[0]
 
 
@@ -66,34 +66,34 @@ class StructuralAnswer:
     """The suspicions about a failed run, the likeliest first.
 
     Attributes:
-        seen: The run.
         explains: Whether ways from signs to the failure and to one another are followed; else the
             strongest sign wins.
     """
 
     def __init__(self, case: Case, *, explains: bool = True) -> None:
         """Find the signs; nothing is explained yet."""
-        self.seen, self.signs, self.explains = case.seen, case.signs, explains
-        self._work = WorkDone(case.seen)
+        self.analysis, self.signs, self.explains = case.analysis, case.signs, explains
+        self._work = WorkDone(case.analysis)
 
     @cached_property
     def groups(self) -> list[SignGroup]:
-        """The signs of each row about each agent; none is explained by another's yet."""
+        """The signs of each row about each agent, not explained by others yet."""
         groups: dict[tuple[str, str], list[Sign]] = {}
         for sign in self.signs:
             groups.setdefault((sign.agent, sign.name), []).append(sign)
-        return [self._group(some) for some in groups.values()]
+        return [self._group(signs) for signs in groups.values()]
 
     @cached_property
     def suspicions(self) -> list[SignGroup]:
-        """Everything that speaks against an agent, by falling score."""
-        found = [self._explained(one, self.groups) for one in self.groups]
-        found.sort(key=lambda one: (-one.score, one.first.t, one.agent))
-        second = next((one for one in found if self._is_second(one, found[0])), None)
-        causes = [one for one in found[:1] if one.score > FIRST] + ([second] if second else [])
+        """Everything against an agent, by falling score."""
+        groups = [self._explain(group) for group in self.groups]
+        groups.sort(key=lambda group: (-group.score, group.first.t, group.agent))
+        second = next((group for group in groups if self._is_second(group, groups[0])), None)
+        causes = [group for group in groups[:1] if group.score > FIRST]
+        causes += [second] if second else []
         return [
-            replace(one, status="origin") if one.status == "open" and one in causes else one
-            for one in found
+            replace(group, status="origin") if group.status == "open" and group in causes else group
+            for group in groups
         ]
 
     @cached_property
@@ -103,101 +103,102 @@ class StructuralAnswer:
         The first of an agent names a mechanism, if one at the same place does.
         """
         agents: dict[str, list[SignGroup]] = {}
-        for one in self.suspicions:
-            agents.setdefault(one.agent, []).append(one)
-        return [named(some) for some in agents.values()]
+        for group in self.suspicions:
+            agents.setdefault(group.agent, []).append(group)
+        return [prefer_mechanism(groups) for groups in agents.values()]
 
-    def _group(self, some: Sequence[Sign]) -> SignGroup:
-        mattering = [one for one in some if self.matters(one)]
-        chosen = mattering or some
-        last = max(self.seen.run.last.t, 1)
-        weight = max(one.weight for one in chosen) * (1 + AGAIN * min(len(chosen) - 1, 4))
-        # A general sign says itself how rare it is.
-        often = self.seen.usual.share(some[0].name) if some[0].mechanism else 0.0
+    def _group(self, signs: Sequence[Sign]) -> SignGroup:
+        harmful = [sign for sign in signs if self.matters(sign)]
+        chosen = harmful or signs
+        last = max(self.analysis.run.last.t, 1)
+        weight = max(sign.weight for sign in chosen) * (1 + AGAIN * min(len(chosen) - 1, 4))
+        # The weight of a general sign has its rarity in it already.
+        often = self.analysis.usual.share(signs[0].name) if signs[0].mechanism else 0.0
         usual = max(0.0, 1 - USUAL * often)
         score = weight * usual - EARLY * chosen[0].t / last
-        if not mattering:
+        if not harmful:
             score *= ASIDE
-        elif some[0].spoils and self._work.is_short and some[0].mechanism in WRONG:
+        elif signs[0].spoils and self._work.is_short and signs[0].mechanism in WRONG:
             score *= WRONG_PART
-        return SignGroup(tuple(chosen), score, "open" if mattering else "recovered")
+        return SignGroup(tuple(chosen), score, "open" if harmful else "recovered")
 
     def matters(self, sign: Sign) -> bool:
         """Whether a way leads from a sign to the failure."""
         if not self.explains:
             return True
-        events = self.seen.events_of(sign)
-        if any(one.final for one in events):
+        events = self.analysis.events_of(sign)
+        if any(event.final for event in events):
             return True
         used = self._work.used
-        if sign.mechanism in COPIES or (sign.spoils and sign.event in self.seen.first_said):
-            is_used_twice = any(self._is_used_twice(one) for one in events)
+        if sign.mechanism in COPIES or (sign.spoils and sign.event in self.analysis.originals):
+            is_used_twice = any(map(self._is_used_twice, events))
+            # Where parts are missing, counting others twice is not what the failure is made of.
             return sign.mechanism == "stale" or (is_used_twice and not self._work.is_short)
-        if sign.spoils and any(one.id in used for one in events):
+        if sign.spoils and any(event.id in used for event in events):
             return True
         if sign.spoils and sign.mechanism is None and sign.activation is not None:
-            activation = self.seen.run.activations[sign.activation]
-            return self._work.is_undone(self.seen.run.inputs(activation))
+            activation = self.analysis.run.activations[sign.activation]
+            return self._work.is_undone(self.analysis.run.inputs(activation))
         if sign.spoils:
             return False
         return any(map(self._work.is_lost, events))
 
     def _is_used_twice(self, event: RecordedEvent) -> bool:
-        """Whether an event and the one that it repeats, or two of its copies, were both used."""
-        first = self.seen.first_said.get(event.id)
+        """Whether an event and the event repeated by it, or two of the copies, were both used."""
+        first = self.analysis.originals.get(event.id)
         used = [*event.consumed_by, *(first.consumed_by if first is not None else ())]
         return len({*used}) > 1
 
-    def _explained(self, one: SignGroup, others: Iterable[SignGroup]) -> SignGroup:
-        """A suspicion, with the agent whose earlier sign explains it, if one does."""
-        if not self.explains or not one.first.may_follow or one.status == "recovered":
-            return one
-        before = self._sources(one.first)
-        for other in others:
-            if other.agent == one.agent or other.status == "recovered" or not other.first.mechanism:
+    def _explain(self, group: SignGroup) -> SignGroup:
+        """A suspicion with the agent behind it, if an earlier sign of another agent explains it."""
+        if not self.explains or not group.first.may_follow or group.status == "recovered":
+            return group
+        sources = self._sources(group.first)
+        for other in self.groups:
+            if other.agent == group.agent or other.status == "recovered":
                 continue
             for sign in other.signs:
+                # Only wrong content travels with events; a delay or a silence does not.
                 is_content = sign.mechanism in (*WRONG, "stale")
-                if sign.t <= one.first.t and sign.event in before and is_content:
-                    score = one.score * FOLLOWS
-                    return replace(one, score=score, status="propagated", by=other.agent)
-        return one
+                if is_content and sign.t <= group.first.t and sign.event in sources:
+                    score = group.score * FOLLOWS
+                    return replace(group, score=score, status="propagated", by=other.agent)
+        return group
 
     def _sources(self, sign: Sign) -> frozenset[str]:
-        """The events that what a sign is about was made of, through all agents."""
-        run = self.seen.run
+        """The events behind a sign's activation, through all agents."""
+        run = self.analysis.run
         activation = run.activations.get(sign.activation or "")
-        found = set[str]()
-        ahead = activation.with_fate("consume") if activation else []
-        while ahead:
-            name = ahead.pop()
-            if name not in found:
-                found.add(name)
+        sources = set[str]()
+        pending = activation.with_fate("consume") if activation else []
+        while pending:
+            name = pending.pop()
+            if name not in sources:
+                sources.add(name)
                 by = run.activations.get(run.events[name].by or "")
-                ahead += by.with_fate("consume") if by is not None else ()
-        return frozenset(found)
+                pending += by.with_fate("consume") if by is not None else ()
+        return frozenset(sources)
 
-    def _is_second(self, one: SignGroup, first: SignGroup) -> bool:
+    def _is_second(self, group: SignGroup, first: SignGroup) -> bool:
         """Whether a group is about a second cause: of another agent, and of another sort."""
         return (
-            one.status == "open" and one.score > SECOND and one.first.mechanism is not None
-            and one.agent != first.agent and one.first.name != first.first.name
+            group.status == "open" and group.score > SECOND and group.first.mechanism is not None
+            and group.agent != first.agent and group.first.name != first.first.name
         )  # fmt: skip
 
 
-def named(some: list[SignGroup]) -> list[SignGroup]:
-    """Suspicions about an agent, those first that name how the first one went wrong."""
-    first = some[0]
-    place = {one.activation for one in first.signs}
-    better = next(
-        (
-            one
-            for one in some
-            if one.first.mechanism is not None and place & {sign.activation for sign in one.signs}
-        ),
-        None,
-    )
-    if first.first.mechanism is not None or better is None:
-        return some
-    named = replace(better, score=first.score, status=first.status, by=first.by)
-    return [named, *(one for one in some if one is not better)]
+def prefer_mechanism(groups: list[SignGroup]) -> list[SignGroup]:
+    """Put a group with a mechanism first, if it is about the place of an unnamed first group.
+
+    Args:
+        groups: The suspicions about an agent, the strongest first.
+    """
+    first = groups[0]
+    if first.first.mechanism is not None:
+        return groups
+    place = {sign.activation for sign in first.signs}
+    for group in groups:
+        if group.first.mechanism is not None and place & {sign.activation for sign in group.signs}:
+            better = replace(group, score=first.score, status=first.status, by=first.by)
+            return [better, *(other for other in groups if other is not group)]
+    return groups

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.concepts import Candidate
-from dig.diagnosis.signs.seen import Seen, Sign
+from dig.diagnosis.signs.analysis import RunAnalysis, Sign
 from dig.graph.records import Emit
 from dig.traces.replay.kinds import MOST_INTERVENTIONS
 from dig.traces.run import RecordedRun
@@ -80,7 +80,7 @@ def proposals(case: Case, candidates: Sequence[Candidate]) -> Iterator[tuple[Can
                 (one, Proposal(change, mechanism=mechanism, activation=some[0].activation))
                 for one in candidates
                 if number < len(remedies) and (some := signs.get((mechanism, one.agent)))
-                and (change := remedies[number](case.seen, some)) is not None
+                and (change := remedies[number](case.analysis, some)) is not None
             ]  # fmt: skip
             yield from found
             if number == 0 and mechanism in TOGETHER:
@@ -112,12 +112,12 @@ def _started(run: RecordedRun, said: Proposal) -> int:
 # --- remedies ---
 
 
-def _readdressed(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _readdressed(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An event goes to the agent that was meant: by its name, or by what the payload says."""
-    event = seen.run.events[some[0].event or ""]
-    strange = [to for to in event.to if to not in seen.run.agents]
-    right = [_nearest(to, seen.run) if to in strange else to for to in event.to]
-    wanted = seen.parts.report_to(event) if seen.parts is not None else None
+    event = analysis.run.events[some[0].event or ""]
+    strange = [to for to in event.to if to not in analysis.run.agents]
+    right = [_nearest(to, analysis.run) if to in strange else to for to in event.to]
+    wanted = analysis.parts.report_to(event) if analysis.parts is not None else None
     if some[0].mechanism == "astray" and wanted is not None:
         right = [wanted]
     if not right or not all(right):
@@ -125,10 +125,10 @@ def _readdressed(seen: Seen, some: Sequence[Sign]) -> Row | None:
     return {"kind": "edit", "at": event.t, "edit": {"to": right}}
 
 
-def _resent(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _resent(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """The work that signs are about is sent once more, to others than the agent that lost it."""
-    run, agent = seen.run, some[0].agent
-    events = list({e.id: e for sign in some for e in seen.events_of(sign)}.values())
+    run, agent = analysis.run, some[0].agent
+    events = list({e.id: e for sign in some for e in analysis.events_of(sign)}.values())
     events = [event for event in events if event.is_work and event.t < quiet(run)]
     if not events:
         return None
@@ -148,33 +148,33 @@ def _resent(seen: Seen, some: Sequence[Sign]) -> Row | None:
     return change
 
 
-def _sooner(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _sooner(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An event that was kept back on its way is delivered."""
-    event = seen.run.events[some[0].event or ""]
-    record = seen.run.records[event.t]
+    event = analysis.run.events[some[0].event or ""]
+    record = analysis.run.records[event.t]
     if not isinstance(record, Emit) or record.policy is None:
         return None
-    return {"kind": "sooner", "at": _after(seen.run, event.t), "event": event.id}
+    return {"kind": "sooner", "at": _after(analysis.run, event.t), "event": event.id}
 
 
-def _stays(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _stays(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An agent does not leave; an instance `NAME#2` of a wrapped agent leaves after its turn."""
     if "#" in some[0].agent:
         return None
     return {"kind": "omit", "at": some[0].t, "t": some[0].t}
 
 
-def _waits(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _waits(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An agent waits instead of answering."""
-    activation = seen.run.activations.get(some[0].activation or "")
+    activation = analysis.run.activations.get(some[0].activation or "")
     if activation is None or activation.end is None:
         return None
     return {"kind": "edit", "at": activation.end.t, "edit": {"fates": [], "outputs": []}}
 
 
-def _again(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _again(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An activation is decided once more."""
-    activation = seen.run.activations.get(some[0].activation or "")
+    activation = analysis.run.activations.get(some[0].activation or "")
     return None if activation is None else again(activation.id, activation.t)
 
 
@@ -183,21 +183,21 @@ def again(activation: str, at: int) -> Row:
     return {"kind": "again", "at": at, "activation": activation}
 
 
-def _told(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _told(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """An agent that holds work at the end is told so."""
     agent = some[0].agent
-    if not seen.held_by(agent):
+    if not analysis.held_by(agent):
         return None
-    return {"kind": "tell", "at": quiet(seen.run), "agent": agent, "note": NOTE}
+    return {"kind": "tell", "at": quiet(analysis.run), "agent": agent, "note": NOTE}
 
 
-def _handed_over(seen: Seen, some: Sequence[Sign]) -> Row | None:
+def _handed_over(analysis: RunAnalysis, some: Sequence[Sign]) -> Row | None:
     """The work that an agent holds at the end is sent to others."""
-    held = [replace(some[0], event=event.id) for event in seen.held_by(some[0].agent)]
-    return _resent(seen, held) if held else None
+    held = [replace(some[0], event=event.id) for event in analysis.held_by(some[0].agent)]
+    return _resent(analysis, held) if held else None
 
 
-Remedy = Callable[[Seen, Sequence[Sign]], Row | None]
+Remedy = Callable[[RunAnalysis, Sequence[Sign]], Row | None]
 """Makes the change that would undo what the signs of one mechanism about one agent show."""
 REMEDIES: Mapping[str, tuple[Remedy, ...]] = MappingProxyType(
     {

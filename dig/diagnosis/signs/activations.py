@@ -9,7 +9,8 @@ from dig.tasks.accounting import SOLUTION
 from dig.tasks.ranges import Ranges, without
 from dig.traces.run import RecordedActivation, RecordedEvent
 
-from .seen import Seen, Shown
+from .analysis import Occurrence, RunAnalysis
+from .traits import Question, join_types
 
 HUNG_S = 59.0
 """Seconds after which a host usually ends an activation."""
@@ -21,162 +22,155 @@ AT_ONCE = 0.9
 """Work of a type is done at once if peers that see it consume it with this share."""
 
 
-def _shown(
-    one: RecordedActivation, says: str, event: str | None = None, part: float = 1.0
-) -> Shown:
-    t = one.t if one.end is None else one.end.t
-    return Shown(agent=one.agent, t=t, says=says, activation=one.id, event=event, part=part)
-
-
-def _is_long(seen: Seen, one: RecordedActivation, event: str = "seconds") -> bool:
+def _is_long(analysis: RunAnalysis, act: RecordedActivation) -> bool:
     """Whether an activation lasts longer than is usual for what lay before it."""
-    measure, lasted = seen.unlike(one.agent), seen.lasted(one)
-    used = "+".join(sorted({e.type for e in seen.run.inputs(one) if not e.final})) or "nothing"
-    of = (
-        [(event, used)]
-        if one.end and not one.has_failed
-        else [q for q in measure.numbers if q[0] == event]
-    )
-    if seen.usual.runs:
-        most = max((measure.most(question) or 0.0 for question in of), default=0.0)
-        return lasted > SLOW * most > 0
-    middle = max((measure.middle(question) for question in of), default=0.0)
-    return lasted > SLOW_ALONE * middle > 0
+    norm, seconds = analysis.norm_for(act.agent), analysis.duration_s(act)
+    if act.end and not act.has_failed:
+        inputs = (event.type for event in analysis.run.inputs(act) if not event.final)
+        questions: list[Question] = [("seconds", join_types(inputs))]
+    else:  # it has consumed nothing, so its inputs do not say with what to compare it
+        questions = [question for question in norm.numbers if question[0] == "seconds"]
+    if analysis.usual.runs:
+        most = max((norm.maximum(question) or 0.0 for question in questions), default=0.0)
+        return seconds > SLOW * most > 0
+    return seconds > SLOW_ALONE * max(map(norm.median, questions), default=0.0) > 0
 
 
-def hung(seen: Seen) -> Iterator[Shown]:
+def find_hung(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation was cut off by the host, or never ended."""
-    slow = {one.agent for one in seen.ended if _is_long(seen, one)}
-    for one in seen.run.activations.values():
-        lasted = seen.lasted(one)
-        if one.agent in slow or one.agent in seen.run.leaves:
+    # A slow agent is cut off now and then, too: that is `find_slow`, and no second sign.
+    slow = {act.agent for act in analysis.ended if _is_long(analysis, act)}
+    for act in analysis.run.activations.values():
+        if act.agent in slow or act.agent in analysis.run.leaves or not _is_long(analysis, act):
             continue
-        if one.has_raised and lasted >= HUNG_S and _is_long(seen, one):
-            yield _shown(
-                one, f"{name(one.id)} of {name(one.agent)} was cut off after {lasted:.0f} s"
-            )
-        elif one.end is None and _is_long(seen, one):
-            yield _shown(one, f"{name(one.id)} of {name(one.agent)} never ended, in {lasted:.0f} s")
+        seconds, who = analysis.duration_s(act), f"{name(act.id)} of {name(act.agent)}"
+        if act.has_raised and seconds >= HUNG_S:
+            yield Occurrence.at_end(act, f"{who} was cut off after {seconds:.0f} s")
+        elif act.end is None:
+            yield Occurrence.at_end(act, f"{who} never ended, in {seconds:.0f} s")
 
 
-def slow(seen: Seen) -> Iterator[Shown]:
+def find_slow(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation took long and ended by itself; so did others of the agent that were cut off."""
-    agents = {one.agent for one in seen.ended if _is_long(seen, one)}
-    for one in seen.run.activations.values():
-        is_own = one.has_raised or not one.has_failed
-        if is_own and one.agent in agents and _is_long(seen, one):
-            how = f"took {seen.lasted(one):.0f} s"
-            yield _shown(one, f"{name(one.id)} of {name(one.agent)} {how}, longer than usual")
+    agents = {act.agent for act in analysis.ended if _is_long(analysis, act)}
+    for act in analysis.run.activations.values():
+        is_own = act.has_raised or not act.has_failed
+        if is_own and act.agent in agents and _is_long(analysis, act):
+            how = f"took {analysis.duration_s(act):.0f} s, longer than usual"
+            yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} {how}")
 
 
-def failed(seen: Seen) -> Iterator[Shown]:
+def find_failed(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation ended with an error of its own, and was not cut off."""
-    for one in seen.run.activations.values():
-        if one.has_raised and (seen.lasted(one) < HUNG_S or not _is_long(seen, one)):
-            yield _shown(one, f"{name(one.id)} of {name(one.agent)} ended with an error")
+    for act in analysis.run.activations.values():
+        if act.has_raised and (analysis.duration_s(act) < HUNG_S or not _is_long(analysis, act)):
+            yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} ended with an error")
 
 
-def _used(seen: Seen, one: RecordedActivation) -> list[RecordedEvent]:
-    return [event for event in seen.run.inputs(one) if event.is_work or event.final]
-
-
-def silent(seen: Seen) -> Iterator[Shown]:
+def find_silent(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation consumed work of a type that leads to something, and nothing came of it."""
-    for one in seen.ended:
-        used = _used(seen, one)
-        if one.outputs or not used or _solves_whole(seen, used):
+    for act, used in _idle_consumers(analysis):
+        if _solved_problems(analysis, used):
             continue
-        measure = seen.unlike(one.agent).words.get(
-            ("makes", "+".join(sorted({e.type for e in used})))
-        )
-        if measure is None or measure["nothing"] * 2 <= measure.total():
+        question = ("makes", join_types(event.type for event in used))
+        counts = analysis.norm_for(act.agent).words.get(question)
+        if counts is None or counts["nothing"] * 2 <= counts.total():
             for event in used:
-                says = f"{name(one.agent)} used {name(event.id)} and generated nothing"
-                yield _shown(one, says, event.id)
+                says = f"{name(act.agent)} used {name(event.id)} and generated nothing"
+                yield Occurrence.at_end(act, says, event.id)
 
 
-def withheld(seen: Seen) -> Iterator[Shown]:
+def find_withheld(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation consumed solutions of a whole problem, and there is no answer to it."""
-    answered = seen.about(event for event in seen.sent if event.final)
-    for one in seen.ended:
-        used = _used(seen, one)
-        if not used or one.outputs:
-            continue
-        if any(without(whole, answered) for whole in _solves_whole(seen, used)):
-            says = f"{name(one.agent)} used {names([e.id for e in used])}, the whole, and kept it"
-            yield _shown(one, says)
+    answered = analysis.about(event for event in analysis.sent if event.final)
+    for act, used in _idle_consumers(analysis):
+        if any(without(whole, answered) for whole in _solved_problems(analysis, used)):
+            ids = names([event.id for event in used])
+            yield Occurrence.at_end(act, f"{name(act.agent)} used {ids}, the whole, and kept it")
 
 
-def _solves_whole(seen: Seen, used: list[RecordedEvent]) -> list[Ranges]:
+def _idle_consumers(
+    analysis: RunAnalysis,
+) -> Iterator[tuple[RecordedActivation, list[RecordedEvent]]]:
+    """The activations that consumed work or answers, and generated nothing; with those events."""
+    for act in analysis.ended:
+        used = [event for event in analysis.run.inputs(act) if event.is_work or event.final]
+        if used and not act.outputs:
+            yield act, used
+
+
+def _solved_problems(analysis: RunAnalysis, events: list[RecordedEvent]) -> list[Ranges]:
     """The problems from outside that some solutions solve as a whole."""
-    solved = seen.about(event for event in used if event.type == SOLUTION)
-    return [whole for whole in seen.problems if not without(whole, solved)]
+    solved = analysis.about(event for event in events if event.type == SOLUTION)
+    return [whole for whole in analysis.problems if not without(whole, solved)]
 
 
-def waiting(seen: Seen) -> Iterator[Shown]:
+def find_waiting(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation did nothing although there was work that is done at once, or the whole."""
-    for one in seen.ended:
-        if one.outputs or any(fate != "delay" for fate in one.fates.values()):
+    for act in analysis.ended:
+        if act.outputs or any(fate != "delay" for fate in act.fates.values()):
             continue
-        before = seen.work(one.inputs)
-        words = seen.unlike(one.agent).words
+        work, words = analysis.work(act.inputs), analysis.norm_for(act.agent).words
         idle = [
             event
-            for event in before
+            for event in work
             if (counts := words.get(("fate", event.type)))
             and counts["consume"] > AT_ONCE * counts.total()
         ]
         for event in idle:
-            yield _shown(one, f"{name(one.agent)} did nothing with {name(event.id)}", event.id)
-        if not idle and _solves_whole(seen, before):
-            yield _shown(one, f"{name(one.agent)} waited with the whole before it", part=0.95)
+            says = f"{name(act.agent)} did nothing with {name(event.id)}"
+            yield Occurrence.at_end(act, says, event.id)
+        if not idle and _solved_problems(analysis, work):
+            says = f"{name(act.agent)} waited with the whole before it"
+            yield Occurrence.at_end(act, says, part=0.95)
 
 
-def holding(seen: Seen) -> Iterator[Shown]:
+def find_holding(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent holds work at the end, and did nothing with it in its last activation."""
-    last = {one.agent: one for one in seen.run.activations.values()}
-    for agent, one in last.items():
-        held = [event for event in seen.held_by(agent) if event.id in one.inputs]
-        is_own = one.has_raised or not one.has_failed
-        if held and is_own and one.end is not None and one.agent not in seen.run.leaves:
-            ids = [event.id for event in held]
-            says = f"{name(agent)} held {names(ids)} at the end and did nothing about it"
-            idle = not one.fates and not one.outputs
-            yield _shown(one, says, part=1.0 if idle else 0.5)
+    last = {act.agent: act for act in analysis.run.activations.values()}
+    for agent, act in last.items():
+        held = [event.id for event in analysis.held_by(agent) if event.id in act.inputs]
+        is_own = act.has_raised or not act.has_failed
+        if held and is_own and act.end is not None and agent not in analysis.run.leaves:
+            says = f"{name(agent)} held {names(held)} at the end and did nothing about it"
+            is_idle = not act.fates and not act.outputs
+            yield Occurrence.at_end(act, says, part=1.0 if is_idle else 0.5)
 
 
-def discarded(seen: Seen) -> Iterator[Shown]:
+def find_discarded(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation threw work away that no solution had been about."""
-    for one in seen.ended:
-        for event in seen.work(one.with_fate("discard")):
-            if is_unreadable(seen, event):
-                continue
-            known = [e for e in seen.sent if e.type == SOLUTION and e.t < one.t and e is not event]
-            about = seen.about([event])
-            if not about or without(about, seen.about(known)):
-                says = f"{name(one.agent)} discarded {name(event.id)}"
-                yield _shown(one, says, event.id)
+    solutions = [event for event in analysis.sent if event.type == SOLUTION]
+    for act in analysis.ended:
+        for event in analysis.work(act.with_fate("discard")):
+            if is_unreadable(analysis, event):
+                continue  # to throw that away is right, and the sender is to blame
+            earlier = [other for other in solutions if other.t < act.t and other is not event]
+            about = analysis.about([event])
+            if not about or without(about, analysis.about(earlier)):
+                says = f"{name(act.agent)} discarded {name(event.id)}"
+                yield Occurrence.at_end(act, says, event.id)
 
 
-def is_unreadable(seen: Seen, event: RecordedEvent) -> bool:
+def is_unreadable(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     """Whether the payload of an event has not the shape of its type, or tells no part."""
     if event.agent is None or event.payload is None:
         return False
-    shapes = seen.unlike(event.agent).words.get(("shape", event.type))
+    shapes = analysis.norm_for(event.agent).words.get(("shape", event.type))
     if shapes is None or shapes.total() < 3:
         return False
-    shape = seen.shapes.get(event.id, "")
+    shape = analysis.shapes.get(event.id, "")
     return shapes[shape] == 0 and shape == "other"
 
 
-def passed_on(seen: Seen) -> Iterator[Shown]:
+def find_passed_on(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation sent work on to others; a result that is for another agent may be."""
-    of: dict[str, int] = {}
-    for one in seen.ended:
-        for event in seen.work(one.with_fate("reroute")):
-            wanted = seen.parts.report_to(event) if seen.parts is not None else None
-            if event.type == SOLUTION and wanted not in (None, one.agent):
+    counts: dict[str, int] = {}
+    for act in analysis.ended:
+        for event in analysis.work(act.with_fate("reroute")):
+            collector = analysis.parts.report_to(event) if analysis.parts is not None else None
+            if event.type == SOLUTION and collector not in (None, act.agent):
                 continue
-            of[one.agent] = number = of.get(one.agent, 0) + 1
-            says = f"{name(one.agent)} passed {name(event.id)} on"
-            yield _shown(one, says, event.id, 1.0 if number > 1 else 1 / 3)
+            counts[act.agent] = number = counts.get(act.agent, 0) + 1
+            says = f"{name(act.agent)} passed {name(event.id)} on"
+            # Once may be right; an agent that does so again and again does not do its work.
+            yield Occurrence.at_end(act, says, event.id, 1.0 if number > 1 else 1 / 3)

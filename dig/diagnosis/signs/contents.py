@@ -10,8 +10,8 @@ from dig.tasks.ranges import common, length, without
 from dig.traces.run import RecordedEvent
 
 from .activations import is_unreadable
+from .analysis import Occurrence, RunAnalysis
 from .peers import LEAST_KNOWN
-from .seen import Seen, Shown
 from .traits import amounts_of
 
 BEYOND = 1.5
@@ -23,61 +23,65 @@ SHARE = 0.02
 """The share of an amount that may be missing or too much."""
 
 
-def _shown(event: RecordedEvent, says: str, part: float = 1.0) -> Shown:
-    assert event.agent is not None
-    return Shown(
-        agent=event.agent, t=event.t, says=says, activation=event.by, event=event.id, part=part
-    )
-
-
-def unreadable(seen: Seen) -> Iterator[Shown]:
+def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message has not the shape of its type."""
-    for event in seen.sent:
-        if is_unreadable(seen, event):
-            yield _shown(event, f"{name(event.id)} of {name(event.agent)} cannot be read")
+    for event in analysis.sent:
+        if is_unreadable(analysis, event):
+            says = f"{name(event.id)} of {name(event.agent)} cannot be read"
+            yield Occurrence.at_event(event, says)
 
 
-def grown(seen: Seen) -> Iterator[Shown]:
+def find_grown(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message is about parts of the task that its activation did not use."""
-    for event in seen.sent:
-        before, about = seen.about_used(event), seen.about([event])
-        is_again = event.id in seen.first_said
-        if before and without(about, before) and not is_again:
-            yield _shown(event, f"{name(event.id)} is about parts that were not before it")
+    for event in analysis.sent:
+        before, about = analysis.parts_behind(event), analysis.about([event])
+        if before and without(about, before) and event.id not in analysis.originals:
+            says = f"{name(event.id)} is about parts that were not before it"
+            yield Occurrence.at_event(event, says)
 
 
-def amounts(seen: Seen) -> Iterator[Shown]:
+def find_wrong_amounts(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """The amounts of a result are unlike those of all peers for so many elements."""
-    for event in seen.sent:
-        share = seen.amounts.get(event.id)
-        usual = _usual(seen, event, "amount")
+    for event in analysis.sent:
+        share = analysis.amounts.get(event.id)
+        usual = _usual_numbers(analysis, event, "amount")
         if share is None or len(usual) < 3:
             continue
-        was = [seen.amounts[one.id] for one in seen.used_by(event) if one.id in seen.amounts]
-        if _is_beyond(share, usual) and not any(_is_beyond(one, usual) for one in was):
-            yield _shown(event, f"{name(event.id)} has {share:.2f} for each element")
+        # Who only passes on a wrong amount is not the agent that made it wrong.
+        before = [
+            analysis.amounts[used.id]
+            for used in analysis.inputs_behind(event)
+            if used.id in analysis.amounts
+        ]
+        if _is_beyond(share, usual) and not any(_is_beyond(amount, usual) for amount in before):
+            says = f"{name(event.id)} has {share:.2f} for each element"
+            yield Occurrence.at_event(event, says)
 
 
-def profiles(seen: Seen) -> Iterator[Shown]:
+def find_odd_profiles(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """The amounts of a result are shared out otherwise than those of all peers."""
-    for event in seen.sent:
-        far = seen.profiles.get(event.id)
-        usual = _usual(seen, event, "profile")
-        if far is None or len(usual) < LEAST_KNOWN:
+    profiles = analysis.profiles
+    for event in analysis.sent:
+        distance = profiles.get(event.id)
+        usual = _usual_numbers(analysis, event, "profile")
+        if distance is None or len(usual) < LEAST_KNOWN:
             continue
-        most = (PROFILE if seen.usual.runs else PROFILE_ALONE) * max(usual)
-        was = [seen.profiles[one.id] for one in seen.used_by(event) if one.id in seen.profiles]
-        if far > most and all(one <= most for one in was):
-            yield _shown(event, f"{name(event.id)} has amounts that are shared out otherwise")
+        most = (PROFILE if analysis.usual.runs else PROFILE_ALONE) * max(usual)
+        before = [
+            profiles[used.id] for used in analysis.inputs_behind(event) if used.id in profiles
+        ]
+        if distance > most and all(earlier <= most for earlier in before):
+            says = f"{name(event.id)} has amounts that are shared out otherwise"
+            yield Occurrence.at_event(event, says)
 
 
-def _usual(seen: Seen, event: RecordedEvent, what: str) -> list[float]:
+def _usual_numbers(analysis: RunAnalysis, event: RecordedEvent, respect: str) -> list[float]:
     assert event.agent is not None
-    numbers = seen.unlike(event.agent).numbers
+    numbers = analysis.norm_for(event.agent).numbers
     return [
         value
         for kind in (event.type, f"final {event.type}")
-        for value in numbers.get((what, kind), ())
+        for value in numbers.get((respect, kind), ())
     ]
 
 
@@ -85,88 +89,87 @@ def _is_beyond(share: float, usual: list[float]) -> bool:
     return share > BEYOND * max(usual) or share < min(usual) / BEYOND
 
 
-def not_conserved(seen: Seen) -> Iterator[Shown]:
+def _sums(
+    analysis: RunAnalysis,
+) -> Iterator[tuple[RecordedEvent, list[RecordedEvent], float, float]]:
+    """The results made of results: each with these, their amounts added up, and its own."""
+    for event in analysis.sent:
+        used = [other for other in analysis.inputs_behind(event) if other.type == SOLUTION]
+        before, after = [amounts_of(other.payload) for other in used], amounts_of(event.payload)
+        if event.type == SOLUTION and used and all(before) and after:
+            total = sum(sum(amounts.values()) for amounts in before)
+            yield event, used, total, sum(after.values())
+
+
+def find_not_conserved(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A result is not the sum of the results that it was made of."""
-    for event in seen.sent:
-        used = [one for one in seen.used_by(event) if one.type == SOLUTION]
-        if event.type != SOLUTION or not used or len(used) < len(seen.used_by(event)):
-            continue
-        before, after = [amounts_of(one.payload) for one in used], amounts_of(event.payload)
-        if not all(before) or not after:
-            continue
-        total = sum(sum(one.values()) for one in before)
-        if sum(after.values()) > total * (1 + SHARE):
-            yield _shown(event, f"{name(event.id)} has more than the results that it was made of")
+    for event, used, total, amount in _sums(analysis):
+        is_pure = len(used) == len(analysis.inputs_behind(event))
+        if is_pure and amount > total * (1 + SHARE):
+            says = f"{name(event.id)} has more than the results that it was made of"
+            yield Occurrence.at_event(event, says)
 
 
-def counted_twice(seen: Seen) -> Iterator[Shown]:
+def find_counted_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A result that was put together has parts of the task in it several times."""
-    for event in seen.sent:
-        used = [one for one in seen.used_by(event) if one.type == SOLUTION]
-        if event.type != SOLUTION or len(used) < 2:
-            continue
-        before, after = [amounts_of(one.payload) for one in used], amounts_of(event.payload)
-        overlaps = sum(length(seen.about([one])) for one in used) > length(seen.about(used))
-        if overlaps and after and all(before):
-            total = sum(sum(one.values()) for one in before)
-            if sum(after.values()) >= total * (1 - SHARE):
-                yield _shown(
-                    event, f"{name(event.id)} counts parts of {names([e.id for e in used])} twice"
-                )
+    for event, used, total, amount in _sums(analysis):
+        overlaps = sum(length(analysis.about([e])) for e in used) > length(analysis.about(used))
+        if overlaps and amount >= total * (1 - SHARE):
+            says = f"{name(event.id)} counts parts of {names([e.id for e in used])} twice"
+            yield Occurrence.at_event(event, says)
 
 
-def stale(seen: Seen) -> Iterator[Shown]:
-    """An agent says again what it has said, and part of what it used is in nothing that it made."""
-    for event in seen.said_again:
-        if _lacks(seen, event):
-            first = seen.first_said[event.id]
-            yield _shown(event, f"{name(event.id)} says again what {name(first.id)} said")
+def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An agent repeats a message, and part of what it used is in nothing that it made."""
+    for event, first in analysis.repeats:
+        if _lacks_parts(analysis, event):
+            says = f"{name(event.id)} says again what {name(first.id)} said"
+            yield Occurrence.at_event(event, says)
 
 
-def _lacks(seen: Seen, event: RecordedEvent) -> bool:
+def _lacks_parts(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     """Whether the activation of an event used parts that nothing is about that it made."""
-    made = seen.run.outputs(seen.run.activations[event.by or ""])
-    return bool(without(seen.about_used(event), seen.about(made)))
+    outputs = analysis.run.outputs(analysis.run.activations[event.by or ""])
+    return bool(without(analysis.parts_behind(event), analysis.about(outputs)))
 
 
-def doubled(seen: Seen) -> Iterator[Shown]:
-    """An agent says the same twice in one activation, to the same agents."""
-    for event in seen.said_again:
-        first = seen.first_said[event.id]
-        if first.by == event.by and first.to == event.to and not _lacks(seen, event):
-            yield _shown(event, f"{name(event.id)} and {name(first.id)} are the same")
+def find_doubled(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An agent says the same twice in an activation, to the same agents."""
+    for event, first in analysis.repeats:
+        is_double = first.by == event.by and first.to == event.to
+        if is_double and not _lacks_parts(analysis, event):
+            says = f"{name(event.id)} and {name(first.id)} are the same"
+            yield Occurrence.at_event(event, says)
 
 
-def dealt_twice(seen: Seen) -> Iterator[Shown]:
-    """An agent says the same twice in one activation, to different agents."""
-    for event in seen.said_again:
-        first = seen.first_said[event.id]
-        if first.by == event.by and first.to != event.to and not _lacks(seen, event):
-            yield _shown(event, f"{name(event.id)} gives away what {name(first.id)} gave away")
+def find_dealt_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An agent says the same twice in an activation, to different agents."""
+    for event, first in analysis.repeats:
+        is_dealt = first.by == event.by and first.to != event.to
+        if is_dealt and not _lacks_parts(analysis, event):
+            says = f"{name(event.id)} gives away what {name(first.id)} gave away"
+            yield Occurrence.at_event(event, says)
 
 
-def kept_a_copy(seen: Seen) -> Iterator[Shown]:
+def find_copies(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An agent sends work to others and to itself."""
-    for event in seen.sent:
-        if (
-            len(event.to) == 2
-            and event.agent in event.to
-            and event.type != SOLUTION
-            and not event.final
-        ):
-            yield _shown(event, f"{name(event.agent)} kept a copy of {name(event.id)}")
+    for event in analysis.sent:
+        is_work = event.type != SOLUTION and not event.final
+        if is_work and len(event.to) == 2 and event.agent in event.to:
+            says = f"{name(event.agent)} kept a copy of {name(event.id)}"
+            yield Occurrence.at_event(event, says)
 
 
-def hasty(seen: Seen) -> Iterator[Shown]:
-    """An answer that is not about the whole, or given while work was open."""
-    for event in seen.sent:
+def find_hasty(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An answer is not about the whole, or was given while work was open."""
+    for event in analysis.sent:
         if not event.final:
             continue
-        if without(seen.whole, seen.about([event])):
-            was = length(seen.whole) - common(seen.whole, seen.about([event]))
-            yield _shown(
-                event, f"the answer {name(event.id)} lacks {was} of {length(seen.whole)} elements"
-            )
-        elif left := seen.open_at(event):
-            says = f"{name(event.id)} was submitted before {names([e.id for e in left])} was used"
-            yield _shown(event, says, 0.4 if seen.whole else 0.8)
+        whole, about = analysis.whole, analysis.about([event])
+        if without(whole, about):
+            lack = f"{length(whole) - common(whole, about)} of {length(whole)} elements"
+            yield Occurrence.at_event(event, f"the answer {name(event.id)} lacks {lack}")
+        elif work := analysis.open_at(event):
+            ids = names([e.id for e in work])
+            says = f"{name(event.id)} was submitted before {ids} was used"
+            yield Occurrence.at_event(event, says, 0.4 if whole else 0.8)

@@ -8,80 +8,68 @@ from dig._util.text import name, names
 from dig.graph.records import NEVER_RAN, Expire, IncidentRow, Leave
 from dig.tasks.accounting import SOLUTION
 
-from .seen import Seen, Shown
+from .analysis import Occurrence, RunAnalysis
 
 LATE_S = 15.0
 """Seconds on its way from which on a message is late, unless more is usual."""
 
 
-def lost(seen: Seen) -> Iterator[Shown]:
+def find_expired(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message of an agent expired."""
-    for record in seen.run.records:
+    for record in analysis.run.records:
         if isinstance(record, Expire):
-            event = seen.run.events[record.event]
+            event = analysis.run.events[record.event]
             if event.agent is not None:
                 says = f"{name(event.id)} was sent by {name(event.agent)} and was lost on its way"
-                yield Shown(
-                    agent=event.agent, t=record.t, says=says, activation=event.by, event=event.id
-                )
+                yield Occurrence.at_event(event, says, t=record.t)
 
 
-def to_nobody(seen: Seen) -> Iterator[Shown]:
-    """No recipient of a message is an agent; one that has left is to blame itself."""
-    for event in seen.sent:
-        if not event.final and {*seen.run.agents}.isdisjoint(event.to):
+def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """No recipient of a message is an agent; an agent that has left is to blame itself."""
+    for event in analysis.sent:
+        if not event.final and {*analysis.run.agents}.isdisjoint(event.to):
             says = f"{name(event.id)} was sent to {names(event.to) or 'nobody'}: none is there"
-            assert event.agent is not None
-            yield Shown(
-                agent=event.agent, t=event.t, says=says, activation=event.by, event=event.id
-            )
+            yield Occurrence.at_event(event, says)
 
 
-def astray(seen: Seen) -> Iterator[Shown]:
-    """A result went to other agents than the one to which it was to be reported."""
-    for event in seen.sent if seen.parts is not None else ():
-        assert seen.parts is not None and event.agent is not None
-        wanted = seen.parts.report_to(event)
-        here = seen.present[event.id]
-        if (
-            event.type == SOLUTION
-            and not event.final
-            and wanted in here - {*event.to}
-            and here & {*event.to}
-        ):
-            says = f"{name(event.id)} was sent to {names(event.to)} and not to {name(wanted)}"
-            yield Shown(
-                agent=event.agent, t=event.t, says=says, activation=event.by, event=event.id
-            )
+def find_misreported(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """A result went to other agents than the agent that it should be reported to."""
+    if analysis.parts is None:
+        return
+    for event in analysis.sent:
+        if event.type != SOLUTION or event.final:
+            continue
+        collector, present = analysis.parts.report_to(event), analysis.present[event.id]
+        if collector in present - {*event.to} and present & {*event.to}:
+            says = f"{name(event.id)} was sent to {names(event.to)} and not to {name(collector)}"
+            yield Occurrence.at_event(event, says)
 
 
-def left(seen: Seen) -> Iterator[Shown]:
-    """An agent left the team; not one that was only emptied, since it was never to run."""
+def find_leaving(analysis: RunAnalysis) -> Iterator[Occurrence]:
+    """An agent left the team, and had run before."""
     before = None
-    for record in seen.run.records:
+    for record in analysis.run.records:
+        # The host empties an agent that was never to run, and says so in the record before.
         is_emptied = isinstance(before, IncidentRow) and before.what == NEVER_RAN
         before = record
         if isinstance(record, Leave) and not is_emptied:
-            yield Shown(agent=record.agent, t=record.t, says=f"{name(record.agent)} left the team")
+            says = f"{name(record.agent)} left the team"
+            yield Occurrence(agent=record.agent, t=record.t, says=says)
 
 
-def late(seen: Seen) -> Iterator[Shown]:
+def find_late(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message was on its way for long, or still is in the end, to an agent that is present."""
-    gone = {one.event for one in seen.run.records if isinstance(one, Expire)}
-    for event in seen.sent:
-        if event.final or event.reroutes or event.id in gone or not event.to:
+    run = analysis.run
+    expired = {record.event for record in run.records if isinstance(record, Expire)}
+    for event in analysis.sent:
+        if event.final or event.reroutes or event.id in expired or not event.to:
             continue
         assert event.agent is not None
         arrived = event.arrivals[0][1] if event.arrivals else None
-        if arrived is None and all(
-            to in seen.run.leaves or to not in seen.run.agents for to in event.to
-        ):
+        if arrived is None and all(to in run.leaves or to not in run.agents for to in event.to):
             continue
-        took = seen.seconds(event.us, None if arrived is None else seen.run.times[arrived])
-        usual = seen.unlike(event.agent).most(("way", event.type)) or 0.0
-        if took > max(LATE_S, usual):
-            how = f"arrived after {took:.0f} s" if arrived else f"was on its way for {took:.0f} s"
-            yield Shown(
-                agent=event.agent, t=event.t, says=f"{name(event.id)} {how}",
-                activation=event.by, event=event.id,
-            )  # fmt: skip
+        seconds = analysis.seconds(event.us, None if arrived is None else run.times[arrived])
+        usual = analysis.norm_for(event.agent).maximum(("way", event.type)) or 0.0
+        if seconds > max(LATE_S, usual):
+            how = "arrived after" if arrived else "was on its way for"
+            yield Occurrence.at_event(event, f"{name(event.id)} {how} {seconds:.0f} s")

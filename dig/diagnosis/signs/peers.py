@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dig._util.text import counted, name
 
-from .seen import Seen, Shown
+from .analysis import Occurrence, RunAnalysis
 from .traits import Trait
 
 LEAST_KNOWN = 12
@@ -21,46 +21,42 @@ RESULTS = ("makes", "outputs", "said", "about", "amount", "profile")
 """The respects that are about what an agent made."""
 
 
-def acts(seen: Seen) -> Iterator[Shown]:
+def find_rare_acts(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """Acts that peers hardly ever do."""
-    yield from _unusual(seen, [one for one in seen.traits if one.question[0] not in RESULTS])
+    return _find_rare(analysis, is_result=False)
 
 
-def results(seen: Seen) -> Iterator[Shown]:
+def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """Results that peers hardly ever have."""
-    yield from _unusual(seen, [one for one in seen.traits if one.question[0] in RESULTS])
+    return _find_rare(analysis, is_result=True)
 
 
-def _unusual(seen: Seen, traits: Iterable[Trait]) -> Iterator[Shown]:
-    measures = {agent: seen.unlike(agent) for agent in seen.run.agents}
-    for one in traits:
-        measure = measures[one.agent]
-        known = measure.known(one.question)
-        if known < LEAST_KNOWN:
+def _find_rare(analysis: RunAnalysis, is_result: bool) -> Iterator[Occurrence]:
+    norms = {agent: analysis.norm_for(agent) for agent in analysis.run.agents}
+    for trait in analysis.traits:
+        if (trait.question[0] in RESULTS) != is_result:
             continue
-        alike = measure.alike(one)
-        if (alike + 1) / (known + 2) > RARE:
+        norm = norms[trait.agent]
+        total, alike = norm.answer_count(trait.question), norm.count_like(trait)
+        # One more of each is counted, so that a few answers of peers make no act rare.
+        share = (alike + 1) / (total + 2)
+        if total < LEAST_KNOWN or share > RARE:
             continue
-        is_number = not isinstance(one.answer, str)
-        if is_number and not _is_far(one, measure.numbers[one.question]):
+        if not isinstance(trait.answer, str) and not _is_far(trait, norm.numbers[trait.question]):
             continue
-        rarity = 1 - (alike + 1) / (known + 2) / RARE
-        yield Shown(
-            agent=one.agent,
-            t=one.t,
-            says=_says(one, alike, known),
-            activation=one.activation or None,
-            event=one.event,
-            part=0.5 + 0.5 * rarity,
-        )
+        yield Occurrence(
+            agent=trait.agent, t=trait.t, says=_sentence(trait, alike, total),
+            activation=trait.activation or None, event=trait.event,
+            part=0.5 + 0.5 * (1 - share / RARE),
+        )  # fmt: skip
 
 
-def _is_far(one: Trait, values: list[float]) -> bool:
-    assert not isinstance(one.answer, str)
-    if one.answer > FAR * values[-1] + 0.001:
+def _is_far(trait: Trait, values: list[float]) -> bool:
+    assert not isinstance(trait.answer, str)
+    if trait.answer > FAR * values[-1] + 0.001:
         return True
     # What was cut short by the end of the run is no wonder.
-    return one.question[0] != "lasted" and one.answer < values[0] / FAR - 0.001
+    return trait.question[0] != "lasted" and trait.answer < values[0] / FAR - 0.001
 
 
 _TITLES = {
@@ -84,8 +80,8 @@ _TITLES = {
 }
 
 
-def _says(one: Trait, alike: int, known: int) -> str:
-    what, *about = one.question
-    place = name(one.event or one.activation or one.agent)
-    told = _TITLES[what].format(place=place, answer=one.answer, about=", ".join(about))
-    return f"{told}; of {counted(known, 'like act')} of peers {alike} did so"
+def _sentence(trait: Trait, alike: int, total: int) -> str:
+    respect, *about = trait.question
+    place = name(trait.event or trait.activation or trait.agent)
+    deed = _TITLES[respect].format(place=place, answer=trait.answer, about=", ".join(about))
+    return f"{deed}; of {counted(total, 'like act')} of peers {alike} did so"

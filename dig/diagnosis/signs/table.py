@@ -11,13 +11,13 @@ from dig.tasks.accounting import Accounting
 from dig.traces.run import RecordedRun
 
 from . import activations, contents, delivery, peers
-from .seen import Seen, Shown, Sign, UsualTeam
+from .analysis import Occurrence, RunAnalysis, Sign, UsualTeam
 from .traits import TeamHabits
 
 
 @dataclass(frozen=True, slots=True)
 class SignRow:
-    """One sign.
+    """A kind of sign.
 
     Attributes:
         mechanism: The mechanism of the failure, in a word; ``None``: it only differs from what
@@ -31,69 +31,73 @@ class SignRow:
     name: str
     mechanism: str | None
     weight: float
-    find: Callable[[Seen], Iterator[Shown]]
+    find: Callable[[RunAnalysis], Iterator[Occurrence]]
     may_follow: bool = True
     spoils: bool = False
 
 
 ROWS: tuple[SignRow, ...] = (
-    SignRow("unlike its peers", None, 0.6, peers.acts),
-    SignRow("unlike results of peers", None, 0.6, peers.results, spoils=True),
-    SignRow("lost on the way", "lost", 1.0, delivery.lost, may_follow=False),
-    SignRow("to nobody", "misaddressed", 1.0, delivery.to_nobody, may_follow=False),
-    SignRow("left", "left", 1.0, delivery.left, may_follow=False),
-    SignRow("hung", "hung", 1.0, activations.hung, may_follow=False),
-    SignRow("unreadable", "damaged", 1.0, contents.unreadable, may_follow=False),
-    SignRow("failed", "failed", 0.97, activations.failed),
-    SignRow("kept the answer", "withheld", 0.97, activations.withheld, may_follow=False),
-    SignRow("silent", "silent", 0.95, activations.silent),
-    SignRow("arrived late", "late", 0.95, delivery.late, may_follow=False),
-    SignRow("wrong amounts", "damaged", 0.95, contents.amounts, spoils=True),
-    SignRow("shared out otherwise", "damaged", 0.85, contents.profiles, spoils=True),
-    SignRow("not conserved", "damaged", 0.9, contents.not_conserved, spoils=True),
-    SignRow("grown", "damaged", 0.9, contents.grown, spoils=True),
-    SignRow("astray", "astray", 0.9, delivery.astray, may_follow=False),
-    SignRow("slow", "slow", 0.9, activations.slow, may_follow=False),
-    SignRow("stale", "stale", 0.9, contents.stale, may_follow=False, spoils=True),
-    SignRow("said twice", "doubled", 0.9, contents.doubled, may_follow=False, spoils=True),
+    SignRow("unlike its peers", None, 0.6, peers.find_rare_acts),
+    SignRow("unlike results of peers", None, 0.6, peers.find_rare_results, spoils=True),
+    SignRow("lost on the way", "lost", 1.0, delivery.find_expired, may_follow=False),
+    SignRow("to nobody", "misaddressed", 1.0, delivery.find_unaddressed, may_follow=False),
+    SignRow("left", "left", 1.0, delivery.find_leaving, may_follow=False),
+    SignRow("hung", "hung", 1.0, activations.find_hung, may_follow=False),
+    SignRow("unreadable", "damaged", 1.0, contents.find_unreadable, may_follow=False),
+    SignRow("failed", "failed", 0.97, activations.find_failed),
+    SignRow("kept the answer", "withheld", 0.97, activations.find_withheld, may_follow=False),
+    SignRow("silent", "silent", 0.95, activations.find_silent),
+    SignRow("arrived late", "late", 0.95, delivery.find_late, may_follow=False),
+    SignRow("wrong amounts", "damaged", 0.95, contents.find_wrong_amounts, spoils=True),
+    SignRow("shared out otherwise", "damaged", 0.85, contents.find_odd_profiles, spoils=True),
+    SignRow("not conserved", "damaged", 0.9, contents.find_not_conserved, spoils=True),
+    SignRow("grown", "damaged", 0.9, contents.find_grown, spoils=True),
+    SignRow("astray", "astray", 0.9, delivery.find_misreported, may_follow=False),
+    SignRow("slow", "slow", 0.9, activations.find_slow, may_follow=False),
+    SignRow("stale", "stale", 0.9, contents.find_stale, may_follow=False, spoils=True),
+    SignRow("said twice", "doubled", 0.9, contents.find_doubled, may_follow=False, spoils=True),
     SignRow(
-        "dealt out twice", "dealt-twice", 0.9, contents.dealt_twice, may_follow=False, spoils=True
+        "dealt out twice", "dealt-twice", 0.9, contents.find_dealt_twice, may_follow=False,
+        spoils=True,
     ),
-    SignRow("passed on", "passed-on", 0.9, activations.passed_on),
-    SignRow("counted twice", "mixed-up", 0.9, contents.counted_twice, spoils=True),
-    SignRow("threw away", "discarded", 0.85, activations.discarded),
-    SignRow("waits on work", "waiting", 0.8, activations.waiting),
-    SignRow("holds work", "waiting", 0.4, activations.holding),
-    SignRow("kept a copy", "kept", 0.7, contents.kept_a_copy, may_follow=False, spoils=True),
-    SignRow("hasty", "early", 0.8, contents.hasty, spoils=True),
-)
+    SignRow("passed on", "passed-on", 0.9, activations.find_passed_on),
+    SignRow("counted twice", "mixed-up", 0.9, contents.find_counted_twice, spoils=True),
+    SignRow("threw away", "discarded", 0.85, activations.find_discarded),
+    SignRow("waits on work", "waiting", 0.8, activations.find_waiting),
+    SignRow("holds work", "waiting", 0.4, activations.find_holding),
+    SignRow("kept a copy", "kept", 0.7, contents.find_copies, may_follow=False, spoils=True),
+    SignRow("hasty", "early", 0.8, contents.find_hasty, spoils=True),
+)  # fmt: skip
 """The signs, general ones first, then by falling weight."""
 
 
-def signs(seen: Seen) -> list[Sign]:
-    """The signs of a run, in the order of the table, each in the order of its records."""
+def find_signs(analysis: RunAnalysis) -> list[Sign]:
+    """Find the signs of a run, in the order of the table, each in the order of its records."""
     return [
         Sign(
-            name=row.name, mechanism=row.mechanism, weight=row.weight * one.part,
-            may_follow=row.may_follow, spoils=row.spoils, agent=one.agent, t=one.t, says=one.says,
-            activation=one.activation, event=one.event,
+            name=row.name, mechanism=row.mechanism, weight=row.weight * place.part,
+            may_follow=row.may_follow, spoils=row.spoils, agent=place.agent, t=place.t,
+            says=place.says, activation=place.activation, event=place.event,
         )
         for row in ROWS
-        for one in sorted(row.find(seen), key=lambda one: one.t)
+        for place in sorted(row.find(analysis), key=lambda place: place.t)
     ]  # fmt: skip
 
 
-def learned(runs: Iterable[Iterable[Record]], accounting: Accounting | None = None) -> UsualTeam:
-    """The habits of good runs of one sort, as the measure for others.
+def learn_habits(
+    runs: Iterable[Iterable[Record]], accounting: Accounting | None = None
+) -> UsualTeam:
+    """Learn the habits of good runs of the same sort, as the norm for others.
 
     Args:
         runs: Their records.
         accounting: Reads their payloads; ``None``: nothing does.
     """
-    seen = [Seen(RecordedRun(run), accounting) for run in runs]
-    habits = TeamHabits.of(trait for one in seen for trait in one.traits)
-    found = Counter[str]()
-    for one in seen:
-        one.usual = UsualTeam(len(seen), habits)
-        found.update({sign.name for sign in signs(one)})
-    return UsualTeam(len(seen), habits, found)
+    analyses = [RunAnalysis(RecordedRun(run), accounting) for run in runs]
+    habits = TeamHabits.of(trait for analysis in analyses for trait in analysis.traits)
+    counts = Counter[str]()
+    for analysis in analyses:
+        # Signs of good runs are counted by the norm of all of them, which is known only now.
+        analysis.usual = UsualTeam(len(analyses), habits)
+        counts.update({sign.name for sign in find_signs(analysis)})
+    return UsualTeam(len(analyses), habits, counts)

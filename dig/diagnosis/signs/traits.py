@@ -1,4 +1,4 @@
-"""Traits: what agents did, as answers to questions that can be asked about any agent.
+"""Traits: the deeds of agents, as answers to questions that can be asked about any agent.
 
 A trait names no way of going wrong. How often peers give the same answer to the same question says
 whether it is unusual: what did it do with a problem, what did it make of raw data, to whom did it
@@ -55,25 +55,25 @@ class TeamHabits:
     own: dict[str, TeamHabits] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Iterable[Trait]) -> TeamHabits:
-        """The habits that some traits show."""
-        found = cls()
-        for one in given:
-            found._add(one)
-            found.own.setdefault(one.agent, cls())._add(one)
-        for some in (found, *found.own.values()):
-            for values in some.numbers.values():
-                values.sort()
-        return found
+    def of(cls, traits: Iterable[Trait]) -> TeamHabits:
+        """Count the answers of some traits."""
+        team = cls()
+        for trait in traits:
+            team._add(trait)
+            team.own.setdefault(trait.agent, cls())._add(trait)
+        for habits in (team, *team.own.values()):
+            for values in habits.numbers.values():
+                values.sort()  # medians and ranks are read off by place
+        return team
 
-    def _add(self, one: Trait) -> None:
-        if isinstance(one.answer, str):
-            self.words.setdefault(one.question, Counter())[one.answer] += 1
+    def _add(self, trait: Trait) -> None:
+        if isinstance(trait.answer, str):
+            self.words.setdefault(trait.question, Counter())[trait.answer] += 1
         else:
-            self.numbers.setdefault(one.question, []).append(one.answer)
+            self.numbers.setdefault(trait.question, []).append(trait.answer)
 
     def without(self, agent: str) -> TeamHabits:
-        """The habits of all agents but one."""
+        """Return the habits of all agents except `agent`."""
         if agent not in self.own:
             return self
         mine = self.own[agent]
@@ -81,185 +81,160 @@ class TeamHabits:
             question: Counter(counts) - mine.words.get(question, Counter())
             for question, counts in self.words.items()
         }
+        # Equal numbers may be anybody's, so as many are taken out as the agent has given.
         numbers = {
             question: sorted((Counter(values) - Counter(mine.numbers.get(question, ()))).elements())
             for question, values in self.numbers.items()
         }
         return TeamHabits(words, numbers)
 
-    def known(self, question: Question) -> int:
-        """The number of answers to a question."""
-        return self.words[question].total() if question in self.words else len(
-            self.numbers.get(question, ())
-        )  # fmt: skip
+    def answer_count(self, question: Question) -> int:
+        """Return the number of answers to a question."""
+        if question in self.words:
+            return self.words[question].total()
+        return len(self.numbers.get(question, ()))
 
-    def alike(self, one: Trait) -> int:
-        """The number of answers to its question like this one; of numbers, as far out at least."""
-        if isinstance(one.answer, str):
-            return self.words.get(one.question, Counter())[one.answer]
-        values = self.numbers.get(one.question, [])
-        above = len(values) - bisect_left(values, one.answer)
-        return min(above, bisect_right(values, one.answer))
+    def count_like(self, trait: Trait) -> int:
+        """Count the answers equal to a trait's; of numbers, those at least as far out."""
+        if isinstance(trait.answer, str):
+            return self.words.get(trait.question, Counter())[trait.answer]
+        values = self.numbers.get(trait.question, [])
+        above = len(values) - bisect_left(values, trait.answer)
+        return min(above, bisect_right(values, trait.answer))
 
-    def middle(self, question: Question) -> float:
-        """The median of the numbers that answer a question; 0 without any."""
+    def median(self, question: Question) -> float:
+        """Return the median of the numbers that answer a question; 0 without any."""
         values = self.numbers.get(question, ())
         return values[len(values) // 2] if values else 0.0
 
-    def most(self, question: Question) -> float | None:
-        """The largest number that answers a question."""
+    def maximum(self, question: Question) -> float | None:
+        """Return the largest number that answers a question."""
         values = self.numbers.get(question)
         return values[-1] if values else None
 
 
-def traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
-    """Everything that the agents of a run did, by respect, in the order of its records.
+def list_traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Trait]:
+    """List all deeds of the agents of a run, by respect, in the order of the records.
 
     Args:
         run: The run.
         parts: The parts of its task; ``None``: nothing reads its payloads.
     """
-    said: dict[tuple[str, str], str] = {}
+    first_sent: dict[tuple[str, str], str] = {}
     is_open = any(isinstance(e.payload, Mapping) for e in run.events.values() if e.agent)
     for activation in run.activations.values():
         used = [event for event in run.inputs(activation) if not event.final]
-        of = _kinds(used)
-        yield from _of_activation(run, activation, of)
+        types = join_types(event.type for event in used)
+        yield from _activation_traits(run, activation, types)
         if activation.end is not None and not activation.has_failed:
             outputs = run.outputs(activation)
-            yield from _of_outputs(activation, used, outputs, of)
+            agent, t = activation.agent, activation.end.t
+            makes = join_types(map(_label, outputs))
+            yield Trait(("makes", types), makes, agent, t, activation.id)
+            yield Trait(("outputs", types), float(len(outputs)), agent, t, activation.id)
+            givers = {event.agent for event in used} - {agent}
             for event in outputs:
-                yield from _of_output(run, activation, event, used)
-                yield from _of_content(activation, event, said, is_open)
+                yield from _output_traits(run, activation, event, givers, first_sent, is_open)
             if parts is not None:
-                yield from _of_parts(parts, activation, used, outputs, of)
-    yield from _of_ways(run)
-    yield from _of_profiles(run)
+                yield from _content_traits(parts, activation, used, outputs, types)
+    yield from _delivery_traits(run)
+    yield from _profile_traits(run)
 
 
-def _kinds(events: Iterable[RecordedEvent]) -> str:
-    return "+".join(sorted({event.type for event in events})) or "nothing"
+def join_types(types: Iterable[str]) -> str:
+    """Join the different types of some events into one word."""
+    return "+".join(sorted({*types})) or "nothing"
 
 
-def _of_activation(run: RecordedRun, activation: RecordedActivation, of: str) -> Iterator[Trait]:
+def _label(event: RecordedEvent) -> str:
+    return f"final {event.type}" if event.final else event.type
+
+
+def _activation_traits(
+    run: RecordedRun, activation: RecordedActivation, types: str
+) -> Iterator[Trait]:
     """The end of an activation, its length, and the fate of each event before it."""
     end, agent, name = activation.end, activation.agent, activation.id
     if activation.has_failed and not activation.has_raised:
-        return
+        return  # an error that was passed on is no deed of this agent
     t, until = (run.last.t, run.last.us) if end is None else (end.t, end.us)
-    yield Trait(("lasted",), (until - activation.us) / 1_000_000, agent, t, name)
+    seconds = (until - activation.us) / 1_000_000
+    yield Trait(("lasted",), seconds, agent, t, name)
     if end is not None:
         yield Trait(("ended",), "with an error" if end.error else "well", agent, t, name)
     if end is None or activation.has_failed:
         return
-    yield Trait(("seconds", of), (end.us - activation.us) / 1_000_000, agent, t, name)
+    yield Trait(("seconds", types), seconds, agent, t, name)
     for event in map(run.events.__getitem__, activation.inputs):
         if event.is_work:
             fate = activation.fates.get(event.id, "delay")
             yield Trait(("fate", event.type), fate, agent, t, name, event.id)
 
 
-def _of_outputs(
-    activation: RecordedActivation, used: list[RecordedEvent], outputs: list[RecordedEvent], of: str
-) -> Iterator[Trait]:
-    """The outputs made of its inputs, and their number."""
-    assert activation.end is not None
-    agent, t, name = activation.agent, activation.end.t, activation.id
-    yield Trait(("makes", of), _made(outputs), agent, t, name)
-    yield Trait(("outputs", of), float(len(outputs)), agent, t, name)
-
-
-def _made(outputs: Iterable[RecordedEvent]) -> str:
-    return (
-        "+".join(sorted({f"final {e.type}" if e.final else e.type for e in outputs})) or "nothing"
-    )
-
-
-def _of_output(
+def _output_traits(
     run: RecordedRun, activation: RecordedActivation, event: RecordedEvent,
-    used: list[RecordedEvent],
+    givers: set[str | None], first_sent: dict[tuple[str, str], str], is_open: bool,
 ) -> Iterator[Trait]:  # fmt: skip
-    """To whom an event goes.
+    """The recipients of an event, the shape of its payload, and whether it repeats another.
 
     Args:
         run: The run.
         activation: The activation that generated it.
         event: The event.
-        used: The inputs that the activation consumed.
+        givers: The other agents that generated what the activation used.
+        first_sent: The first event with a content, by agent and content; it is added to.
+        is_open: Whether the run has payloads that can be read.
     """
-    agent, name = activation.agent, activation.id
-    kind = f"final {event.type}" if event.final else event.type
 
-    def trait(what: str, answer: str | float) -> Trait:
-        return Trait((what, kind), answer, agent, event.t, name, event.id)
+    def trait(respect: str, answer: str | float) -> Trait:
+        question, agent = (respect, _label(event)), activation.agent
+        return Trait(question, answer, agent, event.t, activation.id, event.id)
 
     if not event.final:
-        givers = {one.agent for one in used} - {agent}
         to = {
-            "itself" if one == agent else "the giver" if one in givers
-            else "another" if one in run.agents else "nobody"
-            for one in event.to
+            "itself" if agent == activation.agent else "the giver" if agent in givers
+            else "another" if agent in run.agents else "nobody"
+            for agent in event.to
         }  # fmt: skip
         yield trait("to", "+".join(sorted(to)) or "nobody")
         yield trait("recipients", float(len(event.to)))
-
-
-def _of_content(
-    activation: RecordedActivation, event: RecordedEvent, said: dict[tuple[str, str], str],
-    is_open: bool,
-) -> Iterator[Trait]:  # fmt: skip
-    """The shape of an event's payload, and whether it was said before.
-
-    Args:
-        activation: The activation that generated it.
-        event: The event.
-        said: The activations that said something first, by agent and content; it is added to.
-        is_open: Whether the run has payloads that can be read.
-    """
-    content, agent, name = event.payload, activation.agent, activation.id
-    if content is None:
+    if event.payload is None:
         return
-    kind = f"final {event.type}" if event.final else event.type
-
-    def trait(what: str, answer: str | float) -> Trait:
-        return Trait((what, kind), answer, agent, event.t, name, event.id)
-
-    text = json.dumps(content, sort_keys=True, default=str)
+    text = json.dumps(event.payload, sort_keys=True, default=str)
     if is_open:
-        yield trait("shape", ",".join(sorted(content)) if isinstance(content, Mapping) else "other")
+        has_keys = isinstance(event.payload, Mapping)
+        yield trait("shape", ",".join(sorted(event.payload)) if has_keys else "other")
         yield trait("length", float(len(text)))
-    first = said.setdefault((agent, f"{event.type} {text}"), event.id)
+    first = first_sent.setdefault((activation.agent, f"{event.type} {text}"), event.id)
     yield trait("said", "first now" if first == event.id else "before")
 
 
-def _of_parts(
+def _content_traits(
     parts: TaskParts, activation: RecordedActivation, used: list[RecordedEvent],
-    outputs: list[RecordedEvent], of: str,
+    outputs: list[RecordedEvent], types: str,
 ) -> Iterator[Trait]:  # fmt: skip
-    """The relation between what it made and what it used, by what they are about.
+    """The relation between the parts of the task before an activation and after it.
 
     Args:
         parts: Reads the payloads.
         activation: The activation.
         used: The inputs that the activation consumed.
         outputs: The outputs that the activation generated.
-        of: The types of what it consumed.
+        types: The types of what it consumed.
     """
     assert activation.end is not None
-    before, after = _about(parts, used), _about(parts, outputs)
+    agent, name = activation.agent, activation.id
     if outputs:
-        how = _relation(before, after)
-        yield Trait(("about", of), how, activation.agent, activation.end.t, activation.id)
+        before, after = (
+            merged(part for event in events for part in parts.about(event))
+            for events in (used, outputs)
+        )
+        yield Trait(("about", types), _relation(before, after), agent, activation.end.t, name)
     for event in outputs:
         about, amounts = parts.about(event), amounts_of(event.payload)
         if about and amounts:
             share = sum(amounts.values()) / length(about)
-            kind = f"final {event.type}" if event.final else event.type
-            yield Trait(("amount", kind), share, activation.agent, event.t, activation.id, event.id)
-
-
-def _about(parts: TaskParts, events: Iterable[RecordedEvent]) -> Ranges:
-    return merged(part for event in events for part in parts.about(event))
+            yield Trait(("amount", _label(event)), share, agent, event.t, name, event.id)
 
 
 def _relation(before: Ranges, after: Ranges) -> str:
@@ -272,46 +247,37 @@ def _relation(before: Ranges, after: Ranges) -> str:
 
 
 def amounts_of(payload: Any) -> dict[str, float]:
-    """The numbers of a payload that stand in mappings of numbers, by their place in it."""
-    found: dict[str, float] = {}
+    """Return the numbers of a payload in mappings of numbers, by their place in the payload."""
+    amounts: dict[str, float] = {}
     if isinstance(payload, Mapping):
         for key, value in payload.items():
             if isinstance(value, Mapping) and all(type(n) in (int, float) for n in value.values()):
-                found.update({f"{key}.{name}": float(n) for name, n in value.items()})
-    return found
+                amounts.update({f"{key}.{name}": float(n) for name, n in value.items()})
+    return amounts
 
 
-def _of_ways(run: RecordedRun) -> Iterator[Trait]:
+def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
     """The time of events on their way, and their arrival."""
     for agent in run.agents:
         t = run.leaves.get(agent, run.last.t)
         yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")
-    gone = {record.event for record in run.records if isinstance(record, Expire)}
+    expired = {record.event for record in run.records if isinstance(record, Expire)}
     for event in run.events.values():
-        if event.agent is None or event.final or event.by in (None, SYSTEM):
+        sender, by, kind = event.agent, event.by, event.type
+        if sender is None or event.final or by in (None, SYSTEM):
             continue
-        assert event.by is not None
-        took = (
-            (run.times[event.arrivals[0][1]] if event.arrivals else run.last.us) - event.us
-        ) / 1e6
+        assert by is not None
         if event.to and all(to in run.leaves for to in event.to):
             continue  # the agents that left are to blame themselves
-        lost = event.id in gone or not event.arrivals
-        yield Trait(
-            ("comes", event.type),
-            "never" if lost else "yes",
-            event.agent,
-            event.t,
-            event.by,
-            event.id,
-        )
+        is_lost = event.id in expired or not event.arrivals
+        yield Trait(("comes", kind), "never" if is_lost else "yes", sender, event.t, by, event.id)
         if event.arrivals:
-            yield Trait(
-                ("way", event.type), took, event.agent, event.arrivals[0][1], event.by, event.id
-            )
+            t = event.arrivals[0][1]
+            seconds = (run.times[t] - event.us) / 1e6
+            yield Trait(("way", kind), seconds, sender, t, by, event.id)
 
 
-def _of_profiles(run: RecordedRun) -> Iterator[Trait]:
+def _profile_traits(run: RecordedRun) -> Iterator[Trait]:
     """The distances of an event's amounts, as shares, from those of the nearest other agent."""
     profiles: dict[str, dict[str, float]] = {}
     means: dict[tuple[str, str], Counter[str]] = {}
@@ -327,12 +293,12 @@ def _of_profiles(run: RecordedRun) -> Iterator[Trait]:
             mean[key] /= total  # type: ignore[assignment]
     for name, profile in profiles.items():
         event = run.events[name]
-        far = [
+        # An agent is not compared with itself: an odd habit of its own would look usual.
+        distances = [
             sum(abs(profile.get(key, 0.0) - mean[key]) for key in {*profile, *mean})
             for (kind, agent), mean in means.items()
             if kind == event.type and agent != event.agent
         ]
-        if far:
-            kind = f"final {event.type}" if event.final else event.type
-            question = ("profile", kind)
-            yield Trait(question, min(far), str(event.agent), event.t, str(event.by), name)
+        if distances:
+            sender, by = str(event.agent), str(event.by)
+            yield Trait(("profile", _label(event)), min(distances), sender, event.t, by, name)

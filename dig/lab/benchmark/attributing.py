@@ -233,7 +233,7 @@ def spread_of(
             right = next((one for one in said if one.agent in causes), None)
             if right is not None:
                 steps = ((edge.source, edge.target) for edge in graph.edges)
-                found.learn(case.seen, right.agent, right.mechanism, steps)
+                found.learn(case.analysis, right.agent, right.mechanism, steps)
             progress("runs", number, len(labelled))
     return found
 

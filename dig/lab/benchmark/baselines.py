@@ -15,8 +15,8 @@ from types import MappingProxyType
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME
-from dig.diagnosis.signs.seen import UsualTeam
-from dig.diagnosis.signs.table import learned, signs
+from dig.diagnosis.signs.analysis import UsualTeam
+from dig.diagnosis.signs.table import find_signs, learn_habits
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
@@ -69,7 +69,7 @@ def earliest_deviation(known: FaultSet) -> Baseline:
         usual = peers.usual(case.run.records)
         rare = [
             one
-            for one in signs(replace(case, usual=usual).seen)
+            for one in find_signs(replace(case, usual=usual).analysis)
             if one.mechanism is not None and usual.share(one.name) <= RARE
         ]
         first = min(rare, key=lambda one: one.t, default=None)
@@ -103,7 +103,7 @@ class Peers:
         """The habits of the runs of the same sort as a run; of none, if there is no such run."""
         sort = (*_sort(records), _is_healed(records))
         if sort not in self._learned:
-            self._learned[sort] = learned(self._runs.get(sort, ()), PAYLOADS)
+            self._learned[sort] = learn_habits(self._runs.get(sort, ()), PAYLOADS)
         return self._learned[sort]
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from dig._util.text import one_line
-from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer, named
+from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer, prefer_mechanism
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.components import blamed
@@ -135,7 +135,7 @@ class RunWorld:
         first = group.first
         affected: dict[str | None, None] = {}
         for sign in group.signs:
-            for event in self.case.seen.events_of(sign):
+            for event in self.case.analysis.events_of(sign):
                 affected |= dict.fromkeys(self._affected(group.agent, event))
         affected.pop(group.agent, None)
         if group.status != "recovered":
@@ -151,7 +151,7 @@ class RunWorld:
         known = self.case.run.agents
         if event.agent == agent:
             return [one for one in _recipients(event) if one in known]
-        parts = self.case.seen.parts
+        parts = self.case.analysis.parts
         waiting = [event.agent, parts.report_to(event) if parts is not None else None]
         return [one for one in waiting if one is not None and one in known]
 
@@ -269,7 +269,7 @@ def believed(case: Case) -> list[list[SignGroup]]:
             status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
             status = "origin" if one.entity in found.frontier else status
             first = replace(world.groups[facts[0]], score=one.weight, status=status)
-            agents.append(named([first, *world.others(first)]))
+            agents.append(prefer_mechanism([first, *world.others(first)]))
     return sorted(agents, key=lambda some: (-some[0].score, some[0].first.t, some[0].agent))
 
 

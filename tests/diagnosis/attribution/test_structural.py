@@ -18,7 +18,7 @@ from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
-from dig.diagnosis.signs.seen import UsualTeam
+from dig.diagnosis.signs.analysis import UsualTeam
 from dig.diagnosis.suspects import SUSPECTS, Asking, Together, merged, suspects_of
 from dig.errors import SettingsError
 from dig.graph.codec import decode, to_row
@@ -157,11 +157,11 @@ def test_the_table_tells_steps_that_most_runs_took() -> None:
     steps = {("b", "task"), ("task", "outcome")}
     spread = Spread()
     for _ in range(LEAST - 1):
-        spread.learn(trace.seen(), "b", "lost", steps)
-    assert spread.steps(trace.seen(), "b", "lost") == []
-    spread.learn(trace.seen(), "b", "lost", steps)
-    assert {*spread.steps(trace.seen(), "b", "lost")} == steps
-    assert {*Spread(dict(spread.to_json())).steps(trace.seen(), "b", "lost")} == steps
+        spread.learn(trace.analysis(), "b", "lost", steps)
+    assert spread.steps(trace.analysis(), "b", "lost") == []
+    spread.learn(trace.analysis(), "b", "lost", steps)
+    assert {*spread.steps(trace.analysis(), "b", "lost")} == steps
+    assert {*Spread(dict(spread.to_json())).steps(trace.analysis(), "b", "lost")} == steps
 
 
 def test_a_way_without_a_table_follows_lineage(tmp_path: Path) -> None:

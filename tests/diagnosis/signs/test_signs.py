@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dig.diagnosis.signs.seen import Seen, UsualTeam
-from dig.diagnosis.signs.table import ROWS, signs
+from dig.diagnosis.signs.analysis import RunAnalysis, UsualTeam
+from dig.diagnosis.signs.table import ROWS, find_signs
 from dig.graph.codec import decode, encode
 from dig.traces.run import RecordedRun
 from tests import failing
@@ -293,7 +293,7 @@ def test_an_error_of_another_agent_is_no_sign(way: dict[str, Any]) -> None:
     rows.append({**end, **way})
     rows.remove(end)
     lines = trace(rows, row(99, "finish", outcome="error"), agents=failing.TEAM)
-    found = signs(Seen(RecordedRun(map(decode, lines))))
+    found = find_signs(RunAnalysis(RecordedRun(map(decode, lines))))
     assert {sign.agent for sign in found if sign.name in ("failed", "hung", "holds work")} == {
         "hotels"
     }

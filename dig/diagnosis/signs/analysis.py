@@ -1,4 +1,4 @@
-"""A run as signs see it, and a sign.
+"""A run with what its records tell about each agent, and the signs found in it.
 
 What is usual comes from good runs of the same sort or, without any, from the other agents of the
 run itself: a team of equals is its own control group.
@@ -16,12 +16,12 @@ from dig.tasks.accounting import Accounting, TaskParts
 from dig.tasks.ranges import Ranges, merged
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
-from .traits import TeamHabits, Trait, traits
+from .traits import TeamHabits, Trait, list_traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The place at which a run shows something.
+class Occurrence:
+    """The place at which a run shows a sign.
 
     Attributes:
         agent: The agent that did it, or left it undone.
@@ -39,10 +39,28 @@ class Shown:
     event: str | None = None
     part: float = 1.0
 
+    @classmethod
+    def at_end(
+        cls, activation: RecordedActivation, says: str, event: str | None = None, part: float = 1.0
+    ) -> Occurrence:
+        """Make an occurrence at the end of an activation, or at its start if it has no end."""
+        t = activation.t if activation.end is None else activation.end.t
+        agent, name = activation.agent, activation.id
+        return cls(agent=agent, t=t, says=says, activation=name, event=event, part=part)
+
+    @classmethod
+    def at_event(
+        cls, event: RecordedEvent, says: str, part: float = 1.0, t: int | None = None
+    ) -> Occurrence:
+        """Make an occurrence where an agent generated an event, or at the record `t`."""
+        assert event.agent is not None
+        t, agent = event.t if t is None else t, event.agent
+        return cls(agent=agent, t=t, says=says, activation=event.by, event=event.id, part=part)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """Something done or left undone, which the records alone show.
+    """Something done or left undone, by the records alone.
 
     Attributes:
         name: Its row in the table of signs.
@@ -84,61 +102,62 @@ class UsualTeam:
     signs: Mapping[str, int] = field(default_factory=dict)
 
     def share(self, sign: str) -> float:
-        """The share of good runs that have a sign."""
+        """Return the share of good runs that have a sign."""
         return self.signs.get(sign, 0) / self.runs if self.runs else 0.0
 
 
-class Seen:
-    """A run, with what its payloads are about and with what is usual, as far as they are known.
+class RunAnalysis:
+    """A run, the parts of the task in its payloads, and the norm for each agent.
 
     Attributes:
         parts: The parts of its task; ``None``, if nothing reads its payloads.
-        usual: The habits of good runs; without runs, the other agents of the run are the measure.
+        usual: The habits of good runs; without runs, the other agents of the run are the norm.
     """
 
     def __init__(
         self, run: RecordedRun, accounting: Accounting | None = None, usual: UsualTeam | None = None
     ) -> None:
-        """Read nothing yet."""
+        """Start with an unread run."""
         self.run = run
         self.parts = TaskParts(run, accounting) if accounting is not None else None
         self.usual = usual or UsualTeam()
-        self._others: dict[str, TeamHabits] = {}
-        self._used: dict[str, Ranges] = {}
+        # A norm and a walk over inputs are asked for once a sign and event, hence the caches.
+        self._norms: dict[str, TeamHabits] = {}
+        self._consumed_parts: dict[str, Ranges] = {}
 
     @cached_property
     def traits(self) -> list[Trait]:
-        """The deeds of its agents, as answers to questions that can be asked about any agent."""
-        return [*traits(self.run, self.parts)]
+        """The deeds of its agents, as answers to questions about any agent."""
+        return [*list_traits(self.run, self.parts)]
 
     @cached_property
     def habits(self) -> TeamHabits:
         """The habits of its agents, and their frequency."""
         return TeamHabits.of(self.traits)
 
-    def unlike(self, agent: str) -> TeamHabits:
-        """The measure for an agent: good runs or, without any, the other agents of the run."""
+    def norm_for(self, agent: str) -> TeamHabits:
+        """Return the norm for an agent: good runs or, without any, the other agents of the run."""
         if self.usual.runs:
             return self.usual.habits
-        if agent not in self._others:
-            self._others[agent] = self.habits.without(agent)
-        return self._others[agent]
+        if agent not in self._norms:
+            self._norms[agent] = self.habits.without(agent)
+        return self._norms[agent]
 
     @cached_property
     def ended(self) -> list[RecordedActivation]:
-        """The activations that ended without an error."""
-        return [one for one in self.run.activations.values() if one.end and not one.has_failed]
+        """The activations with an end and without an error."""
+        return [act for act in self.run.activations.values() if act.end and not act.has_failed]
 
     @cached_property
     def sent(self) -> list[RecordedEvent]:
         """The events that agents generated."""
-        return [one for one in self.run.events.values() if one.agent is not None]
+        return [event for event in self.run.events.values() if event.agent is not None]
 
     @cached_property
     def present(self) -> Mapping[str, frozenset[str]]:
-        """The agents that were present when an event was generated, by event."""
+        """The agents present when an event was generated, by event."""
         here: frozenset[str] = frozenset()
-        found: dict[str, frozenset[str]] = {}
+        present: dict[str, frozenset[str]] = {}
         for record in self.run.records:
             match record:
                 case Run(agents=agents):
@@ -148,38 +167,38 @@ class Seen:
                 case Leave(agent=agent):
                     here -= {agent}
                 case Emit(event=event):
-                    found[event] = here
-        return found
+                    present[event] = here
+        return present
 
-    def used_by(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """The inputs that the activation consumed which generated an event."""
+    def inputs_behind(self, event: RecordedEvent) -> list[RecordedEvent]:
+        """Return the consumed inputs of the activation that generated an event."""
         activation = self.run.activations.get(event.by or "")
         return self.run.inputs(activation) if activation is not None else []
 
-    def about_used(self, event: RecordedEvent) -> Ranges:
-        """The parts that the activation which generated an event consumed."""
+    def parts_behind(self, event: RecordedEvent) -> Ranges:
+        """Return the parts of the task consumed by the activation that generated an event."""
         by = event.by or ""
-        if by not in self._used:
-            self._used[by] = self.about(self.used_by(event))
-        return self._used[by]
+        if by not in self._consumed_parts:
+            self._consumed_parts[by] = self.about(self.inputs_behind(event))
+        return self._consumed_parts[by]
 
     @cached_property
-    def first_said(self) -> Mapping[str, RecordedEvent]:
-        """For each event that repeats another one of its agent: the first such one."""
+    def originals(self) -> Mapping[str, RecordedEvent]:
+        """The first event with the same content, for each event that repeats its agent's."""
         firsts: dict[tuple[str | None, str, str], RecordedEvent] = {}
-        found: dict[str, RecordedEvent] = {}
+        originals: dict[str, RecordedEvent] = {}
         for event in self.sent:
             if event.payload is not None and not event.final:
                 content = json.dumps(event.payload, sort_keys=True, default=str)
                 first = firsts.setdefault((event.agent, event.type, content), event)
                 if first is not event:
-                    found[event.id] = first
-        return found
+                    originals[event.id] = first
+        return originals
 
     @property
-    def said_again(self) -> list[RecordedEvent]:
-        """The events that repeat another one of their agent."""
-        return [self.run.events[name] for name in self.first_said]
+    def repeats(self) -> Iterator[tuple[RecordedEvent, RecordedEvent]]:
+        """Each event that repeats another event of its agent, with that first event."""
+        return ((self.run.events[name], first) for name, first in self.originals.items())
 
     @cached_property
     def shapes(self) -> Mapping[str, str]:
@@ -188,80 +207,78 @@ class Seen:
 
     @cached_property
     def amounts(self) -> Mapping[str, float]:
-        """The amount for each element that an event is about, where it tells amounts."""
+        """The amount for each element of an event's parts, by event."""
         return {event: float(answer) for event, answer in self._answers("amount")}
 
     @cached_property
     def profiles(self) -> Mapping[str, float]:
-        """The distances of an event's amounts, as shares, from those that other agents sent."""
+        """The distances of an event's amounts, as shares, from those of other agents."""
         return {event: float(answer) for event, answer in self._answers("profile")}
 
-    def _answers(self, what: str) -> Iterator[tuple[str, str | float]]:
-        for one in self.traits:
-            if one.question[0] == what and one.event is not None:
-                yield one.event, one.answer
+    def _answers(self, respect: str) -> Iterator[tuple[str, str | float]]:
+        for trait in self.traits:
+            if trait.question[0] == respect and trait.event is not None:
+                yield trait.event, trait.answer
 
     def open_at(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """The work that was open when an event was generated, by what became of it later."""
-        return [
-            one
-            for one in self.run.events.values()
-            if one.is_work and one.t < event.t and not self._is_done(one, event.t)
-        ]
+        """Return the work still open when an event was generated, by its later fate."""
 
-    def _is_done(self, one: RecordedEvent, t: int) -> bool:
-        end, gone = self.run.consumption(one), self.run.orphaned_t(one.id)
-        return (end is not None and end.t < t) or (gone is not None and gone <= t)
+        def is_done(work: RecordedEvent) -> bool:
+            end, gone = self.run.consumption(work), self.run.orphaned_t(work.id)
+            return (end is not None and end.t < event.t) or (gone is not None and gone <= event.t)
+
+        earlier = (work for work in self.run.events.values() if work.is_work and work.t < event.t)
+        return [work for work in earlier if not is_done(work)]
 
     def events_of(self, sign: Sign) -> list[RecordedEvent]:
-        """The work that a sign is about."""
+        """Return the work that a sign is about."""
         run = self.run
         if sign.event is not None:
             return [run.events[sign.event]]
         activation = run.activations.get(sign.activation or "")
         if activation is not None:
-            outputs = [one for one in run.outputs(activation) if one.is_work or one.final]
+            outputs = [event for event in run.outputs(activation) if event.is_work or event.final]
             return outputs if sign.spoils else self.work(activation.inputs)
         record = run.records[sign.t]
         if not isinstance(record, Leave):
             return []
         return [
-            one
-            for one in run.events.values()
-            if one.is_work
-            and (run.left_with(record, one.id) or (one.t > sign.t and sign.agent in one.to))
+            event
+            for event in run.events.values()
+            if event.is_work
+            and (run.left_with(record, event.id) or (event.t > sign.t and sign.agent in event.to))
         ]
 
     def held_by(self, agent: str) -> list[RecordedEvent]:
-        """The work that an agent holds at the end."""
+        """Return the work that an agent holds at the end of the run."""
         live = self.run.graph.live.values()
-        return self.work(one.id for one in live if agent in one.copies)
+        return self.work(event.id for event in live if agent in event.copies)
 
     def seconds(self, first_us: int, last_us: int | None = None) -> float:
-        """The seconds from a moment to another one, or to the end of the run."""
+        """Return the seconds from a moment to another, or to the end of the run."""
         return ((self.run.last.us if last_us is None else last_us) - first_us) / 1_000_000
 
-    def lasted(self, activation: RecordedActivation) -> float:
-        """The seconds that an activation lasted, or has lasted by the end of the run."""
+    def duration_s(self, activation: RecordedActivation) -> float:
+        """Return the seconds of an activation, up to the end of the run if it never ended."""
         return self.seconds(activation.us, activation.end.us if activation.end else None)
 
     def work(self, names: Iterable[str]) -> list[RecordedEvent]:
-        """The events among some that are work."""
+        """Return those of some events that are work."""
         return [event for name in names if (event := self.run.events[name]).is_work]
 
     def about(self, events: Iterable[RecordedEvent]) -> Ranges:
-        """The parts of the task that some events are about; none, if nothing tells."""
+        """Return the parts of the task that some events are about; empty if nothing tells."""
         if self.parts is None:
             return ()
         return merged(part for event in events for part in self.parts.about(event))
 
     @cached_property
     def problems(self) -> list[Ranges]:
-        """The parts that each problem from outside is about; none, if nothing tells."""
-        posed = (self.about([one]) for one in self.run.events.values() if one.by is None)
+        """The parts of each problem from outside; empty if nothing tells."""
+        posed = (self.about([event]) for event in self.run.events.values() if event.by is None)
         return [parts for parts in posed if parts]
 
     @cached_property
     def whole(self) -> Ranges:
-        """The whole task, of a session all of its tasks; empty, if nothing tells."""
+        """The whole task, of a session all of its tasks; empty if nothing tells."""
         return merged(part for parts in self.problems for part in parts)
