@@ -77,6 +77,11 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     return ".".join(map(str, first["loc"])), first["msg"]
 
 
+def joined(parts: Sequence[str]) -> str:
+    """Clauses or names as one text: `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
 def nearest(name: str, names: Collection[str], likeness: float = 0.5) -> str | None:
     """The name that a misspelt one was meant to be, whatever its case.
 

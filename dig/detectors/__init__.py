@@ -1,15 +1,15 @@
 """Failure patterns: detectors, findings and their explanations, and healing.
 
 - `patterns`: the built-in patterns, one file each, and their table.
-- `protocols`: the base classes of detectors and healers; `plugins`: those of a user's own.
-- `watch`: a graph with detectors that look at it after every record.
-- `usual`, `team_usual`: what good runs raise, too, and is no alarm.
-- `finding`, `describe`, `paths`: findings, in words, and the paths that prove them.
-- `interventions`, `notes`: what healing may do, and how it speaks to agents; `ladder`: what its
-  steps have in common; `turn_lengths`: of a team, for limits that are learned.
-- `judged`: the findings of a judge; `rivals`: those of rivals that know no graph.
-- `thresholds`: all settings in one place.
-- `policy`: what is done about which findings; `policy_settings`, `settings_file`: read from a file.
+- `protocols`: the base classes of detectors and healers; `plugins`: a user's own classes.
+- `watch`: a graph with detectors that look at every record.
+- `usual`, `team_usual`: findings that good runs raise, too, and that are no alarm.
+- `finding`, `describe`, `paths`: findings, findings in words, and the paths that prove them.
+- `run_so_far`, `headline`, `mended`: the verdict on a run, its first line, and mended findings.
+- `interventions`, `notes`: the means of healing, and notes to agents; `ladder`: the common part of
+  the steps of healers; `turn_lengths`: the lengths of turns, for limits that are learned.
+- `thresholds`: all thresholds in one place.
+- `policy`: the treatment of findings; `policy_settings`, `settings_file`: read from a file.
 - `recorded_names`: the names of detectors and healers in traces.
 """
 

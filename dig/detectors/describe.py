@@ -10,15 +10,15 @@ a record: an unknown part is shown as it is, on one line and cut.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
-from dig._util.text import anything, counted, name, names, one_line, safe_text
+from dig._util.text import anything, counted, cut, name, names, one_line, safe_text
 from dig.errors import PART_ERRORS
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import FindingRow
-from dig.graph.words import seconds
+from dig.graph.records import FindingRow, Limits
+from dig.graph.words import MOST_NAMED, seconds
 
 from .finding import MOST_EVIDENCE, SEVERITIES, Explanation, Finding, Severity, texts_in
 from .notes import nobody_takes
@@ -159,6 +159,31 @@ def finding_text(finding: Finding | FindingRow) -> str:
     cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
     more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
     return one_line(text or anything(finding.subject, finding.evidence)) + more
+
+
+def pattern_title(pattern: object) -> str:
+    """The name of a pattern in words, with its short name: `deadlock (DL)`."""
+    row = BY_NAME.get(str(pattern))
+    return f"{row.title} ({row.name})" if row else name(pattern)
+
+
+def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[str, Any]) -> str:
+    """A finding for a reader who knows no graph, with the agents that it names.
+
+    Args:
+        finding: The finding.
+        limits: The thresholds of its run.
+        agents: The names of the run's agents.
+    """
+    pattern = BY_NAME.get(str(finding.pattern))
+    if pattern is None:
+        return "a detector of the user's own raised it"
+    evidence = finding.evidence
+    waiting = evidence.get("waiting") if isinstance(evidence, Mapping) else None
+    named = list(waiting) if isinstance(waiting, Mapping) else []
+    named += [text for text in texts_in((finding.subject, evidence)) if text in agents]
+    team = cut([name(agent) for agent in dict.fromkeys(named)], most=MOST_NAMED)
+    return pattern.plain.format_map(asdict(limits)) + (f" ({team})" if team else "")
 
 
 def silenced_text(finding: Finding | FindingRow) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
-from dig._util.text import counted, cut, name, one_line
+from dig._util.text import counted, cut, joined, name, one_line
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     NEVER_RAN,
@@ -260,7 +260,7 @@ def _listed(agents: Sequence[str]) -> str:
     shown = [f"`{name(agent)}`" for agent in agents]
     if len(shown) > MOST_NAMED:
         return cut(shown, most=MOST_NAMED)
-    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+    return joined(shown)
 
 
 def _remember(rows: dict[str, Any], key: str, value: Any) -> None:

@@ -24,8 +24,8 @@ from dig.detectors.patterns import NAMES
 from dig.detectors.policy import HEAL_ALL, Policy
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.recorded_names import recorded_name
+from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.thresholds import Thresholds
-from dig.detectors.verdict import RunSoFar
 from dig.detectors.watch import Timing
 from dig.errors import DecisionError, PayloadError, RequestError, StopRunError
 from dig.graph.graph import InteractionGraph

@@ -9,9 +9,9 @@ from typing import Any
 
 from dig._util.html import Card, strip, table
 from dig._util.text import counted, one_line, value_text
-from dig.detectors.describe import counts_text, finding_text
+from dig.detectors.describe import counts_text, finding_text, pattern_title, plain_text
 from dig.detectors.finding import Finding, findings_html
-from dig.detectors.verdict import FiveLines, plain_text, title_of
+from dig.detectors.run_so_far import FiveLines
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import moment
 
@@ -147,7 +147,7 @@ class RunResult:
             if one.is_alarm and not (told.headline and one.pattern == "FAIL"):
                 alarms.setdefault(one.pattern, one)
         for pattern, one in [*alarms.items()][:MOST_EXPLAINED]:
-            label = f"{title_of(pattern)} at {moment(one.us)}"
+            label = f"{pattern_title(pattern)} at {moment(one.us)}"
             run = self.graph.run if self.graph else None
             text = plain_text(one, run.limits, dict.fromkeys(run.agents)) if run else ""
             yield Card(f"{label[0].upper()}{label[1:]}", text or finding_text(one), _RED)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dig.detectors.headline import MOST_REMEMBERED, Headlines
-from dig.detectors.verdict import FiveLines, RunSoFar
+from dig.detectors.run_so_far import FiveLines, RunSoFar
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record

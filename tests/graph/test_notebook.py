@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from dig import Finding, InteractionGraph, Watch, explain
 from dig._util.html import MOST_ROWS, STRIP_WIDTH
 from dig.detectors import standard
-from dig.detectors.verdict import RunSoFar
+from dig.detectors.run_so_far import RunSoFar
 from dig.graph.codec import decode
 from dig.runtime.host import Tally
 from dig.traces.run import RecordedRun

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dig.detectors.finding import Finding
-from dig.detectors.verdict import Line, RunSoFar
+from dig.detectors.run_so_far import Line, RunSoFar
 from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.history import CONSUME

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line
-from dig.detectors.verdict import FiveLines, RunSoFar
+from dig.detectors.run_so_far import FiveLines, RunSoFar
 from dig.show.runs.summary import State, beside, quality, standing
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import trace_path

@@ -22,9 +22,15 @@ from typing import Any
 from dig._util.json_values import encoder
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.detectors.describe import explain_safely, finding_text, pattern_label
+from dig.detectors.describe import (
+    explain_safely,
+    finding_text,
+    pattern_label,
+    pattern_title,
+    plain_text,
+)
 from dig.detectors.finding import Explanation, Finding
-from dig.detectors.verdict import RunSoFar, plain_text, title_of
+from dig.detectors.run_so_far import RunSoFar
 from dig.detectors.watch import Watch
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
@@ -141,7 +147,7 @@ class Rows:
             "severity": finding.severity,
             "silenced": None if finding.silenced is None else one_line(finding.silenced),
             "like": one_line(like, 400),
-            "title": title_of(finding.pattern),
+            "title": pattern_title(finding.pattern),
             "plain": plain_text(finding, graph.run.limits, self.so_far.agents),
             "says": finding_text(finding),
             "why": one_line(why.text, 1_000),

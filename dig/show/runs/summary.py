@@ -15,7 +15,7 @@ from dig._util.text import MOST_LISTED
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
-from dig.detectors.verdict import RunSoFar, goal_text
+from dig.detectors.run_so_far import RunSoFar, goal_text
 from dig.detectors.watch import Watch
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
-from dig.detectors.verdict import RunSoFar, plain_text, title_of
+from dig.detectors.run_so_far import RunSoFar
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     SYSTEM,
@@ -87,8 +87,8 @@ class TerminalState:
         match record:
             case FindingRow() if describe.worth(record) == "error":
                 limits, agents = self._graph.run.limits, self._so_far.agents
-                told = plain_text(record, limits, agents)
-                self._tell_moment(record.us, f"{title_of(record.pattern)}: {told}.")
+                told = describe.plain_text(record, limits, agents)
+                self._tell_moment(record.us, f"{describe.pattern_title(record.pattern)}: {told}.")
             case HealRow() if record.action != "refused":
                 told = action_text(record, len(self._so_far.agents))
                 self._tell_moment(record.us, f"The monitor {told}.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
-from dig.detectors.verdict import FiveLines
+from dig.detectors.run_so_far import FiveLines
 from dig.errors import JournalError, RealTimeError
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor

@@ -15,7 +15,7 @@ from dig.detectors import describe
 from dig.detectors.finding import PAST
 from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
-from dig.detectors.verdict import RunSoFar
+from dig.detectors.run_so_far import RunSoFar
 from dig.graph import words
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (

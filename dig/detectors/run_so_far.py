@@ -1,8 +1,8 @@
-"""The verdict on a run: at most six lines for a reader who does not know the project.
+"""A run as far as it was followed, and the verdict on the run for a reader new to the project.
 
-`RunSoFar` follows the records of a run, live or stored. Its `verdict` says first what failed, if a
-request did, then what the run was to do, how it ended, what went wrong, what healing did and what
-it cost. The terminal, the page, `result.json`, notebooks and exports all show it.
+`RunSoFar` follows the records of a run, live or stored. The verdict has at most six lines: first
+the failed request if there is one, then the task, the end, the failures, the healing and the cost.
+The terminal, the page, `result.json`, notebooks and exports all show the verdict.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from dig._util.text import counted, cut, name, one_line
+from dig._util.text import counted, cut, joined, name, one_line
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import (
     REQUEST_FAILED,
@@ -24,7 +24,6 @@ from dig.graph.records import (
     Finish,
     HealRow,
     IncidentRow,
-    Limits,
     Record,
     Run,
     Start,
@@ -32,11 +31,10 @@ from dig.graph.records import (
 )
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
-from .describe import SILENCED, worth
+from .describe import SILENCED, Worth, pattern_title, plain_text, worth
 from .finding import SEVERITIES, Finding, is_rivals, texts_in
 from .headline import Headline, Headlines, answered_by, worst
 from .mended import CONSUMED
-from .patterns import BY_NAME
 
 MOST_GOAL = 90
 MOST_AGENTS = 1_000
@@ -48,16 +46,13 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True)
 class FiveLines:
-    """The course of a run, in words.
+    """The verdict on a run: sentences about its course.
 
     Attributes:
-        headline: The failure of a request, or the agent whose work its answer lacks; empty: none.
-        task: The task of the run.
-        end: The end of the run.
-        score: The quality of its answer.
-        failure: The first failure, when it was found, and the failures after it.
-        healing: The deeds of healing, and their result.
-        cost: The cost of the run.
+        headline: The failure of a request, or the agent whose work an answer lacks; empty: none.
+        score: The quality of the answer.
+        failure: The first failure, the moment of its finding, and the failures after it.
+        healing: The interventions, and their result.
     """
 
     headline: str = ""
@@ -69,49 +64,24 @@ class FiveLines:
     cost: str = ""
 
     def lines(self) -> list[Line]:
-        """The lines that say something, each with its label."""
+        """The lines with a text, each with its label; the score ends the line about the end."""
         end = f"{self.end} {self.score}".strip()
         lines = asdict(replace(self, end=end, score=""))
         return [(label, text) for label, text in lines.items() if text]
 
     def scored(self, says: str, spent: str = "") -> FiveLines:
-        """The same with what no record tells.
+        """Add the score and the expenses, which no record has.
 
         Args:
-            says: A sentence about the score of the answer, if there is one; empty: not known.
-            spent: The tokens and the money that it took; empty: they are not known.
+            says: A sentence about the score of the answer; empty: the score is not known.
+            spent: The tokens and the money that the run took; empty: they are not known.
         """
         cost = f"{self.cost} {spent}." if spent else self.cost
         return replace(self, score=self.score and (says or self.score), cost=cost)
 
 
-def title_of(pattern: object) -> str:
-    """The name of a pattern in words, with its letters: `deadlock (DL)`."""
-    known = BY_NAME.get(str(pattern))
-    return f"{known.title} ({known.name})" if known else name(pattern)
-
-
-def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[str, Any]) -> str:
-    """A finding for a reader who knows no graph, with the agents that it names.
-
-    Args:
-        finding: The finding.
-        limits: The thresholds of its run.
-        agents: The names of the run's agents.
-    """
-    known = BY_NAME.get(str(finding.pattern))
-    if known is None:
-        return "a detector of the user's own raised it"
-    evidence = finding.evidence
-    waiting = evidence.get("waiting") if isinstance(evidence, Mapping) else None
-    named = list(waiting) if isinstance(waiting, Mapping) else []
-    named += [one for one in texts_in((finding.subject, evidence)) if one in agents]
-    who = cut([name(one) for one in dict.fromkeys(named)], most=MOST_NAMED)
-    return known.plain.format_map(asdict(limits)) + (f" ({who})" if who else "")
-
-
-class _Times:
-    """The number of a pattern's findings, since when, and the meaning of the first."""
+class _Tally:
+    """The number of a pattern's findings, the moment and the plain meaning of the first."""
 
     __slots__ = ("number", "plain", "us")
 
@@ -119,43 +89,14 @@ class _Times:
         self.number, self.us, self.plain = 0, us, plain
 
     def text(self, pattern: str) -> str:
-        """The pattern, when, how often, and what that means."""
         when = f" at {moment(self.us)}"
         if self.number > 1:
             when = f", {self.number:,} times from {moment(self.us)} on"
-        return f"{title_of(pattern)}{when}: {self.plain}."
+        return f"{pattern_title(pattern)}{when}: {self.plain}."
 
 
-class _Raised:
-    """The findings of a run that count, by severity and pattern."""
-
-    def __init__(self) -> None:
-        self.by_value: dict[str, dict[str, _Times]] = {}
-
-    def text(self, has_errors: bool, has_headline: bool) -> str:
-        """The worst findings in the order of their first: the first three patterns in full.
-
-        Args:
-            has_errors: Whether turns ended with an error, which is told after this.
-            has_headline: Whether failed turns are told before this.
-        """
-        told_before = {"FAIL"} if has_headline else set[str]()
-        values = (one for one in SEVERITIES if self.by_value.get(one, {}).keys() - told_before)
-        value = next(values, None)
-        if value is None:
-            return ""
-        times = {p: one for p, one in self.by_value[value].items() if p not in told_before}
-        first, *later = (times[one].text(one) for one in [*times][:MOST_NAMED])
-        told = first
-        if value == "error":
-            told = f"{first[0].upper()}{first[1:]}"
-        elif has_errors:
-            told = f"A {value}: {first}"
-        else:
-            told = f"No error. A {value}: {first}"
-        told += "".join(f" Later {one}" for one in later)
-        more = [title_of(one) for one in [*times][MOST_NAMED:]]
-        return told + (f" Later also {cut(more)}." if more else "")
+_Tallies = dict[Worth, dict[str, _Tally]]
+"""The tallies of a run's findings, by severity and pattern."""
 
 
 class RunSoFar:
@@ -163,7 +104,6 @@ class RunSoFar:
 
     Attributes:
         run: The first record.
-        agents: The names of its agents.
         is_early: Whether work is missing from the answer that was accepted last.
     """
 
@@ -171,7 +111,7 @@ class RunSoFar:
         """Begin before the first record.
 
         Args:
-            graph: The graph of the run, which has each record that comes; ``None``: there is no
+            graph: The graph of the run, to which each record was applied; ``None``: there is no
                 headline.
         """
         self._graph = graph
@@ -179,7 +119,7 @@ class RunSoFar:
         self._failing: dict[str, Headline] = {}  # by request
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None  # the accepted answer
-        self._worse: set[str] = set()  # the patterns whose errors no answer has mended yet
+        self._worse: set[str] = set()  # the patterns whose errors no answer has mended
         self.run: Run | None = None
         self.agents: dict[str, None] = {}
         self._us = self._running = 0
@@ -189,26 +129,27 @@ class RunSoFar:
         self._early: set[str] = set()  # answers that lack work
         self._failed: set[str] = set()  # answers that are errors
         self.is_early = self._came_after = False  # the latest answer; after the latest healing
-        self._recorded, self._found = _Raised(), _Raised()
+        self._recorded: _Tallies = {}
+        self._raised: _Tallies = {}
         self._heals: dict[str, list[HealRow]] = {}  # by kind: the first and the latest
         self._healed: Counter[str] = Counter()
         self._finish: Finish | None = None
 
-    def __call__(self, record: Record, found: Iterable[Finding] = ()) -> None:
+    def __call__(self, record: Record, findings: Iterable[Finding] = ()) -> None:
         """Take a record into account.
 
         Args:
             record: The next record.
-            found: The findings of detectors in a stored trace at this record: they count if the
-                trace itself has no findings.
+            findings: The findings that detectors raise at this record of a stored trace; they
+                count if the trace itself has no findings.
         """
         self._us = record.us
         self._headlines.look(record)
         look = _LOOKS.get(type(record))
         if look is not None:
             look(self, record)
-        for finding in found:
-            self._find(finding, self._found)
+        for finding in findings:
+            self._find(finding, self._raised)
 
     # --- one function a kind of record ---
 
@@ -235,7 +176,7 @@ class RunSoFar:
                     answers.clear()
 
     def _accept(self, answer: str) -> None:
-        """Forget what an accepted answer has mended; what it lacks itself may be the headline."""
+        """Forget the failures that an accepted answer mends; one that lacks work is a headline."""
         graph, lacks = self._graph, self._lacking.pop(answer, None)
         if graph is None or self.run is None:
             return
@@ -243,8 +184,8 @@ class RunSoFar:
         answered = answered_by(graph, answer) if is_session and self._failing else []
         if not self.is_early:
             self._worse &= {*CONSUMED, "STALL"}
-        for event in [one for one in self._failing if not is_session or one in answered]:
-            del self._failing[event]
+        for request in [*self._failing] if not is_session else answered:
+            self._failing.pop(request, None)
         if lacks is not None or not is_session:
             self._lacks = lacks
 
@@ -266,41 +207,42 @@ class RunSoFar:
             self._counts["failed turns"] += 1
             self._error = self._error or one_line(record.error, MOST_REASON)
 
-    def _find(self, finding: Finding | FindingRow, into: _Raised | None = None) -> None:
-        value, pattern = worth(finding), str(finding.pattern)
+    def _find(self, finding: Finding | FindingRow, tallies: _Tallies | None = None) -> None:
+        severity, pattern = worth(finding), str(finding.pattern)
         if self.run is None or is_rivals(pattern):
             return
-        if value == SILENCED:  # a detector of today may have raised the same just before
+        if severity == SILENCED:  # a detector of today may have raised the same just before
             self._keep_headline(finding)
             return
-        if (pattern, finding.stage) == ("FAIL", "turn"):  # the number of failed turns is told
+        if (pattern, finding.stage) == ("FAIL", "turn"):  # the verdict has the number of these
             return
-        times = (into or self._recorded).by_value.setdefault(value, {})
-        if pattern not in times:
+        tallies = self._recorded if tallies is None else tallies
+        by_pattern = tallies.setdefault(severity, {})
+        if pattern not in by_pattern:
             plain = plain_text(finding, self.run.limits, self.agents)
-            times[pattern] = _Times(finding.us, plain)
-        times[pattern].number += 1
-        if not self._keep_headline(finding) and value == "error":
+            by_pattern[pattern] = _Tally(finding.us, plain)
+        by_pattern[pattern].number += 1
+        if not self._keep_headline(finding) and severity == "error":
             self._worse.add(pattern)
-        if pattern == "ET" and value == "error" and isinstance(finding.subject, Mapping):
+        if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
 
     def _keep_headline(self, finding: Finding | FindingRow) -> bool:
-        """Keep the headline that a finding is, unless it is silenced; whether it is one."""
+        """Keep the headline of a finding that is not silenced; return whether there is one."""
         headline = None if self._graph is None else self._headlines.of(self._graph, finding)
         if headline is None:
             return False
-        kept = self._failing if headline.stage == "request" else self._lacking
-        kept.pop(headline.event, None)  # the latest comes last
+        headlines = self._failing if headline.stage == "request" else self._lacking
+        headlines.pop(headline.event, None)  # the latest comes last
         if finding.silenced is None:
-            kept[headline.event] = headline
-        if len(kept) > MOST_ANSWERS:
-            del kept[next(iter(kept))]
+            headlines[headline.event] = headline
+        if len(headlines) > MOST_ANSWERS:
+            del headlines[next(iter(headlines))]
         return True
 
     @property
     def headline(self) -> Headline | None:
-        """The failed request that stands, or else the accepted answer that lacks work."""
+        """The failed request without an answer, or else the accepted answer that lacks work."""
         lacks = [] if self._lacks is None else [self._lacks]
         return worst([*lacks, *self._failing.values()], has_errors=bool(self._worse))
 
@@ -319,7 +261,7 @@ class RunSoFar:
     # --- in words ---
 
     def verdict(self, *, state: str = "", private: bool = False) -> FiveLines:
-        """The verdict on the run as far as it was followed.
+        """Give the verdict on the run as far as it was followed.
 
         Args:
             state: The state of a run without an end, `cut off` for instance; empty: not known.
@@ -339,33 +281,32 @@ class RunSoFar:
 
     def _task_text(self, private: bool) -> str:
         task = self.run.task if self.run else None
-        what = ("" if private else self._goal) or ("" if task is None else name(task))
+        goal = ("" if private else self._goal) or ("" if task is None else name(task))
         team = counted(len(self.agents), "agent")
         if self.run and self.run.session:
             requests = counted(self._counts["requests"], "request")
             first = ": " if self._counts["requests"] == 1 else "; the first: "
-            return f"{requests} to a team of {team}" + (f"{first}{what}" if what else "")
-        return f"{what} ({team})" if what else f"a run of {team}"
+            return f"{requests} to a team of {team}" + (f"{first}{goal}" if goal else "")
+        return f"{goal} ({team})" if goal else f"a run of {team}"
 
     def _end_text(self, state: str) -> str:
         when, has_answer = moment(self._us), self._counts["answered"] > 0
+        how = f" ({state})" if state and self._finish is None else ""
         if self.run and self.run.session:
-            told = f"{self._requests_text()} The session lasted {when}"
-            return told + (f" ({state})." if state and self._finish is None else ".")
+            return f"{self._requests_text()} The session lasted {when}{how}."
         if self._finish is None:
-            how = f" ({state})" if state else ""
             none = "" if has_answer else " There is no answer so far."
             return f"The trace ends after {when}, and the run has no end{how}.{none}"
         if self._finish.outcome == "submitted":
             return f"An answer was accepted after {when}{_LACKING if self.is_early else ''}."
-        why = _ENDS[self._finish.outcome]
+        end = _ENDS[self._finish.outcome]
         if self._finish.outcome == "stopped" and not self._running:
-            why = "The run stopped because nothing could go on any more,"
-        return f"{why} after {when}." + ("" if has_answer else " There is no answer.")
+            end = "The run stopped because nothing could go on any more,"
+        return f"{end} after {when}." + ("" if has_answer else " There is no answer.")
 
     @property
     def requests(self) -> dict[str, int]:
-        """The ends of a session's requests, each with its number; of another run, none."""
+        """The number of a session's requests by their end; empty for a run that is no session."""
         if not (self.run and self.run.session):
             return {}
         counts = self._counts
@@ -380,56 +321,69 @@ class RunSoFar:
 
     def _requests_text(self) -> str:
         requests, states = self._counts["requests"], self.requests
-        told = [
+        ends = [
             (number, f"answered{_LACKING}" if state == _EARLY else state)
             for state, number in states.items()
         ]
-        if not told:
+        if not ends:
             return "There was no request."
         if requests == 1:
-            return f"The request was {told[0][1]}."
-        listed = _listed(
-            [f"{number:,} {'was' if number == 1 else 'were'} {s}" for number, s in told]
-        )
-        return f"Of {counted(requests, 'request')} {listed}."
-
-    @property
-    def _raised(self) -> _Raised:
-        """The findings that the trace has or, if it has none, those that were found in it."""
-        return self._recorded if self._recorded.by_value else self._found
+            return f"The request was {ends[0][1]}."
+        parts = [f"{number:,} {'was' if number == 1 else 'were'} {end}" for number, end in ends]
+        return f"Of {counted(requests, 'request')} {joined(parts)}."
 
     def _failure_text(self, private: bool) -> str:
-        failed, has_headline = self._counts["failed turns"], self.headline is not None
-        told = self._raised.text(failed > 0, has_headline)
+        number, has_headline = self._counts["failed turns"], self.headline is not None
+        text = self._findings_text(number > 0, {"FAIL"} if has_headline else set())
         if has_headline:
-            return told
-        if failed:
-            first = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
-            told += f" {counted(failed, 'turn')} ended with an error{first}."
-        return told.lstrip() or "None was found."
+            return text
+        if number:
+            error = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
+            text += f" {counted(number, 'turn')} ended with an error{error}."
+        return text.lstrip() or "None was found."
+
+    def _findings_text(self, has_errors: bool, without: set[str]) -> str:
+        """The worst findings in the order of their first: the first three patterns in full.
+
+        Args:
+            has_errors: Whether turns ended with an error, which the verdict says after this.
+            without: The patterns that the headline covers.
+        """
+        # A trace's own findings; only of one without findings those of today's detectors.
+        by_severity = self._recorded or self._raised
+        for severity in SEVERITIES:
+            tallies = by_severity.get(severity, {})
+            patterns = [pattern for pattern in tallies if pattern not in without]
+            if not patterns:
+                continue
+            text, *later = (tallies[pattern].text(pattern) for pattern in patterns[:MOST_NAMED])
+            if severity == "error":
+                text = f"{text[0].upper()}{text[1:]}"
+            else:
+                text = f"{'' if has_errors else 'No error. '}A {severity}: {text}"
+            text += "".join(f" Later {sentence}" for sentence in later)
+            more = [pattern_title(pattern) for pattern in patterns[MOST_NAMED:]]
+            return text + (f" Later also {cut(more)}." if more else "")
+        return ""
 
     def _healing_text(self) -> str:
         if not self._heals:
-            if not self._raised.by_value:
+            if not (self._recorded or self._raised):
                 return "Nothing had to be done." if self._finish else "Nothing was done so far."
             return f"Nothing was done{f': {self._refused}' if self._refused else ''}."
-        did = [self._did(kind, number) for kind, number in self._healed.items()]
+        deeds = [
+            action_text(self._heals[kind][0], len(self.agents))
+            if number == 1
+            else actions_text(kind, number)
+            for kind, number in self._healed.items()
+        ]
         times = [row.us for rows in self._heals.values() for row in rows]
         first, last = moment(min(times)), moment(max(times))
         when = f"At {first}" if first == last else f"From {first} to {last}"
-        return f"{when} the monitor {_listed(did)}. {self._after_text()}"
-
-    def _did(self, kind: str, number: int) -> str:
-        """The interventions of one kind, in words."""
-        if number == 1:
-            return action_text(self._heals[kind][0], len(self.agents))
-        return actions_text(kind, number)
-
-    def _after_text(self) -> str:
-        """A sentence about the time after the healing."""
+        after = "After that an answer was accepted."
         if not self._came_after:
-            return "No answer came after that."
-        return "After that an answer was accepted."
+            after = "No answer came after that."
+        return f"{when} the monitor {joined(deeds)}. {after}"
 
     def _cost_text(self) -> str:
         parts = {
@@ -437,13 +391,8 @@ class RunSoFar:
             "message": self._counts["messages"],
             "intervention": self._healed.total(),
         }
-        told = [counted(number, noun) for noun, number in parts.items() if number]
-        return f"{cut(told)} in {moment(self._us)}."
-
-
-def _listed(parts: list[str]) -> str:
-    """Some clauses as one: `a, b and c`."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+        numbers = [counted(number, noun) for noun, number in parts.items() if number]
+        return f"{cut(numbers)} in {moment(self._us)}."
 
 
 _EARLY = "answered too early"
@@ -467,8 +416,8 @@ _LOOKS: Mapping[type, Any] = {
 
 
 def goal_text(payload: Any) -> str:
-    """The first sentence of what a request asks for: its goal, or else its longest text."""
-    asked = payload.get("goal") if isinstance(payload, Mapping) else None
-    text = asked or max(islice(texts_in(payload), 50), key=len, default="")
+    """The first sentence of a request: of the payload's goal, or else of the longest text."""
+    goal = payload.get("goal") if isinstance(payload, Mapping) else None
+    text = goal or max(islice(texts_in(payload), 50), key=len, default="")
     first = one_line(text, 400).partition(". ")[0].rstrip(".")
     return one_line(first, MOST_GOAL)

@@ -11,7 +11,7 @@ import pytest
 
 from dig.detectors import PATTERNS, standard
 from dig.detectors.interventions import STEPS
-from dig.detectors.verdict import FiveLines, RunSoFar
+from dig.detectors.run_so_far import FiveLines, RunSoFar
 from dig.detectors.watch import Watch
 from dig.graph.records import HealRow, Limits
 from dig.tasks.run.execute import Execution, execute
