@@ -26,7 +26,7 @@ from dig.diagnosis.goal import Goal, is_healthy
 from dig.diagnosis.learning import Learned, learn
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.graph.records import Usual
 from dig.lab.experiment.statistics import mean, share
 from dig.lab.experiment.table import Table, TableCell, Value
@@ -103,7 +103,9 @@ def _disturbed(case: Case, arranged: Arrangement) -> Disturbance:
         return Disturbance(arranged)
     agents = [*arranged.team]
     targets = agents if case.to == "all" else [agents[case.seed % len(agents)]]
-    return Injected.into(arranged, [Fault(kind=case.fault, target=agent) for agent in targets])
+    return FaultyTeam.of_arrangement(
+        arranged, [Fault(kind=case.fault, target=agent) for agent in targets]
+    )
 
 
 def keep(case: Case, runs: Path) -> None:

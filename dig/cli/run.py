@@ -216,9 +216,9 @@ def disturbing(faults: Sequence[str] | None) -> "Callable[[Arrangement], Disturb
     if not faults:
         return Disturbance
     from dig.faults.inject.fault import Fault
-    from dig.faults.inject.faulty_team import Injected
+    from dig.faults.inject.faulty_team import FaultyTeam
 
-    return partial(Injected.into, faults=[Fault.parse(text) for text in faults])
+    return partial(FaultyTeam.of_arrangement, faults=[Fault.parse(text) for text in faults])
 
 
 def fault_rows(execution: "Execution") -> "list[Row]":

@@ -7,8 +7,8 @@
 
 from .inject.catalogue import KINDS
 from .inject.fault import Fault
-from .inject.faulty_team import Injected
+from .inject.faulty_team import FaultyTeam
 from .inject.game_day import GameDay, around
 from .inject.run_pair import Played, play
 
-__all__ = ["KINDS", "Fault", "GameDay", "Injected", "Played", "around", "play"]
+__all__ = ["KINDS", "Fault", "FaultyTeam", "GameDay", "Played", "around", "play"]

@@ -19,7 +19,7 @@ from typing import Any
 from dig.errors import DigError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected, disturbance_of
+from dig.faults.inject.faulty_team import FaultyTeam, disturbance_of
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import fork
 from dig.tasks.run.team_run import TeamRun
@@ -33,7 +33,7 @@ SHARES = (0.15, 0.5, 0.85)
 def faulty(fault: Fault, seed: int, runs: Path, **more: Any) -> Path:
     """The directory of a small run with a fault."""
     run = TeamRun(**{"agents": 4, "size": 3000, "seed": seed, "limit_s": 90.0} | more)
-    return execute(run, runs, disturb=partial(Injected.into, faults=[fault])).directory
+    return execute(run, runs, disturb=partial(FaultyTeam.of_arrangement, faults=[fault])).directory
 
 
 def runs_with_faults(seeds: int, runs: Path) -> Iterator[tuple[str, Path]]:

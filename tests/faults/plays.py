@@ -10,8 +10,8 @@ import anyio
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
-from dig.faults.inject.injector import Touch
+from dig.faults.inject.faulty_team import FaultyTeam
+from dig.faults.inject.injector import Act
 from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow, Limits, Record
 from dig.monitor.messages import Output
@@ -51,37 +51,37 @@ class Kept:
     """What a run has left: its records, and what the faults did."""
 
     records: list[Record]
-    touches: list[Touch]
+    acts: list[Act]
 
 
 def simulated(run: TeamRun, faults: list[Fault]) -> Kept:
     """A run in virtual time, where everybody starts at once, as on the bus."""
     task = make_task(run)
     arranged = arrange(run, task)
-    injected = Injected.into(arranged, faults)
+    injected = FaultyTeam.of_arrangement(arranged, faults)
     records: list[Record] = []
     simulation = Simulation(injected.team, arranged.setup, records.append, latency_s=0.0)
     simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
     for at_s, happening in injected.happenings():
         simulation.plan(at_s, happening)
     simulation.run()
-    return Kept(records, injected.touches)
+    return Kept(records, injected.acts)
 
 
 def on_bus(run: TeamRun, faults: list[Fault], backend: str) -> Kept:
     """The same run on the bus, on a loop in virtual time."""
     task = make_task(run)
     arranged = arrange(run, task)
-    injected = Injected.into(arranged, faults)
+    injected = FaultyTeam.of_arrangement(arranged, faults)
     records: list[Record] = []
     bus = make_bus(run, task, records.append, 1.0, None, replace(arranged, team=injected.team))
     name, options = backends()[backend]()
     problem = make_problem(run, task)
     anyio.run(_carried_out, bus, problem, injected, backend=name, backend_options=options)
-    return Kept(records, injected.touches)
+    return Kept(records, injected.acts)
 
 
-async def _carried_out(bus: Bus, problem: Output, injected: Injected) -> None:
+async def _carried_out(bus: Bus, problem: Output, injected: FaultyTeam) -> None:
     async with bus.open(), anyio.create_task_group() as tasks:
         tasks.start_soon(injected.run_on, bus)
         bus.inject(problem)

@@ -13,7 +13,7 @@ import pytest
 from dig.errors import ReplayError, SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected, disturbance_of
+from dig.faults.inject.faulty_team import FaultyTeam, disturbance_of
 from dig.graph.records import Join, Leave
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import Crew, fork
@@ -100,7 +100,7 @@ def test_a_fork_that_lasts_longer_than_its_parent_has_the_faults_that_were_still
     assert [type(r) for r in read_records(short) if isinstance(r, Join | Leave)] == [Leave]
     longer = execute(
         replace(run, limit_s=60.0), tmp_path / "runs",
-        disturb=partial(Injected.into, faults=[fault]),
+        disturb=partial(FaultyTeam.of_arrangement, faults=[fault]),
     )  # fmt: skip
     cut = tmp_path / "cut"
     cut.mkdir()

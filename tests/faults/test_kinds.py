@@ -12,7 +12,7 @@ import pytest
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import Played, play
 from dig.graph.behaviour import same_behaviour
 from dig.graph.records import Deliver, Emit, End, Expire, Join, Leave, Start
@@ -271,13 +271,13 @@ def test_on_the_bus_a_kind_does_the_same(kind: str, backend: str) -> None:
     run = replace(STEADY, size=2000, profile=replace(Profile.perfect(), think_spread=0.5))
     faults = [Fault.parse(f"{kind} {CASES[kind][0]}")]
     there, live = simulated(run, faults), on_bus(run, faults, backend)
-    assert [_told(touch) for touch in there.touches] == [_told(touch) for touch in live.touches]
-    assert there.touches
+    assert [_told(act) for act in there.acts] == [_told(act) for act in live.acts]
+    assert there.acts
     assert same_behaviour(there.records, live.records)
 
 
-def _told(touch: Any) -> tuple[Any, ...]:
-    return touch.fault, touch.agent, touch.turn, touch.what, touch.place
+def _told(act: Any) -> tuple[Any, ...]:
+    return act.fault, act.agent, act.turn, act.what, act.place
 
 
 ACTS = {
@@ -307,10 +307,10 @@ def test_an_agent_that_is_an_async_function_can_be_the_target(words: str, backen
 
     kind, *told = words.split()
     fault = Fault.parse(" ".join([kind, "target=adder", *told]))
-    injected = Injected({"asker": asker, "adder": adder}, [fault], speed=2.0)
+    injected = FaultyTeam({"asker": asker, "adder": adder}, [fault], speed=2.0)
     bus = Bus(injected.team, Setup(speed=2.0))
     name, options = backends()[backend]()
     result = anyio.run(bus.run, [1, 2], backend=name, backend_options=options)
     assert (result.outcome, result.answer, dict(result.failures)) == ACTS[words]
     assert result.seconds == pytest.approx(SECONDS.get(words, result.seconds))
-    assert injected.touches
+    assert injected.acts

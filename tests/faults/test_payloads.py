@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dig.faults.inject.payloads import GARBAGE, TRANSFORMS, UNKNOWN, damaged, payloads_of
+from dig.faults.inject.payloads import GARBAGE, TRANSFORMS, UNKNOWN, damage, payloads_of
 from dig.tasks.simulated.parts import Job, Partial, RawData
 from dig.tasks.simulated.reading import Numbers
 
@@ -88,6 +88,6 @@ def test_solutions_of_which_nothing_is_known_are_listed() -> None:
 def test_any_value_can_be_damaged_and_keeps_its_shape() -> None:
     thing = object()
     value = {"text": "hello", "n": [1, 2.5, True, None], "pair": ("x", thing)}
-    assert damaged(value) == {
+    assert damage(value) == {
         "text": GARBAGE, "n": [10, 25.0, True, None], "pair": (GARBAGE, thing),
     }  # fmt: skip

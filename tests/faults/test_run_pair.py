@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines, play
 from dig.graph.records import Emit, End, IncidentRow, Leave, Start
 from dig.tasks.run.arrange import arrange, make_task
@@ -147,7 +147,7 @@ def test_two_faults_on_one_agent_act_in_their_order() -> None:
 def test_only_the_target_is_wrapped() -> None:
     """Everybody else is the object that they were."""
     arranged = arrange(STEADY, make_task(STEADY))
-    injected = Injected.into(arranged, [Fault(kind="crash", target="agent-2")])
+    injected = FaultyTeam.of_arrangement(arranged, [Fault(kind="crash", target="agent-2")])
     others = {name for name in arranged.team if injected.team[name] is arranged.team[name]}
     assert others == {*arranged.team} - {"agent-2"}
     assert injected.team["agent-2"].profile is STEADY.profile  # what it has is passed through

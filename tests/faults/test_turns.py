@@ -10,7 +10,7 @@ import pytest
 
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.injector import OnMessage
 from dig.faults.inject.payloads import payloads_of
 from dig.graph.records import SYSTEM, Join, Leave
@@ -41,7 +41,7 @@ def around(words: str, agent: Scripted, seed: int = 1) -> Any:
     """The agent `ann`, with a fault around it."""
     team = dict.fromkeys(TEAM, agent)
     fault = Fault.parse(f"{words} target=ann")
-    return Injected(team, [fault], seed=seed, payloads=COUNTING).team["ann"]
+    return FaultyTeam(team, [fault], seed=seed, payloads=COUNTING).team["ann"]
 
 
 def see(*events: Pending, turn: int = 1) -> View:
@@ -149,4 +149,4 @@ def test_agents_come_and_go_in_their_order_and_once(engine: str) -> None:
         ("leave", "agent-3", 2), ("leave", "agent-2", 6), ("join", "agent-3", 7),
         ("join", "agent-2", 9),
     ]  # fmt: skip
-    assert [touch.fault for touch in kept.touches] == [1, 0]
+    assert [touch.fault for touch in kept.acts] == [1, 0]

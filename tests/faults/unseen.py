@@ -14,7 +14,7 @@ from typing import Any
 
 from dig.faults.inject.injector import (
     Injector,
-    Moment,
+    Occasion,
     OnMessage,
     OnTurn,
     is_solution,
@@ -28,32 +28,38 @@ from dig.runtime.agents import Decision, NewEvent, Plan, View
 class Truncate(OnMessage):
     """A solution lacks every second of its counts."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """The same solution with half of its counts."""
         counts = _counts(message)
         if len(counts) < 2:
             return [message]
         payload = {**message.payload, "counts": dict([*counts.items()][::2])}
-        return self.changed(message, moment, "a solution was cut", payload=payload)
+        return self.change_message(message, occasion, "a solution was cut", payload=payload)
 
 
 class Shift(OnMessage):
     """A solution says that it is about the range after its own."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """The same solution with other ranges."""
         covers = message.payload.get("covers") if isinstance(message.payload, Mapping) else None
         if message.type != "solution" or not covers:
             return [message]
         shifted = [[stop, 2 * stop - start] for start, stop in covers]
         payload = {**message.payload, "covers": shifted}
-        return self.changed(message, moment, "a solution was labelled wrong", payload=payload)
+        return self.change_message(
+            message, occasion, "a solution was labelled wrong", payload=payload
+        )
 
 
 class SwapRecipients(OnTurn):
     """Two messages of one decision go to each other's recipients."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """The same decision, with the recipients of its messages in turn."""
         outputs = [output for output in decision.outputs if output.to and not output.final]
         tos = [output.to for output in outputs]
@@ -63,7 +69,7 @@ class SwapRecipients(OnTurn):
             output.model_copy(update={"to": to})
             for output, to in zip(outputs, tos[1:] + tos[:1], strict=True)
         ]
-        moment.tell("exchanged the recipients", output=moved[0])
+        occasion.add_act("exchanged the recipients", output=moved[0])
         rest = [output for output in decision.outputs if output not in outputs]
         return decision.model_copy(update={"outputs": [*moved, *rest]})
 
@@ -71,7 +77,7 @@ class SwapRecipients(OnTurn):
 class AskBack(OnTurn):
     """The agent sends the work that it is given back to the agent that sent it, as a question."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """To consume, and to ask."""
         asked = [
             NewEvent(payload={"question": one.payload}, to=[one.sender], type="message")
@@ -80,7 +86,7 @@ class AskBack(OnTurn):
         ]
         if not asked:
             return decision
-        moment.tell("asked instead of working", output=asked[0])
+        occasion.add_act("asked instead of working", output=asked[0])
         return Decision.respond(view).model_copy(update={"outputs": asked})
 
 
@@ -91,15 +97,15 @@ class _ReadsLess(Injector):
         """The events that it does not see."""
         return ()
 
-    def seen(self, view: View, moment: Moment) -> View:
+    def change_view(self, view: View, occasion: Occasion) -> View:
         """The view without some events."""
         unread = self.unread(view)
-        if not unread or not self.happens(moment):
+        if not unread or not self.should_act(occasion):
             return view
-        moment.tell("did not read all events", since_start=True)
+        occasion.add_act("did not read all events", since_start=True)
         return replace(view, events=tuple(one for one in view.events if one not in unread))
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
         """The plan, which consumes what was not read."""
         if isinstance(plan.decision, str):
             return plan
@@ -120,22 +126,28 @@ class FirstOnly(_ReadsLess):
 class Enveloped(OnMessage):
     """A solution is put into an envelope that no other agent opens."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """The same solution, one level deeper."""
         if message.type != "solution":
             return [message]
         what = "a solution was put into an envelope"
-        return self.changed(message, moment, what, payload={"result": message.payload})
+        return self.change_message(message, occasion, what, payload={"result": message.payload})
 
 
 class Mislabel(OnMessage):
     """A solution is called a problem."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """The same message under another type."""
         if message.type != "solution":
             return [message]
-        return self.changed(message, moment, "a solution was called a problem", type="problem")
+        return self.change_message(
+            message, occasion, "a solution was called a problem", type="problem"
+        )
 
 
 class LastWins(_ReadsLess):
@@ -149,7 +161,7 @@ class LastWins(_ReadsLess):
 class Echo(OnTurn):
     """The agent sends the solutions that it is given back to the agents that sent them."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """To consume, and to send back."""
         back = [
             NewEvent(payload=one.payload, to=[one.sender], type="solution")
@@ -158,19 +170,19 @@ class Echo(OnTurn):
         ]
         if not back:
             return decision
-        moment.tell("sent solutions back", output=back[0])
+        occasion.add_act("sent solutions back", output=back[0])
         return Decision.respond(view).model_copy(update={"outputs": back})
 
 
 class Gap(OnTurn):
     """The agent hands out all parts of a problem but the last."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
         """The same decision without one part."""
         parts = parts_of(decision)
         if not parts:
             return decision
-        moment.tell("did not hand out the last part")
+        occasion.add_act("did not hand out the last part")
         outputs = [output for output in decision.outputs if output is not parts[-1]]
         return decision.model_copy(update={"outputs": outputs})
 

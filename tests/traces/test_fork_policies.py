@@ -9,7 +9,7 @@ import pytest
 
 from dig.errors import DivergenceError
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines as bytes_of
 from dig.faults.inject.run_pair import play, without_policy
 from dig.graph.records import Deliver, Emit, Finish, Record
@@ -63,7 +63,7 @@ def test_a_trace_that_does_not_name_its_policies_is_driven_too(tmp_path: Path, k
     for at in range(1, len(played.records), 11):
         records: list[Record] = []
         moment = rewind(path, at, setup=arranged.setup, sink=records.append)
-        Simulation.resume(moment, Injected.into(arranged, [fault]).team).run()
+        Simulation.resume(moment, FaultyTeam.of_arrangement(arranged, [fault]).team).run()
         assert tuple(map(without_policy, records)) == played.records
 
 
@@ -78,7 +78,7 @@ def test_a_fork_of_a_trace_that_does_not_name_its_policies_is_driven_too(
     path = tmp_path / "plain.dig.jsonl"
     path.write_bytes(bytes_of(played.records))
     arranged = arrange(run, make_task(run))
-    crew = Crew(Injected.into(arranged, [fault]).team, arranged.setup)
+    crew = Crew(FaultyTeam.of_arrangement(arranged, [fault]).team, arranged.setup)
     parent, at = path, len(played.records) - 1
     for _ in range(2):
         made = fork(parent, at, tmp_path / "forks", crew=crew).directory
@@ -117,7 +117,7 @@ def test_a_message_that_was_called_back_is_lost_again_whatever_else_is_changed(
     moment = rewind(
         path, lost.t, edit={"type": "message"}, setup=arranged.setup, sink=records.append
     )
-    Simulation.resume(moment, Injected.into(arranged, []).team).run()
+    Simulation.resume(moment, FaultyTeam.of_arrangement(arranged, []).team).run()
     assert records[: lost.t] == list(read_records(path))[: lost.t]
     assert [r.kind for r in records if getattr(r, "event", None) == lost.event] == [
         "emit", "expire",

@@ -22,10 +22,10 @@ class Kind:
     Attributes:
         family: `messages`, `agents` or `coordination`; of ours, the file of its class.
         meaning: The fault in a sentence.
-        injector: The class that carries it out.
-        raises: The patterns that it should raise, where it matters.
-        may_raise: The patterns that it leads to sometimes.
-        not_around: Why it cannot be put around async callables; empty: it can.
+        injector: The class that carries the fault out.
+        raises: The patterns that the fault should raise, where its act matters.
+        may_raise: The patterns that the fault raises sometimes.
+        not_around: Why the fault cannot be put around async callables; empty: it can.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Kind:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """Its parameters, by name."""
+        """The parameters by name: those of the kind, then the common ones."""
         own = self.injector.parameters
         return {**own, **{name: p for name, p in COMMON.items() if name not in own}}
 
@@ -112,33 +112,29 @@ KINDS: Mapping[str, Kind] = MappingProxyType({row.name: row for row in _ROWS})
 
 
 def kind_of(name: str) -> Kind:
-    """The kind with a name, or a user's own as `module:object`: a `Kind`, or an `Injector`.
+    """The kind of faults with a name; a user's own is `module:object`, a `Kind` or an `Injector`.
 
     Raises:
         SettingsError: There is no such kind; the message names all kinds.
     """
-    if name not in KINDS and is_foreign(name):
-        return _foreign(name)
-    if name not in KINDS:
+    if name in KINDS:
+        return KINDS[name]
+    if not is_foreign(name):
         raise SettingsError(
             f"there is no fault {one_line(repr(name), 60)}; known are: {', '.join(KINDS)}"
         )
-    return KINDS[name]
-
-
-def is_foreign(name: object) -> bool:
-    """Whether the name of a kind says where a user's own injector is."""
-    return isinstance(name, str) and ":" in name
-
-
-def _foreign(name: str) -> Kind:
-    found = load(name, "kind of fault")
-    if isinstance(found, type) and issubclass(found, Injector):
-        meaning = one_line((found.__doc__ or "").partition("\n")[0], 200)
-        return Kind(name, "foreign", meaning, found)
-    if not isinstance(found, Kind):
+    kind = load(name, "kind of fault")
+    if isinstance(kind, type) and issubclass(kind, Injector):
+        meaning = one_line((kind.__doc__ or "").partition("\n")[0], 200)
+        return Kind(name, "foreign", meaning, kind)
+    if not isinstance(kind, Kind):
         raise SettingsError(
             f"{name} is no kind of fault: it must be a subclass of "
             "dig.faults.inject.injector.Injector, or a dig.faults.inject.catalogue.Kind"
         )
-    return found
+    return kind
+
+
+def is_foreign(name: object) -> bool:
+    """Whether the name of a kind is `module:object`: a user's own injector."""
+    return isinstance(name, str) and ":" in name

@@ -20,12 +20,12 @@ class Fault:
     """A kind of fault, put on one agent for a while.
 
     Attributes:
-        kind: Its name in `dig.faults.inject.catalogue.KINDS`.
+        kind: The kind's name in `dig.faults.inject.catalogue.KINDS`.
         target: The agent.
-        start_s: When it begins to act, in seconds since the run began. An activation that starts
-            in the window is one that it acts on, with all that the activation sends.
-        end_s: When it stops acting; ``None``: never.
-        parameters: Values of the kind's parameters; those that are left out get their defaults.
+        start_s: The start of the window, in seconds since the run began. The fault acts on each
+            activation that starts in the window, with all that the activation sends.
+        end_s: The end of the window; ``None``: never.
+        parameters: Values of the kind's parameters; missing ones get their defaults.
     """
 
     kind: str
@@ -35,20 +35,20 @@ class Fault:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check all values, and fill in the parameters.
+        """Check all values, and add the default parameters.
 
         Raises:
             SettingsError: A value is wrong; the message names it and the allowed ones.
         """
-        known = kind_of(self.kind).parameters
+        allowed = kind_of(self.kind).parameters
         for name in self.parameters:
-            if name not in known:
+            if name not in allowed:
                 raise SettingsError(
-                    f"{self.kind} has no parameter {_shown(name)}; it has: {', '.join(known)}"
+                    f"{self.kind} has no parameter {_quote(name)}; it has: {', '.join(allowed)}"
                 )
         if not self.target or not isinstance(self.target, str):
             raise SettingsError(
-                f"a fault needs a target, the name of an agent, not {_shown(self.target)}"
+                f"a fault needs a target, the name of an agent, not {_quote(self.target)}"
             )
         end_s = MOST_SECONDS if self.end_s is None else self.end_s
         if not 0 <= self.start_s < end_s <= MOST_SECONDS:
@@ -56,11 +56,11 @@ class Fault:
                 f"{self.kind}: start must be at least 0 s and before end, which is at most "
                 f"{MOST_SECONDS:g} s, got {self.start_s:g} and {end_s:g}"
             )
-        chosen = {
-            name: _checked(self.kind, name, parameter, self.parameters.get(name, parameter.default))
-            for name, parameter in known.items()
+        values = {
+            name: _read_value(self.kind, name, p, self.parameters.get(name, p.default))
+            for name, p in allowed.items()
         }
-        object.__setattr__(self, "parameters", chosen)
+        object.__setattr__(self, "parameters", values)
 
     def check_target(self, team: Collection[str]) -> None:
         """Refuse a team that lacks the target.
@@ -80,7 +80,7 @@ class Fault:
 
     @property
     def row(self) -> Kind:
-        """The row of its kind in the catalogue."""
+        """The kind's row in the catalogue."""
         return kind_of(self.kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Fault:
 
     @classmethod
     def read(cls, row: Mapping[str, Any], foreign: Collection[str] = ()) -> Fault:
-        """The fault that `to_json` made this of; no module is imported because a file names it.
+        """Read a fault as `to_json` writes it; imports no module because a file names it.
 
         Args:
             row: The description.
@@ -100,15 +100,15 @@ class Fault:
         """
         kind = row.get("kind") if isinstance(row, Mapping) else None
         if is_foreign(kind) and kind not in foreign:
-            raise SettingsError(f"the fault is of a kind to be named here too: {_shown(kind)}")
+            raise SettingsError(f"the fault is of a kind to be named here too: {_quote(kind)}")
         try:
             return cls(**row)
         except (TypeError, AttributeError, OverflowError) as error:
-            raise SettingsError(f"{_shown(row)} is no fault: {one_line(error)}") from None
+            raise SettingsError(f"{_quote(row)} is no fault: {one_line(error)}") from None
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """The fault that a text describes, as the option `--fault` takes it.
+        """Parse a fault as the option `--fault` takes it.
 
         >>> Fault.parse("stall target=agent-3 start=10 end=30 seconds=5").parameters["seconds"]
         5.0
@@ -119,36 +119,36 @@ class Fault:
         try:
             kind, *pairs = shlex.split(text) or [""]
         except ValueError as error:
-            raise SettingsError(f"{_shown(text)} is not written as a fault is: {error}") from None
-        given: dict[str, str] = {}
+            raise SettingsError(f"{_quote(text)} is not written as a fault is: {error}") from None
+        values: dict[str, str] = {}
         for pair in pairs:
             name, equals, value = pair.partition("=")
             if not equals:
                 raise SettingsError(
-                    f"{one_line(kind, 40)}: {_shown(pair)} says nothing; write NAME=VALUE"
+                    f"{one_line(kind, 40)}: {_quote(pair)} says nothing; write NAME=VALUE"
                 )
-            if name in given:
+            if name in values:
                 raise SettingsError(
-                    f"{one_line(kind, 40)}: {_shown(name)} is said twice; each fault is written by "
+                    f"{one_line(kind, 40)}: {_quote(name)} is said twice; each fault is written by "
                     "itself"
                 )
-            given[name] = value
-        if "target" not in given:
+            values[name] = value
+        if "target" not in values:
             raise SettingsError(
-                f"{_shown(text)} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
+                f"{_quote(text)} has no target; write e.g. 'crash target=agent-3 start=10 end=30'"
             )
-        target = given.pop("target")
-        start, end = given.pop("start", "0"), given.pop("end", None)
+        target = values.pop("target")
+        start, end = values.pop("start", "0"), values.pop("end", None)
         return cls(
             kind=kind,
             target=target,
             start_s=_number("start", start),
             end_s=None if end is None else _number("end", end),
-            parameters=given,
+            parameters=values,
         )
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     """A value of a user or of a file, for an error."""
     return one_line(repr(value), 80)
 
@@ -157,24 +157,24 @@ def _number(name: str, text: Any) -> float:
     try:
         return float(text)
     except (TypeError, ValueError, OverflowError):
-        raise SettingsError(f"{name} is {_shown(text)}; it must be a number") from None
+        raise SettingsError(f"{name} is {_quote(text)}; it must be a number") from None
 
 
-def _checked(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
-    """A parameter's value, which may still be text, in its own type."""
+def _read_value(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
+    """Check a parameter's value and convert it from text, where it is text."""
     if value is None and parameter.default is None:
         return None
     of = int if parameter.default is None else type(parameter.default)
     if of is str:
         if value not in parameter.choices:
-            known = ", ".join(parameter.choices)
-            raise SettingsError(f"{kind}: {name} is {_shown(value)}; it must be one of: {known}")
+            choices = ", ".join(parameter.choices)
+            raise SettingsError(f"{kind}: {name} is {_quote(value)}; it must be one of: {choices}")
         return value
     number = _number(f"{kind}: {name}", value)
     if not parameter.least <= number <= parameter.most or (of is int and number % 1):
         whole = ", in whole numbers" if of is int else ""
         raise SettingsError(
-            f"{kind}: {name} is {_shown(value)}; it goes from {parameter.least:g} "
+            f"{kind}: {name} is {_quote(value)}; it goes from {parameter.least:g} "
             f"to {parameter.most:g}{whole}"
         )
     return of(number)

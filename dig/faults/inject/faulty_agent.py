@@ -1,8 +1,8 @@
-"""An agent with faults around it: they change its view and its decision."""
+"""An agent with faults around it, which change the agent's view and decision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -24,7 +24,7 @@ from dig.runtime.checkpoint import PastActivation, keeps_state
 from dig.runtime.keyed_random import KeyedRandom, repeated
 
 from .fault import Fault
-from .injector import Injector, Moment, Touch
+from .injector import Act, Injector, Occasion
 from .payloads import Payloads
 
 
@@ -33,83 +33,89 @@ class FaultContext:
     """The values that all faults of one run share.
 
     Attributes:
-        key: The key of their random numbers.
+        key: The key of the random numbers.
         payloads: The transforms of the task's payloads.
         speed: The speed of the bus's clock, as a multiple of real time.
-        told: Takes each of their acts.
+        on_act: Called with each act.
     """
 
     key: int | str
     payloads: Payloads
     speed: float
-    told: Callable[[Touch], None]
+    on_act: Callable[[Act], None]
 
     def __deepcopy__(self, memo: object) -> FaultContext:
-        """The same one: a copy of an agent, for the seat of another, acts in the same run."""
+        # An agent copied for the seat of another acts in the same run.
         return self
 
 
-class Acting:
-    """One fault at work in one run."""
+class ActiveFault:
+    """One fault of one run.
+
+    Attributes:
+        number: The fault's place in the list of faults.
+        fault: The fault.
+        injector: Carries the fault out.
+    """
 
     def __init__(self, number: int, fault: Fault, run: FaultContext) -> None:
-        """Begin; `number` is its place in the list of faults."""
         self.number = number
         self.fault = fault
         self.injector: Injector = fault.row.injector(fault.parameters)
         self._run = run
 
-    def moment(
+    def occasion(
         self, turn: int, time_s: float, agent: str | None = None, repeats: Sequence[int] = ()
-    ) -> Moment:
-        """The moment of an activation.
+    ) -> Occasion:
+        """The occasion that an activation gives the fault.
 
         Args:
             turn: The number of the activation among those of the agent.
-            time_s: When it starts, in seconds since the run began.
-            agent: The agent in whose place the target decides; ``None``: its own.
+            time_s: When the activation starts, in seconds since the run began.
+            agent: The agent in whose place the target decides; ``None``: the target.
             repeats: The repeats whose random numbers are drawn.
         """
         agent = agent or self.fault.target
 
-        def told(touch: Touch) -> None:
-            self.injector.acted += 1
-            self._run.told(touch)
+        def count_act(act: Act) -> None:
+            self.injector.act_count += 1
+            self._run.on_act(act)
 
         purpose = f"fault {self.number} {self.fault.kind}"
         draws = KeyedRandom(repeated(self._run.key, repeats), agent, turn)
-        act = Touch(self.number, agent, turn)
+        template = Act(self.number, agent, turn)
         since_s = max(0.0, time_s - self.fault.start_s)
-        return Moment(purpose, draws, self._run.payloads, act, told, since_s)
+        return Occasion(purpose, draws, self._run.payloads, template, count_act, since_s)
 
 
 class FaultyAgent:
     """An agent with faults around it; all other attributes are the agent's own."""
 
     def __init__(
-        self, agent: Any, acting: Sequence[Acting], run: FaultContext,
+        self, agent: Any, active_faults: Sequence[ActiveFault], run: FaultContext,
         repeats: tuple[int, ...] = (),
     ) -> None:  # fmt: skip
         """Put faults around an agent.
 
         Args:
             agent: The agent.
-            acting: The faults; of several the first acts first.
+            active_faults: The faults; of several the first acts first.
             run: The values that all faults of the run share.
             repeats: The repeats whose random numbers the faults draw.
         """
-        self._agent, self._acting, self._run, self._repeats = agent, acting, run, repeats
+        self._agent, self._active_faults = agent, active_faults
+        self._run, self._repeats = run, repeats
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_agent":  # a copy that is only being made
+        if name == "_agent":  # `copy` asks before the copy has attributes
             raise AttributeError(name)
         return getattr(self._agent, name)
 
     def restore(self, past: Sequence[PastActivation]) -> None:
-        """Have the faults act again as in these activations, so that they know what they did.
+        """Repeat the past acts of the faults, so that counters and memories are as they were.
 
         Raises:
-            ReplayError: The agent's own decision at that time cannot be told.
+            ReplayError: The agent's own past decisions cannot be computed again.
         """
         agent = self._agent
         is_open = hasattr(agent, "plan") and not isinstance(agent, Immediate)
@@ -119,36 +125,36 @@ class FaultyAgent:
                 "what the fault did before that record cannot be told: the agent keeps a state or "
                 "has no `plan`; fork the run at a record before its first activation"
             )
-        for one in past:
-            then = self
-            for number in one.repeats:
-                then = then.reseeded(number)
-            with suppress(Exception):  # as it failed then
-                turn = then._turn(replace(one.view, usage={}))
-                turn.decided(then._agent.plan(turn.view))
+        for activation in past:
+            faulty = self
+            for number in activation.repeats:
+                faulty = faulty.reseeded(number)
+            with suppress(Exception):  # an activation that failed in the run fails here as well
+                turn = faulty._turn(replace(activation.view, usage={}))
+                turn.change_plan(faulty._agent.plan(turn.view))
 
     def reseeded(self, repeat: int) -> Self:
         """The same agent and faults, with the random numbers of a repeat."""
         agent = self._agent
         if hasattr(agent, "reseeded"):
             agent = agent.reseeded(repeat)
-        return type(self)(agent, self._acting, self._run, (*self._repeats, repeat))
+        return type(self)(agent, self._active_faults, self._run, (*self._repeats, repeat))
 
-    def _turn(self, view: View) -> _Turn:
-        return _Turn(self._acting, view, self._repeats)
+    def _turn(self, view: View) -> _FaultyTurn:
+        return _FaultyTurn(self._active_faults, view, self._repeats)
 
     async def act(self, view: View) -> Decision:
-        """Decide as the agent does, or as the faults have it.
+        """Decide as the agent does, or as the faults make it decide.
 
         Raises:
-            DecisionError: A fault makes it fail.
+            DecisionError: A fault makes the agent fail.
         """
         turn = self._turn(view)
-        began, speed = anyio.current_time(), self._run.speed
+        started, speed = anyio.current_time(), self._run.speed
         decision = as_decision(await as_agent(self._agent).act(turn.view))
-        thought_s = (anyio.current_time() - began) * speed
-        plan = turn.decided(Plan(thought_s, decision))
-        await anyio.sleep(max(0.0, plan.think_s - thought_s) / speed)
+        think_s = (anyio.current_time() - started) * speed
+        plan = turn.change_plan(Plan(think_s, decision))
+        await anyio.sleep(max(0.0, plan.think_s - think_s) / speed)
         if isinstance(plan.decision, str):
             raise DecisionError(plan.decision)
         return plan.decision
@@ -158,12 +164,12 @@ class FaultyPolicy(FaultyAgent):
     """A faulty agent with a `plan`, for virtual time."""
 
     def plan(self, view: View) -> Plan:
-        """Decide as the agent does, or as the faults have it."""
+        """Plan as the agent does, or as the faults make it plan."""
         turn = self._turn(view)
-        return turn.decided(self._agent.plan(turn.view))
+        return turn.change_plan(self._agent.plan(turn.view))
 
     async def act(self, view: View) -> Decision:
-        """Decide, and take the time for it.
+        """Decide, and take the time that the plan names.
 
         Raises:
             DecisionError: The agent fails.
@@ -171,40 +177,37 @@ class FaultyPolicy(FaultyAgent):
         return await Thinking(self, self._run.speed).act(view)
 
 
-class _Turn:
+class _FaultyTurn:
     """One activation of a target.
 
     Attributes:
-        view: The view of the agent, as the faults change it.
+        view: The agent's view, as the faults change it.
     """
 
-    def __init__(self, acting: Sequence[Acting], view: View, repeats: Sequence[int]) -> None:
-        self._acting, self._given, self.view = acting, view, view
-        self._moments = {
-            one.number: one.moment(view.turn, view.time_s, view.agent, repeats)
-            for one in acting
-            if one.fault.is_on(view.time_s)
-        }
-        for injector, moment in self._on():
-            self.view = injector.seen(self.view, moment)
+    def __init__(
+        self, active_faults: Sequence[ActiveFault], view: View, repeats: Sequence[int]
+    ) -> None:
+        self._faults, self._original_view, self.view = active_faults, view, view
+        # Only the faults that are on at the start of the activation; they act first to last.
+        self._occasions: list[tuple[Injector, Occasion]] = [
+            (active.injector, active.occasion(view.turn, view.time_s, view.agent, repeats))
+            for active in active_faults
+            if active.fault.is_on(view.time_s)
+        ]
+        for injector, occasion in self._occasions:
+            self.view = injector.change_view(self.view, occasion)
 
-    def _on(self) -> Iterator[tuple[Injector, Moment]]:
-        """The faults that are on in this activation, in order."""
-        for one in self._acting:
-            if one.number in self._moments:
-                yield one.injector, self._moments[one.number]
-
-    def decided(self, plan: Plan) -> Plan:
-        """The plan after all faults have changed it."""
-        meant = _outputs(plan)
+    def change_plan(self, plan: Plan) -> Plan:
+        """Have all faults change the plan, in order."""
+        count = len(_outputs(plan))
         if isinstance(plan.decision, Decision):
-            for one in self._acting:
-                one.injector.watch(self._given, plan.decision)
-        for injector, moment in self._on():
-            plan = injector.decided(self._given, plan, moment)
+            for active in self._faults:
+                active.injector.observe(self._original_view, plan.decision)
+        for injector, occasion in self._occasions:
+            plan = injector.change_plan(self._original_view, plan, occasion)
         outputs = _outputs(plan)
-        for moment in self._moments.values():
-            moment.settle(outputs, len(outputs) == len(meant))
+        for _, occasion in self._occasions:
+            occasion.place_acts(outputs, len(outputs) == count)
         return plan
 
 

@@ -1,4 +1,4 @@
-"""Faults around a team of async callables: for a game day with a team of one's own."""
+"""Faults around a team of async callables: for a game day with a user's team."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
@@ -15,45 +15,28 @@ from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
 from .fault import Fault
-from .faulty_agent import Acting, FaultContext
-from .injector import AgentCall, Go, Moment, Touch
+from .faulty_agent import ActiveFault, FaultContext
+from .injector import Act, AgentCall, CallNext, Occasion
 from .payloads import UNKNOWN
 
-_Hook = Callable[[AgentCall, Go, Moment], Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class Act:
-    """One act of a fault.
-
-    Attributes:
-        fault: The fault's place in the list of faults.
-        ts: When, in seconds since the faults were put round the team.
-        agent: The fault's target.
-        what: A description of the act.
-    """
-
-    fault: int
-    ts: float
-    agent: str
-    what: str
+_Hook = Callable[[AgentCall, CallNext, Occasion], Awaitable[Any]]
 
 
 class GameDay:
-    """Faults around a team, until `end`; also to be used in a `with`.
+    """Faults around a team, until `end`; also a context manager.
 
     Attributes:
-        acts: The acts of the faults so far.
+        acts: The acts of the faults so far, each with its time (`ts`).
     """
 
     def __init__(
         self, team: Any, faults: Sequence[Fault], *, seed: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """Put faults round a team of async callables, before or after it is wrapped.
+        """Put faults around a team of async callables, before or after `dig.wrap`.
 
-        Put round it before `dig.wrap`, faults belong to the agents, and the monitor sees their
-        consequences; put round it afterwards, they stand between the agents and the monitor.
+        Put around the team before `dig.wrap`, faults belong to the agents, and the monitor sees
+        their consequences; put around it afterwards, they stand between agents and monitor.
 
         Args:
             team: A dict or list of async callables or of objects with async methods, or one such
@@ -61,15 +44,15 @@ class GameDay:
                 are such a dict, before they are added to it.
             faults: The faults; their windows are in seconds since now.
             seed: The seed of the faults' random numbers.
-            clock: Tells the time in seconds.
+            clock: Seconds, from any beginning.
 
         Raises:
             SettingsError: A target is not in the team, or a kind cannot be put around callables.
         """
         self.acts: list[Act] = []
-        self._clock, self._began = clock, clock()
-        run = FaultContext(seed, UNKNOWN, 1.0, self._tell)
-        self._faults = [Acting(i, fault, run) for i, fault in enumerate(faults)]
+        self._clock, self._start = clock, clock()
+        run = FaultContext(seed, UNKNOWN, 1.0, self._add_act)
+        self._faults = [ActiveFault(i, fault, run) for i, fault in enumerate(faults)]
         self._turns: Counter[str] = Counter()
         self._calling: ContextVar[str | None] = ContextVar("calling", default=None)
         places = [place for place in TeamCallables.of(team).places if place.is_awaited]
@@ -84,16 +67,17 @@ class GameDay:
         self.end()
 
     def end(self) -> None:
-        """Take the faults away; the team is as it was before."""
+        """Remove the faults; the team is as it was before."""
         self._restore()
 
     @property
     def now(self) -> float:
-        """Seconds since the faults were put round the team."""
-        return self._clock() - self._began
+        """Seconds since the faults were put around the team."""
+        return self._clock() - self._start
 
-    def _tell(self, touch: Touch) -> None:
-        self.acts.append(Act(touch.fault, self.now, touch.agent, touch.what))
+    def _add_act(self, act: Act) -> None:
+        act.ts = self.now
+        self.acts.append(act)
 
     def _check(self, faults: Sequence[Fault]) -> None:
         agents = list(dict.fromkeys(agent for agent, _ in self._places))
@@ -109,54 +93,56 @@ class GameDay:
     # --- one call ---
 
     def _around(self, place: CallablePlace) -> Function:
-        """A callable in place of the one at a place, with faults around it."""
+        """Wrap the callable at a place in faults."""
 
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
             caller = self._calling.get()
-            involved = {place.agent, caller}
-            others = (name for name, way in self._places if way == place.method)
-            free = tuple(name for name in others if name not in involved)
-            return await self._ask(AgentCall(place.agent, caller, args, kwargs, place.method, free))
+            others = tuple(
+                agent
+                for agent, method in self._places
+                if method == place.method and agent not in (place.agent, caller)
+            )
+            # The faults of the caller act on the call first, then those of the called agent.
+            call_next: CallNext = self._answer
+            for active in self._active(caller):
+                call_next = partial(self._layer, active, active.injector.outgoing_call, call_next)
+            return await call_next(
+                AgentCall(place.agent, caller, args, kwargs, place.method, others)
+            )
 
         return call
 
-    async def _ask(self, call: AgentCall) -> Any:
-        """Have a call made, as the faults of its caller have it."""
-        go: Go = self._answer
-        for acting in self._on(call.caller):
-            go = partial(self._layer, acting, acting.injector.asks, go)
-        return await go(call)
-
     async def _answer(self, call: AgentCall) -> Any:
-        """Have a call answered, as the faults of the called agent have it."""
-        go: Go = self._work
-        for acting in self._on(call.agent):
-            go = partial(self._layer, acting, acting.injector.answers, go)
-        return await go(call)
+        # A fault of the caller may have named another agent, so its faults are looked up here.
+        call_next: CallNext = self._run_agent
+        for active in self._active(call.agent):
+            call_next = partial(self._layer, active, active.injector.incoming_call, call_next)
+        return await call_next(call)
 
-    async def _layer(self, acting: Acting, hook: _Hook, go: Go, call: AgentCall) -> Any:
-        target, end_s = acting.fault.target, acting.fault.end_s
+    async def _layer(
+        self, active: ActiveFault, hook: _Hook, call_next: CallNext, call: AgentCall
+    ) -> Any:
+        target, end_s = active.fault.target, active.fault.end_s
         self._turns[target] += 1
-        moment = acting.moment(self._turns[target], self.now)
-        left_s = MOST_SECONDS if end_s is None else end_s - self.now
-        return await hook(replace(call, remaining_s=left_s), go, moment)
+        occasion = active.occasion(self._turns[target], self.now)
+        remaining_s = MOST_SECONDS if end_s is None else end_s - self.now
+        return await hook(replace(call, remaining_s=remaining_s), call_next, occasion)
 
-    async def _work(self, call: AgentCall) -> Any:
-        """Have an agent itself work."""
-        before = self._calling.set(call.agent)
+    async def _run_agent(self, call: AgentCall) -> Any:
+        token = self._calling.set(call.agent)
         try:
             return await self._places[call.agent, call.method].function(*call.args, **call.kwargs)
         finally:
-            self._calling.reset(before)
+            self._calling.reset(token)
 
-    def _on(self, target: str | None) -> list[Acting]:
-        """The faults of an agent that are on, the last one first: it is the innermost."""
+    def _active(self, target: str | None) -> list[ActiveFault]:
+        """The faults of an agent that are on, the last one first: the innermost layer."""
         return [
-            one for one in reversed(self._faults)
-            if one.fault.target == target and one.fault.is_on(self.now)
+            active for active in reversed(self._faults)
+            if active.fault.target == target and active.fault.is_on(self.now)
         ]  # fmt: skip
 
 
 around = GameDay
-"""Puts faults round a team; `end` takes them away, and so does the end of a `with`."""
+"""Puts faults around a team, until `end` or the end of a `with`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dig.graph.records import Emit, End, Leave, Record, Start
 
-from .injector import NO_TURN, Touch
+from .injector import NO_TURN, Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,14 @@ class Injection:
 
     Attributes:
         fault: The fault's place in the list of faults.
-        t: The number of the first record that may be another one because of it: the `start` of
-            an activation that takes longer, the `emit` of a message that was changed, the `end`
-            of an activation that decides otherwise, a `leave`.
+        t: The number of the first record that the act may have changed: the `start` of an
+            activation that takes longer, the `emit` of a changed message, the `end` of an
+            activation with another decision, a `leave`.
         ts: The time of that record, in seconds since the run began.
-        agent: The fault's target.
-        activation: The activation in which it acted, if in one.
+        agent: The target.
+        activation: The activation in which the fault acted, if in one.
         what: A description of the act.
-        event: The generated event that was changed or made, if one was (the first of many).
+        event: The generated event that was changed or made, if there is one (the first of many).
     """
 
     fault: int
@@ -36,8 +36,8 @@ class Injection:
     event: str | None = None
 
 
-class Places:
-    """Collects the records of a run in which faults may have acted; a sink."""
+class ActLocator:
+    """A sink that finds the places of acts among the records of a run."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Begin with some records."""
@@ -59,30 +59,30 @@ class Places:
         elif isinstance(record, Emit):
             self._emits[record.event] = replace(record, payload=None)
 
-    def of(self, touches: Sequence[Touch]) -> tuple[Injection, ...]:
-        """The acts in order; those that had no effect, since the run was over, are left out."""
-        gone = {agent: iter(leaves) for agent, leaves in self._leaves.items()}
-        found = (
-            _at(touch, next(gone[touch.agent])) if touch.turn == NO_TURN else self._in_turn(touch)
-            for touch in touches
+    def locate(self, acts: Sequence[Act]) -> tuple[Injection, ...]:
+        """Locate acts, in order; leaves out acts without effect, since the run was over."""
+        # The n-th act outside activations is the agent's n-th leave.
+        leaves = {agent: iter(records) for agent, records in self._leaves.items()}
+        injections = (
+            _at(act, next(leaves[act.agent])) if act.turn == NO_TURN else self._in_turn(act)
+            for act in acts
         )
-        return tuple(sorted(filter(None, found), key=lambda one: (one.t, one.fault)))
+        return tuple(sorted(filter(None, injections), key=lambda act: (act.t, act.fault)))
 
-    def _in_turn(self, touch: Touch) -> Injection | None:
-        start = self._starts[touch.agent][touch.turn - 1]
+    def _in_turn(self, act: Act) -> Injection | None:
+        start = self._starts[act.agent][act.turn - 1]
         end = self._ends.get(start.activation)
-        if touch.since_start:
-            return _at(touch, start, start.activation)
+        if act.since_start:
+            return _at(act, start, start.activation)
         if end is None:
             return None
-        if touch.place is None or touch.place >= len(end.outputs):  # the decision was refused
-            return _at(touch, end, start.activation)
-        event = end.outputs[touch.place]
-        place = end if touch.since_end else self._emits[event]
-        return _at(touch, place, start.activation, event)
+        if act.place is None or act.place >= len(end.outputs):  # the decision was refused
+            return _at(act, end, start.activation)
+        event = end.outputs[act.place]
+        return _at(act, end if act.since_end else self._emits[event], start.activation, event)
 
 
 def _at(
-    touch: Touch, record: Record, activation: str | None = None, event: str | None = None
+    act: Act, record: Record, activation: str | None = None, event: str | None = None
 ) -> Injection:
-    return Injection(touch.fault, record.t, record.ts, touch.agent, activation, touch.what, event)
+    return Injection(act.fault, record.t, record.ts, act.agent, activation, act.what, event)

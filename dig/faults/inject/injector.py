@@ -1,8 +1,7 @@
-"""The base of all kinds of faults: hooks, parameters, and the moment of an act.
+"""The base of all kinds of faults: hooks, parameters, and the occasions of acts.
 
-A kind changes the view of an agent (`seen`) or its decision (`decided`), unknown to the agent and
-to the monitor. Random numbers come from `Moment` alone, under a purpose of
-their own, so that a fault changes no other draw of the run.
+A kind changes an agent's view (`change_view`) or plan (`change_plan`), unknown to the agent and to
+the monitor. Random numbers come from `Occasion` alone.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ class Parameter:
         meaning: A description, with its unit.
         default: The default value, of the parameter's type; ``None``: no limit, else a whole
             number.
-        null: The value with which the fault has no effect at all, if there is one.
-        least: The smallest value.
-        most: The largest value.
-        choices: All values, if they are names.
+        null: The value with which the fault has no effect at all, if there is such a value.
+        choices: All values, if the values are names.
     """
 
     meaning: str
@@ -52,7 +49,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON; a bound that is not there is ``None``."""
+        """As plain JSON; an infinite bound is ``None``."""
         most = None if self.most == float("inf") else self.most
         return {**asdict(self), "most": most, "choices": list(self.choices)}
 
@@ -74,32 +71,34 @@ COMMON: Parameters = MappingProxyType(
 
 
 @dataclass(slots=True)
-class Touch:
+class Act:
     """One act of a fault, before its place in the trace is known.
 
     Attributes:
         fault: The fault's place in the list of faults.
-        agent: Its target.
+        agent: The target.
         turn: The number of the target's activation, from 1; `NO_TURN` outside activations.
         what: A description of the act.
-        since_start: Whether the activation is another one from its start on.
-        output: The event that was changed, if one of those that the activation generates was.
-        place: The place of that event among those that are generated in the end.
-        since_end: Whether the end of the activation is another one already.
+        ts: Seconds since the faults were put around the team; `GameDay` alone sets the field.
+        since_start: Whether the activation differs from its start on, not only from its end.
+        output: The changed event, if the act changed a generated one.
+        place: The place of that event among the outputs of the activation.
+        since_end: Whether the record of the activation's end differs already.
     """
 
     fault: int
     agent: str
     turn: int
     what: str = ""
+    ts: float = 0.0
     since_start: bool = False
     output: NewEvent | None = None
     place: int | None = None
     since_end: bool = True
 
 
-class Moment:
-    """One activation of the target while a fault is on: its random numbers, and its acts.
+class Occasion:
+    """One activation, or call, of the target while a fault is on: random numbers and acts.
 
     Attributes:
         payloads: The transforms of the task's payloads.
@@ -107,67 +106,74 @@ class Moment:
     """
 
     def __init__(
-        self, purpose: str, draws: KeyedRandom, payloads: Payloads, act: Touch,
-        told: Callable[[Touch], None], since_s: float = 0.0,
+        self, purpose: str, draws: KeyedRandom, payloads: Payloads, template: Act,
+        on_act: Callable[[Act], None], since_s: float = 0.0,
     ) -> None:  # fmt: skip
-        """Begin.
+        """Begin without an act.
 
         Args:
             purpose: The label of the random numbers.
             draws: The random numbers of the activation.
             payloads: The transforms of the task's payloads.
-            act: A template of the acts, with fault, target and turn.
-            told: Takes each act.
+            template: An act with the fault, the target and the turn.
+            on_act: Called with each act.
             since_s: Seconds since the fault began.
         """
         self.payloads, self.since_s = payloads, since_s
-        self._purpose, self._draws, self._act, self._told = purpose, draws, act, told
-        self._touches: list[Touch] = []
+        self._purpose, self._draws, self._template = purpose, draws, template
+        self._on_act = on_act
+        self._acts: list[Act] = []
 
-    def chance(self, probability: float, what: str = "", index: int = 0) -> bool:
-        """Whether something of this probability happens."""
-        return self._draws.chance(probability, f"{self._purpose} {what}", index)
+    # The purpose keeps these draws apart from all others of the run: where a fault does not act,
+    # the run and its twin draw the same numbers.
 
-    def choice(self, items: Sequence[_T], what: str = "", index: int = 0) -> _T:
-        """One of some items, which must not be empty."""
-        return self._draws.choice([*items], f"{self._purpose} {what}", index)
+    def chance(self, probability: float, purpose: str = "", index: int = 0) -> bool:
+        """Draw whether an event of this probability happens."""
+        return self._draws.chance(probability, f"{self._purpose} {purpose}", index)
 
-    def tell(self, what: str, *, since_start: bool = False, output: NewEvent | None = None) -> None:
-        """Note an act of the fault.
+    def choice(self, items: Sequence[_T], purpose: str = "", index: int = 0) -> _T:
+        """Draw one of some items, which must not be empty."""
+        return self._draws.choice([*items], f"{self._purpose} {purpose}", index)
+
+    def add_act(
+        self, what: str, *, since_start: bool = False, output: NewEvent | None = None
+    ) -> None:
+        """Record an act of the fault, at the moment of the act.
 
         Args:
             what: A description of the act.
             since_start: Whether the act changes the activation from its start on, not only its end.
-            output: The generated event that is changed, if one is.
+            output: The generated event that is changed, if the act changes one.
         """
-        touch = replace(self._act, what=what, since_start=since_start, output=output)
-        self._touches.append(touch)
-        self._told(touch)
+        act = replace(self._template, what=what, since_start=since_start, output=output)
+        self._acts.append(act)
+        self._on_act(act)
 
-    def settle(self, outputs: Sequence[NewEvent], are_as_many: bool) -> None:
-        """Find the events that were changed among those that are generated in the end.
+    def place_acts(self, outputs: Sequence[NewEvent], are_as_many: bool) -> None:
+        """Find the changed events among the final outputs of the activation.
 
         Args:
-            outputs: The events that are generated in the end.
+            outputs: The final outputs.
             are_as_many: Whether there would have been as many without faults, so that the `end`
                 record, which names them, may be the same.
         """
-        for touch in self._touches:
-            found = (i for i, output in enumerate(outputs) if output is touch.output)
-            touch.place = next(found, None)
-            touch.since_end = touch.place is None or not are_as_many
+        for act in self._acts:
+            # By identity: faults may send equal events several times.
+            places = (i for i, output in enumerate(outputs) if output is act.output)
+            act.place = next(places, None)
+            act.since_end = act.place is None or not are_as_many
 
 
 @dataclass(frozen=True, slots=True)
 class AgentCall:
-    """One agent of a team of async callables calls another, or code outside the team calls one.
+    """A call of an agent in a team of async callables.
 
     Attributes:
-        agent: The agent that is called.
-        caller: The agent that calls; ``None``: code outside the team.
+        agent: The called agent.
+        caller: The calling agent; ``None``: code outside the team.
         args: The positional arguments.
         kwargs: The arguments by name.
-        method: The name of the agent's method, if it has several.
+        method: The name of the agent's method, if the agent has several.
         others: The agents that could be called instead.
         remaining_s: Seconds until the fault ends.
     """
@@ -181,94 +187,104 @@ class AgentCall:
     remaining_s: float = MOST_SECONDS
 
 
-Go = Callable[[AgentCall], Awaitable[Any]]
-"""Makes a call, the given one or another; returns and raises what the called agent does."""
+CallNext = Callable[[AgentCall], Awaitable[Any]]
+"""Makes a call, the original or another; returns and raises what the called agent does."""
 
 
 class Injector:
-    """The base of all kinds: it does nothing.
+    """The base of all kinds of faults: it does nothing.
 
-    An object of it belongs to one fault in one run, and may keep what it has seen of its target.
+    An object belongs to one fault in one run, and may remember earlier turns of the target.
 
     Attributes:
-        parameters: The kind's parameters, by name, besides those of `COMMON`.
-        has_amount: Whether what it does grows while the fault rises; else its probability does.
+        parameters: The parameters of the kind, by name, besides those of `COMMON`.
+        has_amount: Whether the fault's amount grows while the fault rises; else the probability.
     """
 
     parameters: ClassVar[Parameters] = MappingProxyType({})
     has_amount: ClassVar[bool] = False
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any]) -> None:
         """Begin, with a value for each parameter."""
-        self.chosen = chosen
-        self.acted = 0  # how often `Moment.tell` was called
+        self.values = values
+        self.act_count = 0
 
-    def happens(self, moment: Moment, what: str = "", index: int = 0) -> bool:
-        """Whether the fault acts now, by its probability and the number of its acts so far.
+    def should_act(self, occasion: Occasion, purpose: str = "", index: int = 0) -> bool:
+        """Draw whether the fault acts now, by its probability and the limit on its acts.
 
         Args:
-            moment: The activation.
-            what: Tells several draws of one activation apart; empty if there is one.
-            index: Tells draws for the same `what` apart.
+            occasion: The activation.
+            purpose: Keeps several draws of one activation apart; empty if there is one.
+            index: Keeps draws for the same purpose apart.
         """
-        limit = self.chosen["at_most"]
-        if limit is not None and self.acted >= limit:
+        limit = self.values["at_most"]
+        if limit is not None and self.act_count >= limit:
             return False
-        probability: float = self.chosen["probability"]
+        probability: float = self.values["probability"]
         if not self.has_amount:
-            probability *= self.strength(moment)
-        return moment.chance(probability, what, index)
+            probability *= self.strength(occasion)
+        return occasion.chance(probability, purpose, index)
 
-    def strength(self, moment: Moment) -> float:
+    def strength(self, occasion: Occasion) -> float:
         """The growth of the fault so far, from 0 to 1."""
-        rise_s: float = self.chosen["rise_s"]
-        return min(1.0, moment.since_s / rise_s) if rise_s else 1.0
+        rise_s: float = self.values["rise_s"]
+        return min(1.0, occasion.since_s / rise_s) if rise_s else 1.0
 
-    def watch(self, view: View, decision: Decision) -> None:
-        """Every decision of the target, inside and outside the window, before it is changed."""
+    def observe(self, view: View, decision: Decision) -> None:
+        """See every decision of the target, also outside the window, before faults change it."""
 
-    def seen(self, view: View, moment: Moment) -> View:
-        """The view that the target gets, in an activation that starts in the window."""
+    def change_view(self, view: View, occasion: Occasion) -> View:
+        """Change the target's view, in an activation that starts in the window."""
         return view
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """The plan that counts, in an activation that starts in the window."""
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Change the target's plan, in an activation that starts in the window."""
         return plan
 
-    def script(
-        self, moment: Moment, start_s: float, end_s: float | None
+    def membership_changes(
+        self, occasion: Occasion, start_s: float, end_s: float | None
     ) -> Sequence[tuple[float, Change]]:
         """When the target leaves and joins the team, in seconds since the run began."""
         return ()
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target, an async callable, calls another one."""
-        return await (self.asks_instead(call, go, moment) if self.happens(moment) else go(call))
+    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Make a call of the target, an async callable, to another agent."""
+        acts = self.should_act(occasion)
+        return await (
+            self.faulty_outgoing_call(call, call_next, occasion) if acts else call_next(call)
+        )
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target, an async callable, is called."""
-        return await (self.answers_instead(call, go, moment) if self.happens(moment) else go(call))
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Answer a call of the target, an async callable."""
+        acts = self.should_act(occasion)
+        return await (
+            self.faulty_incoming_call(call, call_next, occasion) if acts else call_next(call)
+        )
 
-    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call of the target, when the fault acts on it."""
-        return await go(call)
+    async def faulty_outgoing_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Make a call on which the fault acts."""
+        return await call_next(call)
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The answer of the target, when the fault acts on it."""
-        return await go(call)
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Answer a call on which the fault acts."""
+        return await call_next(call)
 
 
 class OnTurn(Injector):
     """A kind that acts on the decision of an activation as a whole."""
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """Have it decide something else, unless it has failed."""
-        if isinstance(plan.decision, str) or not self.happens(moment):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Replace the decision, unless the target has failed."""
+        if isinstance(plan.decision, str) or not self.should_act(occasion):
             return plan
-        return Plan(plan.think_s, self.instead(view, plan.decision, moment))
+        return Plan(plan.think_s, self.change_decision(view, plan.decision, occasion))
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """The decision that counts instead of the target's."""
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Change the target's decision."""
         return decision
 
 
@@ -281,46 +297,48 @@ class OnMessage(Injector):
 
     takes_final: ClassVar[bool] = False
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """Have other messages sent."""
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Replace the messages that the fault acts on."""
         if isinstance(plan.decision, str):
             return plan
         outputs: list[NewEvent] = []
         for i, message in enumerate(plan.decision.outputs):
             acts = self.takes_final or not message.final
-            acts = acts and self.happens(moment, "message", i)
-            outputs += self.sent(view, message, moment, i) if acts else [message]
+            acts = acts and self.should_act(occasion, "message", i)
+            outputs += self.replace_message(view, message, occasion, i) if acts else [message]
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
 
-    def changed(
-        self, message: NewEvent, moment: Moment, what: str, **update: Any
+    def change_message(
+        self, message: NewEvent, occasion: Occasion, what: str, **update: Any
     ) -> list[NewEvent]:
-        """A message with other attributes, whose change is noted as an act of the fault.
+        """Change attributes of a message, and record the act.
 
         Args:
             message: The message that the target sends.
-            moment: The activation, which takes the act.
+            occasion: The activation, which takes the act.
             what: A description of the act.
-            update: The attributes that are other ones.
+            update: The new values of attributes.
         """
-        other = message.model_copy(update=update)
-        moment.tell(what, output=other)
-        return [other]
+        changed_message = message.model_copy(update=update)
+        occasion.add_act(what, output=changed_message)
+        return [changed_message]
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The messages that are sent instead of one.
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """The messages that are sent in place of a message.
 
         Args:
             view: The view of the activation.
             message: The message.
-            moment: The activation, for random numbers and acts.
+            occasion: The activation, for random numbers and acts.
             index: The place of the message in the decision, from 0.
         """
         return [message]
 
 
 def is_work(event: Pending) -> bool:
-    """Whether an event is work: no note of the system's, no answer that came back, no notice."""
+    """Whether an event is work: no system event, returned answer or notice."""
     return not (event.final or event.sender == SYSTEM or event.type == "notice")
 
 
@@ -330,12 +348,12 @@ def is_solution(event: Pending) -> bool:
 
 
 def solutions(view: View, decision: Decision) -> list[Any]:
-    """The payloads of all solutions that lie in front of an agent, and that it has made itself."""
-    there = [event.payload for event in view.events if is_solution(event)]
-    return there + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
+    """The payloads of all solutions that an agent has in its buffer or generates now."""
+    received = [event.payload for event in view.events if is_solution(event)]
+    return received + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
 
 
 def parts_of(decision: Decision) -> list[NewEvent]:
-    """The parts that a problem is split into: several problems at once; else none."""
+    """The parts that a decision splits a problem into: several problems at once; else none."""
     parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
     return parts if len(parts) > 1 else []

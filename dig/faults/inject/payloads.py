@@ -15,10 +15,10 @@ from dig.tasks.simulated.parts import Job, Partial, disjoint, join
 from dig.tasks.simulated.reading import Numbers, Reading
 
 Transform = Callable[[Any], Any]
-"""Makes a damaged payload of one; ``None``, if it does not fit the payload."""
+"""Damages a payload; ``None``: the transform does not fit the payload."""
 
 Join = Callable[[Sequence[Any], str], Any]
-"""Makes one payload of those of several solutions, for the agent that goes on with it."""
+"""Merges the payloads of several solutions, for the agent that goes on with the result."""
 
 TRANSFORMS: Mapping[str, str] = MappingProxyType(
     {
@@ -29,7 +29,7 @@ TRANSFORMS: Mapping[str, str] = MappingProxyType(
         "part": "a problem is about the part after its own, or before it",
     }
 )
-"""All ways to damage a payload, and their effect; a task may lack some."""
+"""All ways to damage a payload, with their effect; a task may lack some."""
 
 _FACTOR = 10
 GARBAGE = "\ufffd" * 8
@@ -41,8 +41,8 @@ class Payloads:
 
     Attributes:
         transforms: The ways to damage a payload, by name.
-        joined: Several solutions as one, put together with care: nothing is in it twice.
-        heaped: Several solutions as one, without care.
+        joined: Merges several solutions with care: no part is counted twice.
+        heaped: Merges several solutions without care.
     """
 
     transforms: Mapping[str, Transform]
@@ -50,72 +50,56 @@ class Payloads:
     heaped: Join
 
 
-def _garbled(payload: Any) -> Any:
+def _garble(payload: Any) -> Any:
     return GARBAGE
 
 
-def damaged(value: Any) -> Any:
-    """Any value with all text in it garbled and all numbers too high; its shape is left."""
+def damage(value: Any) -> Any:
+    """Damage any value: all text garbled, all numbers too high, the same shape."""
     if isinstance(value, str):
         return GARBAGE
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value * _FACTOR
     if isinstance(value, dict):
-        return {name: damaged(one) for name, one in value.items()}
+        return {key: damage(element) for key, element in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(damaged(one) for one in value)
+        return type(value)(damage(element) for element in value)
     return value
 
 
-def _listed(solutions: Sequence[Any], agent: str) -> Any:
+def _list_solutions(solutions: Sequence[Any], agent: str) -> Any:
     return solutions[0] if len(solutions) == 1 else {"solutions": [*solutions]}
 
 
-UNKNOWN = Payloads(MappingProxyType({"garbled": _garbled}), _listed, _listed)
+UNKNOWN = Payloads(MappingProxyType({"garbled": _garble}), _list_solutions, _list_solutions)
 """Transforms of unknown payloads."""
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """Payloads of tasks whose data are counted in parts."""
+def _frequency_payloads(reading: Reading) -> Payloads:
+    """The payloads of a task whose data are counted in parts."""
 
-    reading: Reading
-
-    def payloads(self) -> Payloads:
-        transforms: dict[str, Transform] = {
-            "garbled": _garbled,
-            "counts": self.counts,
-            "covers": self.covers,
-            "moved": self.moved,
-            "part": self.part,
-        }
-        joined, heaped = partial(self.joined, disjoint), partial(self.joined, list)
-        return Payloads(MappingProxyType(transforms), joined, heaped)
-
-    def counts(self, payload: Any) -> Any:
-        partial = Partial.read(payload, self.reading)
-        if partial is None:
+    def counts(payload: Any) -> Any:
+        if Partial.read(payload, reading) is None:
             return None
         return {**payload, "counts": {v: n * _FACTOR for v, n in payload["counts"].items()}}
 
-    def covers(self, payload: Any) -> Any:
-        partial = Partial.read(payload, self.reading)
-        if partial is None or "covers" not in payload:
+    def covers(payload: Any) -> Any:
+        solution = Partial.read(payload, reading)
+        if solution is None or "covers" not in payload:
             return None
-        return {**payload, "covers": [list(partial.job.whole)]}
+        return {**payload, "covers": [list(solution.job.whole)]}
 
-    def moved(self, payload: Any) -> Any:
-        """Each count stands at the value whose count is as far from the other end."""
-        partial = Partial.read(payload, self.reading)
-        if partial is None:
+    def moved(payload: Any) -> Any:
+        if Partial.read(payload, reading) is None:
             return None
+        # The most frequent value gets the count of the rarest, and so on: the sum stays right.
         counts = payload["counts"]
         ranked = sorted(counts, key=lambda value: (counts[value], value))
-        taken = zip(ranked, reversed(ranked), strict=True)
-        return {**payload, "counts": {value: counts[other] for value, other in taken}}
+        pairs = zip(ranked, reversed(ranked), strict=True)
+        return {**payload, "counts": {value: counts[other] for value, other in pairs}}
 
-    def part(self, payload: Any) -> Any:
-        job = Job.read(payload, self.reading)
+    def part(payload: Any) -> Any:
+        job = Job.read(payload, reading)
         if job is None or job.part == job.whole or "data" in payload:
             return None
         (start, stop), (first, last) = job.part, job.whole
@@ -125,26 +109,30 @@ class _Counted:
             return {**payload, "part": [max(first, start - job.length), start]}
         return {**payload, "part": [last - job.length, last]}
 
-    def joined(
-        self, chosen: Callable[[Sequence[Partial]], list[Partial]], solutions: Sequence[Any],
-        agent: str,
-    ) -> Any:  # fmt: skip
-        read = [Partial.read(payload, self.reading) for payload in solutions]
-        partials = [partial for partial in read if partial is not None]
+    def merge(
+        select: Callable[[Sequence[Partial]], list[Partial]], solutions: Sequence[Any], agent: str
+    ) -> Any:
+        partials = [
+            solution for payload in solutions if (solution := Partial.read(payload, reading))
+        ]
         if not partials:
-            return _listed(solutions, agent)
-        job = replace(partials[0].job, report_to=agent)
-        return join(chosen(partials), job).payload()
+            return _list_solutions(solutions, agent)
+        return join(select(partials), replace(partials[0].job, report_to=agent)).payload()
+
+    transforms: dict[str, Transform] = {
+        "garbled": _garble, "counts": counts, "covers": covers, "moved": moved, "part": part,
+    }  # fmt: skip
+    return Payloads(MappingProxyType(transforms), partial(merge, disjoint), partial(merge, list))
 
 
-_KNOWN: Mapping[str, Payloads] = MappingProxyType(
+_PAYLOADS: Mapping[str, Payloads] = MappingProxyType(
     {
-        COUNT_FREQUENCY: _Counted(Numbers()).payloads(),
-        NEWSGROUPS: _Counted(Posts()).payloads(),
+        COUNT_FREQUENCY: _frequency_payloads(Numbers()),
+        NEWSGROUPS: _frequency_payloads(Posts()),
     }
 )
 
 
 def payloads_of(task: str) -> Payloads:
-    """The transforms of a task's payloads; of a user's own task, those of unknown payloads."""
-    return _KNOWN.get(task, UNKNOWN)
+    """The transforms of a task's payloads; of a user's task, those of unknown payloads."""
+    return _PAYLOADS.get(task, UNKNOWN)

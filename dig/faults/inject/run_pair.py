@@ -1,6 +1,6 @@
-"""A run with faults, in memory and in virtual time; without faults it is the twin.
+"""A run with faults, in memory and in virtual time, and its twin without faults.
 
-The trace does not mention the faults; `Played` has them beside it.
+The trace does not mention the faults; `Played` has them beside the trace.
 """
 
 from __future__ import annotations
@@ -22,26 +22,24 @@ from dig.tasks.task import Score
 from dig.traces.run import RecordedRun
 
 from .fault import Fault
-from .faulty_team import Injected
-from .injections import Injection, Places
+from .faulty_team import FaultyTeam
+from .injections import ActLocator, Injection
 
 BESIDE = "CLA beside"
-"""In sessions: CLA about an event that came to an agent beside events of another problem."""
+"""In sessions: CLA about an event delivered to an agent beside events of another problem."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """A run that was played.
+    """A run with its faults and its records.
 
     Attributes:
-        run: Its configuration.
-        faults: The injected faults; none: it is a twin, or a run of the baseline.
-        records: Its trace.
-        result: The result of the run.
-        score: The score of its answer; ``None`` if the task does not score.
-        injections: The acts of the faults, in order of `t`; none: they had no occasion to act.
-        problem: The part that its problem is about, if it is one of several; all else is that of
-            the run.
+        run: The configuration.
+        faults: The injected faults; a twin, or a run of the baseline, has none.
+        score: The score of the answer; ``None`` if the task does not score.
+        injections: The acts of the faults, in order of `t`.
+        problem: The part that one problem of the run is about, to judge that problem alone;
+            ``None``: the whole run.
     """
 
     run: TeamRun
@@ -54,41 +52,42 @@ class Played:
 
     @cached_property
     def parts(self) -> TaskParts:
-        """Its record, with the parts of its task."""
+        """The recorded run with the parts of its task."""
         run = RecordedRun(self.records)
         accounting = ReferenceAccounting(run) if self.run.remembers else PAYLOADS
         return TaskParts(run, accounting, self.problem)
 
     @cached_property
     def problems(self) -> tuple[Played, ...]:
-        """The run as seen from each of its problems, with the end of that one."""
+        """The run from the view of each problem, with the end of that problem."""
         if self.run.problems == 1 or self.problem is not None:
             return (self,)
         return tuple(map(self._of_problem, filter(None, self.run.asked)))
 
-    def _of_problem(self, asked: Range) -> Played:
-        it = replace(self, problem=asked)
-        answer = it.parts.answer
+    def _of_problem(self, part: Range) -> Played:
+        played = replace(self, problem=part)
+        answer = played.parts.answer
         if answer is None:
-            how = "timeout" if self.result.outcome == "timeout" else "stopped"
-            return replace(it, score=None, result=replace(self.result, outcome=how, answer=None))
-        given, task = answer.payload, make_task(self.run)
+            outcome = "timeout" if self.result.outcome == "timeout" else "stopped"
+            result = replace(self.result, outcome=outcome, answer=None)
+            return replace(played, score=None, result=result)
+        task = make_task(self.run)
         assert isinstance(task, FrequencyTask)
         seconds = self.records[answer.t].ts
-        result = replace(self.result, outcome="submitted", answer=given, seconds=seconds)
-        return replace(it, result=result, score=task.score(given, asked))
+        result = replace(self.result, outcome="submitted", answer=answer.payload, seconds=seconds)
+        return replace(played, result=result, score=task.score(answer.payload, part))
 
     @property
     def raised(self) -> dict[str, int]:
-        """The number of findings, by pattern as `pattern_of` tells it."""
+        """The number of findings, by pattern as in `pattern_of`."""
         if self.run.problems == 1:
             return self.result.raised()
-        rows = (one for one in self.records if isinstance(one, FindingRow))
+        rows = (record for record in self.records if isinstance(record, FindingRow))
         return dict(Counter(pattern_of(row, is_session=True) for row in rows))
 
     @property
     def rmse(self) -> float | None:
-        """The error of its answer, if that is known."""
+        """The error of the answer, if known."""
         return self.score.rmse if self.score else None
 
 
@@ -96,26 +95,27 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     """Play a run in virtual time.
 
     Args:
-        run: Its configuration; the same one gives the same bytes.
-        faults: The faults to inject; none: its twin.
+        run: The configuration; equal ones give equal bytes.
+        faults: The faults to inject; none: the run is a twin.
 
     Raises:
         SettingsError: There is no such task or team, or a target is not in it.
     """
     task = make_task(run)
-    arranged = arrange(run, task)
-    injected = Injected.into(arranged, faults)
+    arrangement = arrange(run, task)
+    team = FaultyTeam.of_arrangement(arrangement, faults)
     records: list[Record] = []
-    result = make_simulation(run, task, records.append, None, arranged, injected).run()
+    result = make_simulation(run, task, records.append, None, arrangement, team).run()
     trace = tuple(map(without_policy, records))
-    injections = Places(trace).of(injected.touches)
-    return Played(run, injected.faults, trace, result, task.score(result.answer), injections)
+    injections = ActLocator(trace).locate(team.acts)
+    return Played(run, team.faults, trace, result, task.score(result.answer), injections)
 
 
 def pattern_of(row: FindingRow, *, is_session: bool) -> str:
-    """The pattern of a finding; in a session, CLA about what nobody has put together is apart.
+    """The pattern of a finding; in a session, CLA at a delivery has a name of its own.
 
-    There every agent that works for several problems has events of theirs side by side.
+    An agent that works for several problems has their events side by side; CLA about a delivery
+    says no more than that.
 
     Args:
         row: The finding.
@@ -125,32 +125,32 @@ def pattern_of(row: FindingRow, *, is_session: bool) -> str:
 
 
 def without_policy(record: Record) -> Record:
-    """A record that names no delivery policy: only faults have them here."""
+    """Remove the delivery policy from a record: only faults have policies here."""
     if isinstance(record, Emit) and record.policy is not None:
         return replace(record, policy=None)
     return record
 
 
 def published(records: Iterable[Record], name: str) -> tuple[Record, ...]:
-    """The records of a run that say nothing about how it can be played again.
+    """The records of a run without anything that tells how to play the run again.
 
     The header has a neutral name and no seed. Every message of an agent bears the mark of a
-    disturbed delivery, so that the mark does not tell which ones a fault has disturbed; a
+    disturbed delivery, so that the mark does not tell which messages a fault has disturbed; a
     continuation delivers such messages as recorded.
 
     Args:
         records: The records, as `Played` has them.
         name: The neutral name of the run.
     """
-    return tuple(_neutral(record, name) for record in records)
 
+    def neutral(record: Record) -> Record:
+        if isinstance(record, Run):
+            return replace(record, run=name, seed=None)
+        if isinstance(record, Emit) and record.by is not None and not record.final:
+            return replace(record, policy=DISTURBANCE)
+        return record
 
-def _neutral(record: Record, name: str) -> Record:
-    if isinstance(record, Run):
-        return replace(record, run=name, seed=None)
-    if isinstance(record, Emit) and record.by is not None and not record.final:
-        return replace(record, policy=DISTURBANCE)
-    return record
+    return tuple(map(neutral, records))
 
 
 def lines(records: Iterable[Record]) -> bytes:

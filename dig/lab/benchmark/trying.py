@@ -24,7 +24,7 @@ from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
 from dig.diagnosis.trials.replays import read_fork, read_source
 from dig.diagnosis.trials.seats import seat
 from dig.errors import SettingsError
-from dig.faults.inject.faulty_team import Injected
+from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines, published, without_policy
 from dig.graph.records import Emit, Leave
 from dig.lab.experiment.statistics import mean, share
@@ -238,7 +238,7 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
         return _skipped(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
-        disturb = partial(Injected.into, faults=[*label.decoys, *faults])
+        disturb = partial(FaultyTeam.of_arrangement, faults=[*label.decoys, *faults])
         run = _made_again(instance, label, disturb, Path(folder))
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
@@ -262,7 +262,7 @@ def _skipped(one: TriedInstance, why: str) -> TriedInstance:
 
 
 def _made_again(
-    instance: Instance, label: Label, disturb: Callable[[Arrangement], Injected], folder: Path
+    instance: Instance, label: Label, disturb: Callable[[Arrangement], FaultyTeam], folder: Path
 ) -> Path:
     """The run in a directory of its own, which can be forked.
 

@@ -32,16 +32,18 @@ OWN = '''
 """A kind of fault of a user's own."""
 
 from dig.faults.inject.catalogue import Kind
-from dig.faults.inject.injector import Moment, OnMessage
+from dig.faults.inject.injector import Occasion, OnMessage
 from dig.runtime.agents import NewEvent, View
 
 
 class Whisper(OnMessage):
     """Half of what it sends cannot be heard."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """A message without contents."""
-        return self.changed(message, moment, "a message was whispered", payload=None)
+        return self.change_message(message, occasion, "a message was whispered", payload=None)
 
 
 WHISPER = Kind("it whispers", "mine", "Half of what it sends cannot be heard.", Whisper)
@@ -50,9 +52,11 @@ WHISPER = Kind("it whispers", "mine", "Half of what it sends cannot be heard.", 
 class Nothing(OnMessage):
     """It acts, and nothing is changed."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
         """The same message."""
-        return self.changed(message, moment, "nothing was done")
+        return self.change_message(message, occasion, "nothing was done")
 '''
 
 

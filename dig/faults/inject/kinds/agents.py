@@ -12,10 +12,10 @@ from dig.detectors.thresholds import MOST_SECONDS
 from dig.faults.inject.injector import (
     ONCE,
     AgentCall,
+    CallNext,
     Change,
-    Go,
     Injector,
-    Moment,
+    Occasion,
     OnTurn,
     Parameter,
     Parameters,
@@ -38,53 +38,57 @@ class Stall(Injector):
 
     has_amount = True
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """The same decision, much later."""
-        seconds = self.chosen["seconds"] * self.strength(moment)
-        if not seconds or not self.happens(moment):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Delay the decision by many seconds."""
+        seconds = self.values["seconds"] * self.strength(occasion)
+        if not seconds or not self.should_act(occasion):
             return plan
-        moment.tell(f"took {seconds:g} s longer", since_start=True)
+        occasion.add_act(f"took {seconds:g} s longer", since_start=True)
         return Plan(plan.think_s + seconds, plan.decision)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target hangs before it works."""
-        seconds = self.chosen["seconds"] * self.strength(moment)
-        if seconds and self.happens(moment):
-            moment.tell(f"hung for {seconds:g} s")
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Hang before the answer."""
+        seconds = self.values["seconds"] * self.strength(occasion)
+        if seconds and self.should_act(occasion):
+            occasion.add_act(f"hung for {seconds:g} s")
             await anyio.sleep(seconds)
-        return await go(call)
+        return await call_next(call)
 
 
 class Crash(Injector):
     """An activation ends with an error; its inputs stay with the agent, and the host retries."""
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """An error instead of the decision."""
-        if not self.happens(moment):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Replace the decision by an error."""
+        if not self.should_act(occasion):
             return plan
-        moment.tell("failed instead of deciding")
+        occasion.add_act("failed instead of deciding")
         return Plan(plan.think_s, "the agent's answer could not be read")
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target raises an error."""
-        moment.tell("raised an error")
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Raise an error."""
+        occasion.add_act("raised an error")
         raise RuntimeError(f"{call.agent} has failed")
 
 
 class LeaveTeam(Injector):
-    """The agent leaves when the window begins, and joins when it ends, with an empty buffer."""
+    """The agent leaves when the window begins and joins when the window ends, with no buffer."""
 
-    def script(
-        self, moment: Moment, start_s: float, end_s: float | None
+    def membership_changes(
+        self, occasion: Occasion, start_s: float, end_s: float | None
     ) -> Sequence[tuple[float, Change]]:
-        """To leave and, if the window ends, to join."""
-        if not self.happens(moment):
+        """Leave and, if the window ends, join."""
+        if not self.should_act(occasion):
             return ()
         return ((start_s, "leave"),) if end_s is None else ((start_s, "leave"), (end_s, "join"))
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call fails, since the target is not there."""
-        moment.tell("was not there any more")
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Fail the call: the target is absent."""
+        occasion.add_act("was not there any more")
         raise LookupError(f"{call.agent} has left the team")
 
 
@@ -99,67 +103,71 @@ class Slow(Injector):
 
     has_amount = True
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """The same decision, later."""
-        factor = self._factor(moment)
-        if factor == 1 or not self.happens(moment):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Delay the decision by a factor."""
+        factor = self._factor(occasion)
+        if factor == 1 or not self.should_act(occasion):
             return plan
-        moment.tell(f"took {factor:g} times as long", since_start=True)
+        occasion.add_act(f"took {factor:g} times as long", since_start=True)
         return Plan(plan.think_s * factor, plan.decision)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The same answer, later."""
-        factor, began = self._factor(moment), anyio.current_time()
-        answer = await go(call)
-        if factor > 1 and self.happens(moment):
-            moment.tell(f"took {factor:g} times as long")
-            await anyio.sleep((factor - 1) * (anyio.current_time() - began))
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Delay the answer by a factor."""
+        factor, start = self._factor(occasion), anyio.current_time()
+        answer = await call_next(call)
+        if factor > 1 and self.should_act(occasion):
+            occasion.add_act(f"took {factor:g} times as long")
+            await anyio.sleep((factor - 1) * (anyio.current_time() - start))
         return answer
 
-    def _factor(self, moment: Moment) -> float:
-        factor: float = self.chosen["factor"]
-        return 1 + (factor - 1) * self.strength(moment)
+    def _factor(self, occasion: Occasion) -> float:
+        factor: float = self.values["factor"]
+        return 1 + (factor - 1) * self.strength(occasion)
 
 
 class Silent(OnTurn):
-    """The agent consumes all of its inputs, and generates nothing."""
+    """The agent consumes all inputs and generates nothing."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """To consume, and no more."""
-        moment.tell("consumed everything and generated nothing")
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Consume everything, and no more."""
+        occasion.add_act("consumed everything and generated nothing")
         return Decision.respond(view)
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target answers nothing, without having worked."""
-        moment.tell("answered nothing")
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Answer ``None`` without any work."""
+        occasion.add_act("answered nothing")
         return None
 
 
 class Hoard(OnTurn):
-    """The agent delays all of its inputs, always."""
+    """The agent delays all inputs, always."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """To wait."""
-        moment.tell("waited, and kept everything")
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Wait."""
+        occasion.add_act("waited, and kept everything")
         return Decision.wait()
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target waits until the fault's window ends, and answers then."""
-        moment.tell("waited, and did not answer")
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Wait until the fault's window ends, then answer."""
+        occasion.add_act("waited, and did not answer")
         await anyio.sleep(call.remaining_s)
-        return await go(call)
+        return await call_next(call)
 
 
 class PassOn(OnTurn):
     """The agent reroutes each input to another agent, drawn at random, and generates nothing."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """To reroute what is work; the rest stays."""
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Reroute all work; other events stay."""
         work = [event for event in view.events if is_work(event)]
         if not work or not view.others:
             return decision
-        moment.tell("passed all work on")
-        to = [moment.choice(view.others, "to", i) for i in range(len(work))]
+        occasion.add_act("passed all work on")
+        to = [occasion.choice(view.others, "to", i) for i in range(len(work))]
         return Decision(
             fates=[
                 EventFate(event=event.id, fate="reroute", to=[name])
@@ -167,101 +175,107 @@ class PassOn(OnTurn):
             ]
         )
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """Another agent answers, if there is one."""
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Have another agent answer, if there is another."""
         if not call.others:
-            return await go(call)
-        to = moment.choice(call.others, "to")
-        moment.tell(f"had {to} answer")
-        return await go(replace(call, agent=to))
+            return await call_next(call)
+        to = occasion.choice(call.others, "to")
+        occasion.add_act(f"had {to} answer")
+        return await call_next(replace(call, agent=to))
 
 
 class SubmitEarly(OnTurn):
-    """The agent submits the solutions that it has, put together, although parts are missing."""
+    """The agent merges and submits the present solutions, although parts are missing."""
 
     parameters: ClassVar[Parameters] = {"at_most": ONCE}
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """To submit, as soon as there is a solution."""
-        found = solutions(view, decision)
-        if not found or any(output.final for output in decision.outputs):
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Submit as soon as there is a solution."""
+        payloads = solutions(view, decision)
+        if not payloads or any(output.final for output in decision.outputs):
             return decision
-        moment.tell("submitted what it had")
-        return Decision.submit(view, moment.payloads.joined(found, view.agent))
+        occasion.add_act("submitted what it had")
+        return Decision.submit(view, occasion.payloads.joined(payloads, view.agent))
 
 
 class NeverSubmit(OnTurn):
-    """The agent consumes what the answer is made of, and does not submit the answer."""
+    """The agent consumes the parts of the answer, and does not submit the answer."""
 
-    def instead(self, view: View, decision: Decision, moment: Moment) -> Decision:
-        """The same decision without the answer."""
+    def change_decision(self, view: View, decision: Decision, occasion: Occasion) -> Decision:
+        """Remove the answer from the decision."""
         if not any(output.final for output in decision.outputs):
             return decision
-        moment.tell("did not submit the answer that it had")
+        occasion.add_act("did not submit the answer that it had")
         return decision.model_copy(update={"outputs": []})
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """A caller from outside the team gets no answer."""
-        answer = await go(call)
-        if call.caller is not None or not self.happens(moment):
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Answer ``None`` to a caller from outside the team."""
+        answer = await call_next(call)
+        if call.caller is not None or not self.should_act(occasion):
             return answer
-        moment.tell("did not give the answer that it had")
+        occasion.add_act("did not give the answer that it had")
         return None
 
 
 class DiscardNeeded(Injector):
-    """The agent discards work without seeing it; it sees it only if there is nothing else."""
+    """The agent discards work unseen; work is seen only if there is no other event."""
 
     parameters: ClassVar[Parameters] = {"at_most": ONCE}
 
-    _thrown: list[str]  # in this activation: `seen` comes before `decided`
+    # Of one activation: `change_view` is called before `change_plan`.
+    _discarded: list[str]
 
-    def seen(self, view: View, moment: Moment) -> View:
-        """The view without the events that will be discarded."""
-        self._thrown = []
+    def change_view(self, view: View, occasion: Occasion) -> View:
+        """Hide the events that will be discarded."""
+        self._discarded = []
         for i, event in enumerate(view.events):
-            if is_work(event) and self.happens(moment, "event", i):
-                self._thrown.append(event.id)
-                moment.tell("threw work away")
-        left = tuple(event for event in view.events if event.id not in self._thrown)
-        return replace(view, events=left) if left else view
+            if is_work(event) and self.should_act(occasion, "event", i):
+                self._discarded.append(event.id)
+                occasion.add_act("threw work away")
+        events = tuple(event for event in view.events if event.id not in self._discarded)
+        return replace(view, events=events) if events else view
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """The decision about the rest, and to discard."""
-        if not self._thrown or isinstance(plan.decision, str):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Discard the hidden events, besides the target's decision."""
+        if not self._discarded or isinstance(plan.decision, str):
             return plan
-        thrown = [EventFate(event=event, fate="discard") for event in self._thrown]
-        if len(thrown) == len(view.events):
-            return Plan(plan.think_s, Decision(fates=thrown))
-        fates = [fate for fate in plan.decision.fates if fate.event not in self._thrown]
-        decision = plan.decision.model_copy(update={"fates": fates + thrown})
+        discards = [EventFate(event=event, fate="discard") for event in self._discarded]
+        if len(discards) == len(view.events):
+            return Plan(plan.think_s, Decision(fates=discards))
+        fates = [fate for fate in plan.decision.fates if fate.event not in self._discarded]
+        decision = plan.decision.model_copy(update={"fates": fates + discards})
         return Plan(plan.think_s, decision)
 
-    async def answers_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target ignores the call."""
-        moment.tell("threw a call away")
+    async def faulty_incoming_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Ignore the call."""
+        occasion.add_act("threw a call away")
         return None
 
 
 class IgnoreNotes(Injector):
     """The agent sees neither notes nor system events, which only runs with healing have."""
 
-    _left: tuple[Pending, ...] | None  # in this activation: `seen` comes before `decided`
+    # Of one activation: `change_view` is called before `change_plan`. ``None``: not acted.
+    _visible: tuple[Pending, ...] | None
 
-    def seen(self, view: View, moment: Moment) -> View:
-        """The view without notes and system events."""
-        speaks = any(event.notes or event.sender == SYSTEM for event in view.events)
-        self._left = None
-        if not speaks or not self.happens(moment):
+    def change_view(self, view: View, occasion: Occasion) -> View:
+        """Hide notes and system events."""
+        has_notes = any(event.notes or event.sender == SYSTEM for event in view.events)
+        self._visible = None
+        if not has_notes or not self.should_act(occasion):
             return view
-        moment.tell("did not read what the system said")
-        self._left = tuple(
+        occasion.add_act("did not read what the system said")
+        self._visible = tuple(
             replace(e, notes=(), about=()) for e in view.events if e.sender != SYSTEM
         )
-        return replace(view, events=self._left) if self._left else view
+        return replace(view, events=self._visible) if self._visible else view
 
-    def decided(self, view: View, plan: Plan, moment: Moment) -> Plan:
-        """An empty decision, if all inputs are system events."""
-        if self._left != () or isinstance(plan.decision, str):
+    def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
+        """Decide nothing, if all inputs are system events."""
+        if self._visible != () or isinstance(plan.decision, str):
             return plan
         return Plan(plan.think_s, Decision())

@@ -1,4 +1,4 @@
-"""Faults of the family `messages`: what an agent sends is lost, late, doubled, astray or wrong."""
+"""Faults of the family `messages`: lost, late, doubled, misaddressed or damaged messages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import anyio
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.faults.inject.injector import (
     AgentCall,
-    Go,
-    Moment,
+    CallNext,
+    Occasion,
     OnMessage,
     Parameter,
     Parameters,
 )
-from dig.faults.inject.payloads import TRANSFORMS, damaged
+from dig.faults.inject.payloads import TRANSFORMS, damage
 from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime.agents import Decision, NewEvent, View
 
@@ -26,30 +26,35 @@ _MOMENT_S = 0.000_001
 
 
 class Drop(OnMessage):
-    """A message is generated, is on its way for a moment, and is then called back for good."""
+    """A message is generated, is in flight for a moment, and then expires."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message, which never arrives."""
-        on_its_way = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
-        lost = Disturbed(Expiring(on_its_way, after_s=_MOMENT_S))
-        return self.changed(message, moment, "a message was lost", policy=lost)
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Have the message expire in flight."""
+        # Due after a second and recalled long before that: generated, but never delivered.
+        in_flight = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
+        policy = Disturbed(Expiring(in_flight, after_s=_MOMENT_S))
+        return self.change_message(message, occasion, "a message was lost", policy=policy)
 
-    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call never arrives."""
-        moment.tell(f"its call of {call.agent} was lost")
+    async def faulty_outgoing_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Lose the call."""
+        occasion.add_act(f"its call of {call.agent} was lost")
         raise TimeoutError(f"no answer from {call.agent}")
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The answer never arrives."""
-        answer = await go(call)
-        if self.happens(moment):
-            moment.tell("its answer was lost")
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Lose the answer."""
+        answer = await call_next(call)
+        if self.should_act(occasion):
+            occasion.add_act("its answer was lost")
             raise TimeoutError(f"no answer from {call.agent}")
         return answer
 
 
 class Delay(OnMessage):
-    """A message is on its way for some seconds more; other messages may overtake it."""
+    """A message is in flight for some seconds more; other messages may overtake it."""
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
@@ -59,30 +64,32 @@ class Delay(OnMessage):
 
     has_amount = True
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message, which arrives later."""
-        seconds = self.chosen["seconds"] * self.strength(moment)
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Delay the message."""
+        seconds = self.values["seconds"] * self.strength(occasion)
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
         what = f"a message was delayed by {seconds:g} s"
-        return self.changed(message, moment, what, policy=Disturbed(policy))
+        return self.change_message(message, occasion, what, policy=Disturbed(policy))
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call arrives later."""
-        await self._wait(moment, f"its call of {call.agent}")
-        return await go(call)
+    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Delay the call."""
+        await self._wait(occasion, f"its call of {call.agent}")
+        return await call_next(call)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The answer arrives later."""
-        answer = await go(call)
-        await self._wait(moment, "its answer")
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Delay the answer."""
+        answer = await call_next(call)
+        await self._wait(occasion, "its answer")
         return answer
 
-    async def _wait(self, moment: Moment, what: str) -> None:
-        seconds = self.chosen["seconds"] * self.strength(moment)
-        if seconds and self.happens(moment):
-            moment.tell(f"{what} was delayed by {seconds:g} s")
+    async def _wait(self, occasion: Occasion, what: str) -> None:
+        seconds = self.values["seconds"] * self.strength(occasion)
+        if seconds and self.should_act(occasion):
+            occasion.add_act(f"{what} was delayed by {seconds:g} s")
             await anyio.sleep(seconds)
 
 
@@ -93,65 +100,76 @@ class Duplicate(OnMessage):
         "copies": Parameter("Copies besides the message.", 1, null=0, most=100)
     }
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The message, and its copies."""
-        copies = [message.model_copy() for _ in range(self.chosen["copies"])]
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Add the copies of the message."""
+        copies = [message.model_copy() for _ in range(self.values["copies"])]
         if copies:
-            moment.tell(f"a message was sent {1 + len(copies)} times", output=copies[0])
+            occasion.add_act(f"a message was sent {1 + len(copies)} times", output=copies[0])
         return [message, *copies]
 
-    async def asks(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call is made several times; the first answer counts."""
-        answer = await go(call)
-        copies = self.chosen["copies"]
-        if copies and self.happens(moment):
-            moment.tell(f"its call of {call.agent} was made {1 + copies} times")
+    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Make the call several times; the first answer counts."""
+        answer = await call_next(call)
+        copies = self.values["copies"]
+        if copies and self.should_act(occasion):
+            occasion.add_act(f"its call of {call.agent} was made {1 + copies} times")
             for _ in range(copies):
-                await go(call)
+                await call_next(call)
         return answer
 
 
 class Misaddress(OnMessage):
-    """A message goes to as many other agents, chosen at random, as it has recipients."""
+    """A message goes to other agents, drawn at random, as many as there are recipients."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message, to other agents."""
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Readdress the message to other agents."""
         others = [name for name in view.others if name not in message.to]
         if not others or not message.to:
             return [message]
         wrong = [
-            moment.choice(others, f"message {index}, recipient", i) for i in range(len(message.to))
+            occasion.choice(others, f"message {index}, recipient", i)
+            for i in range(len(message.to))
         ]
         to = list(dict.fromkeys(wrong))
-        return self.changed(message, moment, "a message went to the wrong agent", to=to)
+        return self.change_message(message, occasion, "a message went to the wrong agent", to=to)
 
-    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """Another agent is called, if there is one."""
+    async def faulty_outgoing_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Call another agent, if there is another."""
         if not call.others:
-            return await go(call)
-        wrong = moment.choice(call.others, "recipient")
-        moment.tell(f"its call of {call.agent} went to {wrong}")
-        return await go(replace(call, agent=wrong))
+            return await call_next(call)
+        wrong = occasion.choice(call.others, "recipient")
+        occasion.add_act(f"its call of {call.agent} went to {wrong}")
+        return await call_next(replace(call, agent=wrong))
 
 
 class AddressNobody(OnMessage):
-    """A message goes to names that no agent has, so that it has no recipient."""
+    """A message goes to names of no agent, and so to no recipient."""
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message, to names that no agent has."""
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Readdress the message to names of no agent."""
         if not message.to:
             return [message]
         to = [f"{name}-assistant" for name in message.to]
-        return self.changed(message, moment, "a message was addressed to nobody", to=to)
+        return self.change_message(message, occasion, "a message was addressed to nobody", to=to)
 
-    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call fails, since no agent has the name that is called."""
-        moment.tell(f"its call of {call.agent} was addressed to nobody")
+    async def faulty_outgoing_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Fail the call: no agent has the name."""
+        occasion.add_act(f"its call of {call.agent} was addressed to nobody")
         raise LookupError(f"there is no agent {call.agent}-assistant")
 
 
 class Corrupt(OnMessage):
-    """A payload is damaged by one of the transforms that the task has; answers are, too."""
+    """A payload is damaged by a transform of the task; the payload of an answer, too."""
 
     parameters: ClassVar[Parameters] = {
         "how": Parameter(
@@ -160,61 +178,65 @@ class Corrupt(OnMessage):
     }
     takes_final = True
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message with a damaged payload, if a transform fits it."""
-        found = self._damaged(message.payload, moment)
-        if not found:
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Damage the payload, if a transform fits."""
+        payload, transforms = message.payload, occasion.payloads.transforms
+        hows = transforms if self.values["how"] == ANY else [self.values["how"]]
+        payloads = {how: transforms[how](payload) for how in hows if how in transforms}
+        payloads = {h: p for h, p in payloads.items() if p is not None and p != payload}
+        if not payloads:
             return [message]
-        how = moment.choice(sorted(found), "how", index)
-        return self.changed(message, moment, f"a payload was damaged: {how}", payload=found[how])
+        how = occasion.choice(sorted(payloads), "how", index)
+        return self.change_message(
+            message, occasion, f"a payload was damaged: {how}", payload=payloads[how]
+        )
 
-    def _damaged(self, payload: Any, moment: Moment) -> dict[str, Any]:
-        transforms = moment.payloads.transforms
-        hows = transforms if self.chosen["how"] == ANY else [self.chosen["how"]]
-        made = {how: transforms[how](payload) for how in hows if how in transforms}
-        return {how: one for how, one in made.items() if one is not None and one != payload}
+    async def faulty_outgoing_call(
+        self, call: AgentCall, call_next: CallNext, occasion: Occasion
+    ) -> Any:
+        """Damage the arguments of the call."""
+        occasion.add_act(f"what it called {call.agent} with was damaged")
+        return await call_next(replace(call, args=damage(call.args), kwargs=damage(call.kwargs)))
 
-    async def asks_instead(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The call has damaged arguments."""
-        moment.tell(f"what it called {call.agent} with was damaged")
-        return await go(replace(call, args=damaged(call.args), kwargs=damaged(call.kwargs)))
-
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The answer is damaged."""
-        answer = await go(call)
-        if not self.happens(moment, "answer"):
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Damage the answer."""
+        answer = await call_next(call)
+        if not self.should_act(occasion, "answer"):
             return answer
-        moment.tell("its answer was damaged")
-        return damaged(answer)
+        occasion.add_act("its answer was damaged")
+        return damage(answer)
 
 
 class ReplayStale(OnMessage):
-    """A message has the payload of the first one of its type, as from a cache without renewal."""
+    """A message has the payload of the first message of the type, as from a stale cache."""
 
-    def __init__(self, chosen: Mapping[str, Any]) -> None:
-        """Begin without a message."""
-        super().__init__(chosen)
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
         self._first: dict[str, Any] = {}  # type -> payload
 
-    def watch(self, view: View, decision: Decision) -> None:
+    def observe(self, view: View, decision: Decision) -> None:
         """Keep the first message of each type."""
         for message in decision.outputs:
             if not message.final:
                 self._first.setdefault(message.type, message.payload)
 
-    def sent(self, view: View, message: NewEvent, moment: Moment, index: int) -> list[NewEvent]:
-        """The same message with the first one's payload."""
+    def replace_message(
+        self, view: View, message: NewEvent, occasion: Occasion, index: int
+    ) -> list[NewEvent]:
+        """Replace the payload by the first of the type."""
         payload = self._first.get(message.type, message.payload)
         if payload == message.payload:
             return [message]
         what = "an old message was sent instead of a new one"
-        return self.changed(message, moment, what, payload=payload)
+        return self.change_message(message, occasion, what, payload=payload)
 
-    async def answers(self, call: AgentCall, go: Go, moment: Moment) -> Any:
-        """The target's first answer, again."""
-        answer = await go(call)
+    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+        """Return the target's first answer again."""
+        answer = await call_next(call)
         first = self._first.setdefault(call.method, answer)
-        if first is answer or not self.happens(moment):
+        if first is answer or not self.should_act(occasion):
             return answer
-        moment.tell("an old answer was given instead of a new one")
+        occasion.add_act("an old answer was given instead of a new one")
         return first
