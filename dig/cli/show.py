@@ -26,11 +26,11 @@ def show(
 
     That is an event with its whole story, an activation, an agent, or a finding.
     """
-    from dig.show.explain import showing
-    from dig.show.explain.telling import tell
+    from dig.show.explain import facts
+    from dig.show.explain.lines import explanation_lines
 
-    found = showing.show(run, id)
-    print_result(as_json, lambda: found, lambda: tell(found))
+    explanation = facts.show(run, id)
+    print_result(as_json, lambda: explanation, lambda: explanation_lines(explanation))
 
 
 @app.command()

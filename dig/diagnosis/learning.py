@@ -21,7 +21,7 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NOTICE, Deliver, Emit, FindingRow, HealRow, Record, Usual
 from dig.show.gate.checked import runs_in
-from dig.show.runs.summary import beside
+from dig.show.runs.summary import read_beside
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.reader import follow_trace
 
@@ -241,7 +241,7 @@ def _examined(
             problems.look(watch.graph, one)
     healed = {name: None for one in problems.problems.values() for name in one.healed}
     finished = Finished(
-        records, beside(path, RESULT), tuple(mending.unhealed(found)), tuple(healed), str(path)
+        records, read_beside(path, RESULT), tuple(mending.unhealed(found)), tuple(healed), str(path)
     )
     return finished, watch.graph
 

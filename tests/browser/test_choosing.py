@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from dig.detectors.describe import WORTHS
 from dig.graph.records import Deliver, Emit, End, FindingRow, HealRow, Record, Start
-from dig.show.explain.showing import show
+from dig.show.explain.facts import show
 from dig.traces.journal.reader import read_records
 from tests.browser.conftest import Witness
 from tests.browser.pages import Oracle, box, drawn, opened, report, seat, settled, state

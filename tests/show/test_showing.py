@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from dig.errors import TraceError
-from dig.show.explain.showing import show
-from dig.show.explain.telling import WIDTH, tell
+from dig.show.explain.facts import show
+from dig.show.explain.lines import WIDTH, explanation_lines
 from tests.histories import arrive, end, row, start, trace, turn
 from tests.oracle import Row, State
 from tests.strategies import traces
@@ -30,7 +30,7 @@ def good(tmp_path: Path) -> Path:
 
 
 def told(path: Path, name: str | None = None) -> str:
-    lines = list(tell(show(path, name)))
+    lines = list(explanation_lines(show(path, name)))
     assert max(map(len, lines)) <= WIDTH
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from dig.errors import DigError, JournalError
 from dig.show.compare.golden import is_golden
 from dig.show.page.writing import write_report
 from dig.show.runs.index import INDEX, overview
-from dig.show.runs.summary import beside
+from dig.show.runs.summary import read_beside
 from dig.traces.journal.files import write_file, write_output
 from dig.traces.journal.journal import RESULT, SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
@@ -73,7 +73,7 @@ def test_who_only_looks_on_does_not_wait_for_a_pipe_either(run: Path) -> None:
 def test_a_pipe_beside_a_trace_is_not_waited_for(run: Path, name: str) -> None:
     """What lies beside a trace is as good as not there."""
     in_its_place(run / name)
-    assert beside(run, name) == {}
+    assert read_beside(run, name) == {}
     assert [one.state for one in overview(run.parent)] == ["ended"]
     assert write_report(run).records == 16
     if name == SIDE:
@@ -89,7 +89,7 @@ def test_a_file_beside_a_trace_is_read_up_to_a_length(run: Path) -> None:
         file.truncate(MOST_BYTES + 1)
     with pytest.raises(OSError, match="longer than"):
         read_file(run / RESULT)
-    assert beside(run, RESULT) == {}
+    assert read_beside(run, RESULT) == {}
 
 
 def test_nothing_is_written_through_a_link(run: Path, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""A run, or one thing of it, explained.
+"""Explanations of a run, or of an event, an activation, an agent or a finding in the run.
 
-`explainer` reads a trace and explains its findings, `showing` collects the data about one thing,
-`story` the events in the life of one event, `telling` puts the data into words.
+`explainer` reads a trace and explains its findings, `facts` collects the data for an explanation,
+`story` the life of one event, `lines` puts the data into words.
 """

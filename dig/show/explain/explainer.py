@@ -1,12 +1,13 @@
-"""A trace to explain, and the causal paths that lead to events and activations in it.
+"""A trace to explain, and the causal paths that lead to events in the trace.
 
-A *path* is causal: from the problem, along consumed and generated events, to the thing itself.
+A *path* is causal: from the problem, along consumed and generated events, to its end.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from dig.graph.history import History
 from dig.graph.records import FindingRow, micros
 from dig.traces.run import RecordedRun, recorded_rows
 
-Explained = dict[str, Any]
-"""The explanation of one thing, as plain data."""
+Facts = dict[str, Any]
+"""An explanation as plain data."""
 
 KEYS = ("pattern", "stage", "subject", "evidence")
 
@@ -31,7 +32,6 @@ class Explainer:
         path: The trace or run directory.
         run: The run, with the findings of the standard detectors.
         graph: The graph at the end of the trace.
-        raised: The recorded findings or, if there are none, those of the standard detectors.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,50 +44,43 @@ class Explainer:
         self.run = RecordedRun.read(path, detectors=standard())
         self.graph = self.run.graph
 
-    def findings(self) -> Iterator[Explained]:
+    def findings(self) -> list[Facts]:
         """The findings of the standard detectors, and what other detectors recorded in the trace.
 
-        A finding goes by the record that raised it, as in `digmon check`; one of another detector
-        by its own row.
+        A finding goes by the record that raised it, as in `digmon check`; a finding of another
+        detector by its own row.
         """
         rows, others = recorded_rows(self.run.found, self.run.findings)
-        found = [said(one, one.t, row) for one, row in zip(self.run.found, rows, strict=True)]
-        yield from sorted([*found, *(said(row, row.t, row) for row in others)], key=_record)
+        pairs = zip(self.run.found, rows, strict=True)
+        facts = [_finding_facts(finding, row) for finding, row in pairs]
+        facts += [_finding_facts(row, row) for row in others]
+        return sorted(facts, key=itemgetter("record"))
 
-    def why(self, one: Explained) -> Explanation:
-        """The explanation of a finding, by the standard detector that raises it, if one does."""
-        for finding in self.run.found:
-            if all(getattr(finding, key) == one[key] for key in KEYS):
-                return explain(self.graph, finding)
-        body = {key: one[key] for key in KEYS}
-        return explain(self.graph, Finding(t=one["record"], us=micros(one["ts"]), **body))
+    def explain(self, facts: Facts) -> Explanation:
+        """Explain a finding at the end of the trace."""
+        body = {key: facts[key] for key in KEYS}
+        return explain(self.graph, Finding(t=facts["record"], us=micros(facts["ts"]), **body))
 
-    def about(self, name: str) -> list[Explained]:
-        """The findings that name something, as subject or as evidence."""
-        return [one for one in self.findings() if name in ids_in((one["subject"], one["evidence"]))]
-
-
-def as_finding(one: Finding | FindingRow) -> Finding:
-    """A recorded finding as if it had just been found."""
-    body = {key: getattr(one, key) for key in KEYS}
-    return Finding(t=one.t, us=one.us, severity=severity_of(one), silenced=one.silenced, **body)
+    def findings_about(self, id: str) -> list[Facts]:
+        """The findings that name an id, in their subject or in their evidence."""
+        return [
+            facts
+            for facts in self.findings()
+            if id in ids_in((facts["subject"], facts["evidence"]))
+        ]
 
 
-def _record(one: Explained) -> int:
-    record: int = one["record"]
-    return record
+def as_finding(finding: Finding | FindingRow) -> Finding:
+    """A recorded finding as a detector would have raised it."""
+    body = {key: getattr(finding, key) for key in KEYS}
+    severity, silenced = severity_of(finding), finding.silenced
+    return Finding(t=finding.t, us=finding.us, severity=severity, silenced=silenced, **body)
 
 
-def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> Explained:
-    """A finding as data.
-
-    Args:
-        finding: The finding.
-        record: The record that it goes by.
-        row: The row of the trace that it was recorded as; ``None``: it was not.
-    """
+def _finding_facts(finding: Finding | FindingRow, row: FindingRow | None) -> Facts:
+    """A finding as data; `row` is the row of the trace that records it, if there is such a row."""
     return {
-        "record": record,
+        "record": finding.t,
         "row": row.t if row else None,
         "ts": finding.ts,
         "pattern": finding.pattern,
@@ -100,42 +93,37 @@ def said(finding: Finding | FindingRow, record: int, row: FindingRow | None) -> 
     }
 
 
-# --- paths ---
-
-
 def path_to(h: History, event: str) -> list[str]:
     """The shortest causal path from a problem to an event, ids of events and activations in turn.
 
-    One that begins with an activation begins there: that activation used nothing.
+    A path that begins with an activation begins there: that activation used nothing.
     """
     e = h.event_number(event)
-    came = {e: e}  # event -> the event that it was used for
+    used_for = {e: e}  # event -> the next event on the way to the end
     queue = deque([e])
+    # Breadth first and backwards, so the first event from outside that is reached is the nearest.
     while h.generator[queue[0]] >= 0 and (inputs := h.inputs(h.generator[queue[0]])):
         e = queue.popleft()
-        for before in inputs:
-            if before not in came:
-                came[before] = e
-                queue.append(before)
+        for source in inputs:
+            if source not in used_for:
+                used_for[source] = e
+                queue.append(source)
     e = queue[0]
     path = [] if h.generator[e] < 0 else [h.activation_ids[h.generator[e]]]
     path.append(h.event_ids[e])
-    while came[e] != e:
-        e = came[e]
+    while used_for[e] != e:
+        e = used_for[e]
         path += [h.activation_ids[h.generator[e]], h.event_ids[e]]
     return path
 
 
-def ids_in(value: Any) -> list[str]:
-    """Every text in some evidence, once each: ids among them."""
-    found: dict[str, None] = {}
-    stack = [value]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, str):
-            found[one] = None
-        elif isinstance(one, Mapping):
-            stack += reversed([*one.keys(), *one.values()])
-        elif isinstance(one, list | tuple):
-            stack += reversed(one)
-    return list(found)
+def ids_in(value: Any) -> Iterator[str]:
+    """Every text in some evidence, keys included: the ids are among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in (*value, *value.values()):
+            yield from ids_in(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from ids_in(part)

@@ -10,7 +10,7 @@ from dig.detectors import standard
 from dig.detectors.finding import Finding
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow
-from dig.show.runs.summary import beside
+from dig.show.runs.summary import read_beside
 from dig.traces.journal.journal import SIDE
 from dig.traces.run import RecordedEvent, RecordedRun
 
@@ -51,8 +51,8 @@ class Source:
             TraceError: The trace cannot be read, or breaks a rule; the line is named.
         """
         recorded = RecordedRun.read(run, detectors=standard())
-        about = beside(run, SIDE)
-        method = about.get("method")
+        side = read_beside(run, SIDE)
+        method = side.get("method")
         answers = [one for one in recorded.events.values() if one.final]
         return cls(
             recorded.graph,
@@ -62,7 +62,7 @@ class Source:
             recorded.heals,
             {one.id for one in recorded.activations.values() if one.has_failed},
             {one.id: min(times) for one in answers if (times := _judged(one))},
-            is_simulated=about.get("agents_are") == "simulated",
+            is_simulated=side.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
 

@@ -22,7 +22,7 @@ from dig.errors import TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FAILED, FindingRow, HealRow, IncidentRow, Limits, Usual
 from dig.show.runs.index import run_paths
-from dig.show.runs.summary import State, standing
+from dig.show.runs.summary import State, stored_state
 from dig.traces.journal.reader import follow_trace, trace_path
 from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
@@ -159,7 +159,7 @@ def check_run(
     def failed(part: str, what: str) -> None:
         failures.setdefault(part, []).append(what)
 
-    state = standing(path)  # before it is read: a run that ends meanwhile was not cut off
+    state = stored_state(path)  # before it is read: a run that ends meanwhile was not cut off
     watch = Watch(detectors, on_fault=lambda name, what: failed(f"detector {name}, here", what))
     patterns = tuple(dict.fromkeys(str(one.pattern) for one in detectors))
     run = CheckedRun(path, patterns, state, failures=failures, torn=torn_bytes(path))

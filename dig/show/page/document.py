@@ -59,8 +59,8 @@ def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> 
         twin: A run beside it; by default none.
         runs: The address of a list of runs to go back to; empty: there is none.
     """
-    beside = {"twin": twin.json()} if twin else {}
-    data = gzip.compress(run.json(**beside).encode(), 6, mtime=0)
+    members = {"twin": twin.json()} if twin else {}
+    data = gzip.compress(run.json(**members).encode(), 6, mtime=0)
     title = f"{one_line(run.name, 120)} - dig-monitor"
     return _page(title, data=b64encode(data).decode(), runs=runs)
 
@@ -162,33 +162,29 @@ def bundle(sources: Mapping[str, str], entry: str) -> str:
     """
     parts = [
         f"M[{name!r}] = (() => {{\n{_function(sources[name])}\n}})();"
-        for name in _ordered(sources, entry, ())
+        for name in _sort_modules(sources, entry, ())
     ]
     return '"use strict";\n(() => {\nconst M = {};\n' + "\n".join(parts) + "\n})();\n"
 
 
-def _ordered(sources: Mapping[str, str], name: str, above: tuple[str, ...]) -> list[str]:
-    """A module after all that it needs."""
+def _sort_modules(sources: Mapping[str, str], name: str, above: tuple[str, ...]) -> list[str]:
+    """The modules that a module needs, each after all of its own, and then the module."""
     if name in above or name not in sources:
-        what = "needs itself" if name in above else "is missing"
-        raise ValueError(f"the module {name} {what} (from {' > '.join(above) or 'the page'})")
+        problem = "needs itself" if name in above else "is missing"
+        raise ValueError(f"the module {name} {problem} (from {' > '.join(above) or 'the page'})")
     order: dict[str, None] = {}
     for match in _IMPORT.finditer(sources[name]):
-        order.update(dict.fromkeys(_ordered(sources, match[2], (*above, name))))
-        wanted = {part.split(" as ")[0].strip() for part in match[1].split(",")}
-        if unknown := wanted - {found[2] for found in _EXPORT.finditer(sources[match[2]])}:
+        order.update(dict.fromkeys(_sort_modules(sources, match[2], (*above, name))))
+        names = {part.strip() for part in match[1].split(",")}
+        if unknown := names - {export[2] for export in _EXPORT.finditer(sources[match[2]])}:
             raise ValueError(f"the module {name} takes {unknown} from {match[2]}, which has none")
     return [*order, name]
 
 
 def _function(text: str) -> str:
-    exported = ", ".join(match[2] for match in _EXPORT.finditer(text))
-    body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(_taken, text))
+    exports = ", ".join(match[2] for match in _EXPORT.finditer(text))
+    body = _EXPORT.sub(r"\1 \2", _IMPORT.sub(r"const { \1 } = M['\2'];", text))
     for line in body.splitlines():
         if line.startswith(("import ", "export ")):  # a form that is not understood
             raise ValueError(f"the page cannot be put together: {line!r}")
-    return f"{body}\nreturn {{ {exported} }};"
-
-
-def _taken(match: re.Match[str]) -> str:
-    return f"const {{ {match[1].replace(' as ', ': ')} }} = M[{match[2]!r}];"
+    return f"{body}\nreturn {{ {exports} }};"

@@ -1,6 +1,6 @@
 """Records as rows of the page: the keys of the trace, with explanations.
 
-A row has the keys of its record in a trace file. Texts are cut, findings and healing are told:
+A row has the keys of its record in a trace file. Texts are cut, findings and healing are explained:
 
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
@@ -13,32 +13,21 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 
 from __future__ import annotations
 
-import json
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 from dig._util.json_values import encoder
 from dig._util.text import one_line
-from dig.detectors import standard
-from dig.detectors.describe import (
-    explain_safely,
-    finding_text,
-    pattern_label,
-    pattern_title,
-    plain_text,
-)
-from dig.detectors.finding import Explanation, Finding
-from dig.detectors.run_so_far import RunSoFar
-from dig.detectors.watch import Watch
+from dig.detectors import describe, standard
+from dig.detectors.finding import Finding
 from dig.graph.codec import to_row
 from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.graph.words import action_text, failed_component, healing_text, incident_text
-from dig.show.explain.explainer import KEYS, as_finding, ids_in
+from dig.show.explain.explainer import as_finding, ids_in
+from dig.show.follower import RunFollower
 from dig.show.gate.baseline import FindingKind
-from dig.show.standstill import Progress, Standstill
-from dig.traces.usage import Costs
 
 MOST_TEXT = 4_000
 MOST_IDS = 400
@@ -55,9 +44,9 @@ class Rows:
     """Turns the records of one run, in order, into rows.
 
     Attributes:
-        found: The findings of the standard detectors, as rows; for a trace that records none.
+        follower: The run so far, for its verdict and its standstills.
+        detected: The findings of the standard detectors, as rows; for a trace that records none.
         has_findings: Whether the trace records findings.
-        so_far, costs: The run and its costs, for its verdict.
     """
 
     def __init__(self, most: int = MOST_TEXT, *, has_all: bool = False) -> None:
@@ -68,12 +57,9 @@ class Rows:
             has_all: Whether the trace has all its findings, as a journal does: nothing is detected.
         """
         self._most = most
-        self._watch = Watch([] if has_all else standard())
-        self._raised: dict[str, deque[Explanation]] = {}
-        self.found: list[Row] = []
+        self.follower = RunFollower([] if has_all else standard())
+        self.detected: list[Row] = []
         self.has_findings = False
-        self.so_far, self.costs = RunSoFar(self._watch.graph), Costs()
-        self._progress = Progress()
 
     def of(self, record: Record) -> Row:
         """The row of the next record.
@@ -81,65 +67,45 @@ class Rows:
         Raises:
             RuleError: The record contradicts those before it.
         """
-        self._find(record)
+        for finding in self.follower.follow(record):
+            if not self.has_findings:
+                row = {"t": finding.t, "ts": finding.ts, **self._finding(finding)}
+                self.detected.append({**row, "found": True})
         row = to_row(record)
         match record:
             case Emit():
-                self._payload(row)
+                payload = row.pop("payload", None)
+                if payload is not None and self._most:
+                    text = _text(payload)
+                    row["payload"], row["chars"] = text[: self._most], len(text)
             case End() | Finish():
-                self._outcome(row)
+                self._shorten_end(row)
             case FindingRow():
                 self.has_findings = True
-                row = {"t": record.t, "ts": record.ts, **self._recorded(record)}
+                row = {"t": record.t, "ts": record.ts, **self._finding(as_finding(record))}
             case HealRow():
                 row["says"] = healing_text(record)
-                row["plain"] = action_text(record, len(self.so_far.agents))
+                row["plain"] = action_text(record, len(self.follower.so_far.agents))
                 row["note"] = None if record.note is None else str(record.note)[:MOST_TEXT]
             case IncidentRow():
                 row["says"] = incident_text(record)
                 row["detail"] = None
-                failed = failed_component(record)
-                if failed is not None:
-                    row["failed"] = failed
+                part = failed_component(record)
+                if part is not None:
+                    row["failed"] = part
         return row
 
-    @property
-    def now_us(self) -> int:
-        """The time of the last record on the run's clock."""
-        return self._watch.graph.now
-
-    @property
-    def standstill(self) -> Standstill | None:
-        """The standstill that the team is in after the last record."""
-        return self._progress.standstill(self._watch.graph)
-
-    def _find(self, record: Record) -> None:
-        found = self._watch.feed(record)
-        self._progress.follow(record, self._watch.graph)
-        self.so_far(record, found)
-        self.costs(record)
-        for finding in found:
-            why = self._why(finding)
-            if not self.has_findings:
-                row = {"t": finding.t, "ts": finding.ts, **self._finding(finding, why)}
-                self.found.append({**row, "found": True})
-            self._raised.setdefault(_told(finding), deque()).append(why)
-
-    def _why(self, finding: Finding) -> Explanation:
-        return explain_safely(self._watch.graph, finding)
-
-    def _recorded(self, record: FindingRow) -> Row:
-        """A finding of the trace, explained by the detector that raises it, if that is known."""
-        finding, same = as_finding(record), self._raised.get(_told(record))
-        why = same.popleft() if same else self._why(finding)
-        return self._finding(finding, why)
-
-    def _finding(self, finding: Finding, why: Explanation) -> Row:
-        graph = self._watch.graph
-        named = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
-        known = (one for one in named if graph.history.is_taken(one) or one in graph.agents)
+    def _finding(self, finding: Finding) -> Row:
+        # A recorded finding is explained by its evidence and by the graph at its row, which has
+        # not changed since the record that raised the finding.
+        graph = self.follower.graph
+        explanation = describe.explain_safely(graph, finding)
+        ids = dict.fromkeys(ids_in((finding.subject, finding.evidence)))
+        present = (id for id in ids if graph.history.is_taken(id) or id in graph.agents)
         kind = FindingKind.of(graph, finding)
-        like = f"{pattern_label(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
+        like = (
+            f"{describe.pattern_label(finding)}: {', '.join(kind.agents)}; {', '.join(kind.types)}"
+        )
         return {
             "kind": "finding",
             "pattern": one_line(finding.pattern, 40),
@@ -147,41 +113,30 @@ class Rows:
             "severity": finding.severity,
             "silenced": None if finding.silenced is None else one_line(finding.silenced),
             "like": one_line(like, 400),
-            "title": pattern_title(finding.pattern),
-            "plain": plain_text(finding, graph.run.limits, self.so_far.agents),
-            "says": finding_text(finding),
-            "why": one_line(why.text, 1_000),
-            "paths": [{"nodes": list(path.nodes), "says": path.text} for path in why.paths],
-            "ids": list(islice(known, MOST_IDS)),
+            "title": describe.pattern_title(finding.pattern),
+            "plain": describe.plain_text(finding, graph.run.limits, self.follower.so_far.agents),
+            "says": describe.finding_text(finding),
+            "why": one_line(explanation.text, 1_000),
+            "paths": [{"nodes": list(path.nodes), "says": path.text} for path in explanation.paths],
+            "ids": list(islice(present, MOST_IDS)),
         }
 
-    def _payload(self, row: Row) -> None:
-        payload = row.pop("payload", None)
-        if payload is not None and self._most:
-            text = _text(payload)
-            row["payload"], row["chars"] = text[: self._most], len(text)
-
-    def _outcome(self, row: Row) -> None:
+    def _shorten_end(self, row: Row) -> None:
         answer, error = row.pop("answer", None), row.pop("error", None)
         if answer is not None and self._most:
             row["answer"] = _text(answer)[: self._most]
-        if error is not None:  # it may quote what was said
+        if error is not None:  # it may quote what agents said, so it goes with the payloads
             row["error"] = _text(error)[:MOST_TEXT] if self._most else "(left out)"
         if "usage" in row and len(_text(row["usage"])) > MOST_USAGE:
             del row["usage"]
 
 
-def _told(finding: Finding | FindingRow) -> str:
-    """All that a finding says, as text: the same for one that was found and for its record."""
-    return json.dumps([getattr(finding, key) for key in KEYS], sort_keys=True)
-
-
-def packed(row: Row) -> Row | str:
+def pack(row: Row) -> Row | str:
     """A row as it is kept until all are there: without a long text as JSON, which is smaller."""
     return row if any(row.get(key) for key in LONG) else dumps(row)
 
 
-def shortened(rows: Iterable[Row | str], budget: int) -> int:
+def shorten(rows: Iterable[Row | str], budget: int) -> int:
     """Cut payloads and errors further, so that all together have at most so many characters.
 
     Returns:

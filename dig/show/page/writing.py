@@ -12,9 +12,9 @@ from dig.traces.journal.chain import is_journal
 from dig.traces.journal.files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 
-from .about import head as head_of
+from .about import page_head
 from .document import ShownRun, report_page
-from .rows import MOST_TEXT, Row, Rows, packed, shortened
+from .rows import MOST_TEXT, Row, Rows, pack, shorten
 
 NAME = "report.html"
 MOST_SAID, LEAST_SAID = 6_000_000, 400_000
@@ -59,12 +59,12 @@ def write_report(
         TraceError: A trace cannot be read or breaks a rule; the line is named.
         JournalError: The file cannot be written.
     """
-    shown = _read(run, payloads, cause=asdict(cause) if cause else None)
-    beside = _beside(run, twin, payloads) if twin else None
-    data, cut = _fitting(shown, beside, payloads=payloads)
-    path = out or _default(run)
+    shown_run = _read(run, payloads, cause=asdict(cause) if cause else None)
+    shown_twin = _read_twin(run, twin, payloads) if twin else None
+    data, cut = _fit(shown_run, shown_twin, payloads=payloads)
+    path = out or _default_path(run)
     _write(path, data, is_named=out is not None)
-    return Report(path, len(data), shown.head["records"], cut)
+    return Report(path, len(data), shown_run.head["records"], cut)
 
 
 def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
@@ -79,7 +79,7 @@ def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
     Raises:
         JournalError: The file cannot be written.
     """
-    data, cut = _fitting(ShownRun(rows[0]["run"], head, rows))
+    data, cut = _fit(ShownRun(rows[0]["run"], head, rows))
     _write(out, data, is_named=True)
     return Report(out, len(data), head["records"], cut)
 
@@ -102,40 +102,39 @@ def comparison(run: Path, twin: Path, runs: str) -> bytes:
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
     """
-    return _fitting(_read(run), _beside(run, twin), runs)[0]
+    return _fit(_read(run), _read_twin(run, twin), runs)[0]
 
 
-def _beside(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
-    """Another run, and where it differs first."""
+def _read_twin(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
     return replace(_read(twin, payloads), difference=first_difference(run, twin))
 
 
 def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
     """A run, with more in its head; the rows of its findings come last if the trace has none."""
     first = next(read_lines(run))
-    made = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
-    rows = [packed(row) for row in feed_records(run, made.of, payloads=payloads)]
-    head = {**head_of(run, made, private=not payloads), "records": len(rows)}
-    found = [] if made.has_findings else made.found
-    return ShownRun(first.row["run"], {**head, **more}, [*rows, *found])
+    maker = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
+    rows = [pack(row) for row in feed_records(run, maker.of, payloads=payloads)]
+    head = page_head(run, maker.follower, private=not payloads)
+    detected = [] if maker.has_findings else maker.detected
+    return ShownRun(first.row["run"], {**head, "records": len(rows), **more}, [*rows, *detected])
 
 
-def _fitting(
+def _fit(
     shown: ShownRun, twin: ShownRun | None = None, runs: str = "", *, payloads: bool = True
 ) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""
     budget = MOST_SAID
-    while True:  # how far texts compress is known only when they are compressed
-        most = shortened([*shown.rows, *(twin.rows if twin else ())], budget)
+    while True:  # the size is only known when the texts are compressed
+        most = shorten([*shown.rows, *(twin.rows if twin else ())], budget)
         cut = most if payloads else 0
-        whole = replace(shown, head={**shown.head, "cut": cut})
-        data = report_page(whole, twin, runs).encode()
+        headed = replace(shown, head={**shown.head, "cut": cut})
+        data = report_page(headed, twin, runs).encode()
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2
 
 
-def _default(run: Path) -> Path:
+def _default_path(run: Path) -> Path:
     if run.is_dir():
         return run / NAME
     return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")

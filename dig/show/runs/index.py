@@ -21,7 +21,7 @@ from dig.errors import TraceError
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.segments import TRACE, is_run, segments
 
-from .summary import RunSummary, standing, summarise
+from .summary import RunSummary, stored_state, summarise
 
 INDEX = ".index.sqlite"
 _SUFFIX = ".dig.jsonl"
@@ -53,7 +53,7 @@ def overview(folder: Path) -> list[RunSummary]:
         key, stamp = json.dumps(path.name), _stamp(path)
         summary = _recall(known.pop(key, None), stamp)
         if summary is not None and summary.state in ("in progress", "cut off"):
-            summary = replace(summary, state=standing(path))
+            summary = replace(summary, state=stored_state(path))
             if stamp != _stamp(path):  # it has ended just now
                 summary = None
         if summary is None:

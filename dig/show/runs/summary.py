@@ -15,18 +15,18 @@ from dig._util.text import MOST_LISTED
 from dig.detectors import standard
 from dig.detectors.describe import worth
 from dig.detectors.finding import Finding
-from dig.detectors.run_so_far import RunSoFar, goal_text
-from dig.detectors.watch import Watch
+from dig.detectors.run_so_far import goal_text
 from dig.errors import RuleError, TraceError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import OUTCOMES, WAITS, Emit, FindingRow, HealRow, IncidentRow, Record
+from dig.show.follower import RunFollower
 from dig.traces.journal.journal import RESULT, SIDE
 from dig.traces.journal.reader import MOST_BYTES, read_records, trace_path
 from dig.traces.journal.recovery import is_cut_off
 from dig.traces.journal.segments import fault, segment_path
-from dig.traces.usage import Costs, is_number
+from dig.traces.usage import is_number
 
-MOST_ASKED = 10_000
+MOST_REQUESTS = 10_000
 """The number of requests whose first words are remembered."""
 
 State = Literal["ended", "in progress", "cut off", "broken"]
@@ -106,8 +106,8 @@ class RunSummary:
     @property
     def ending(self) -> str:
         """The ends of the requests of a wrapped team; of any other run, its status."""
-        told = [f"{n:,} {state}" for state, n in self.requests.items()]
-        return ", ".join(told) if self.state != "broken" and told else self.status
+        counts = [f"{n:,} {state}" for state, n in self.requests.items()]
+        return ", ".join(counts) if self.state != "broken" and counts else self.status
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon runs --json` prints for it."""
@@ -119,37 +119,34 @@ class _Waits:
 
     def __init__(self, graph: InteractionGraph) -> None:
         self._graph = graph
-        self._asked: dict[str, str] = {}  # request -> its first words
+        self._requests: dict[str, str] = {}  # request -> its first words
         self._since: dict[str, int] = {}  # activation -> since when, in microseconds
 
-    def __call__(self, record: Record) -> None:
+    def follow(self, record: Record) -> None:
         if isinstance(record, Emit) and record.by is None:
-            self._asked[record.event] = goal_text(record.payload)
-            if len(self._asked) > MOST_ASKED:
-                del self._asked[next(iter(self._asked))]
+            self._requests[record.event] = goal_text(record.payload)
+            if len(self._requests) > MOST_REQUESTS:
+                del self._requests[next(iter(self._requests))]
         elif isinstance(record, IncidentRow) and record.what == WAITS:
-            for one in self._graph.running.values():
-                if one.waits:
-                    self._since.setdefault(one.id, record.us)
+            for activation in self._graph.running.values():
+                if activation.waits:
+                    self._since.setdefault(activation.id, record.us)
 
     def rows(self, began: str | None) -> list[dict[str, Any]]:
-        """Those that still wait, in the order in which they began to."""
-        running = self._graph.running
-        return [
-            {
-                "activation": one, "agent": running[one].agent, "since": _moment(began, us),
-                "since_s": us / 1_000_000, "request": self._request(one),
-            }
-            for one, us in self._since.items()
-            if one in running
-        ]  # fmt: skip
-
-    def _request(self, activation: str) -> str:
-        events = self._graph.source_ids(self._graph.activation_sources(activation))
-        return "; ".join(self._asked.get(event, "") for event in events[:MOST_LISTED])
+        """The activations that still wait, in the order in which they began to."""
+        graph, rows = self._graph, []
+        for id, us in self._since.items():
+            if id in graph.running:
+                events = graph.source_ids(graph.activation_sources(id))[:MOST_LISTED]
+                request = "; ".join(self._requests.get(event, "") for event in events)
+                rows.append(
+                    {"activation": id, "agent": graph.running[id].agent,
+                     "since": _date(began, us), "since_s": us / 1_000_000, "request": request}
+                )  # fmt: skip
+        return rows
 
 
-def _moment(began: str | None, us: int) -> str | None:
+def _date(began: str | None, us: int) -> str | None:
     """A moment on the clock of a run, as a date."""
     try:
         return (datetime.fromisoformat(began or "") + timedelta(microseconds=us)).isoformat()
@@ -157,79 +154,79 @@ def _moment(began: str | None, us: int) -> str | None:
         return None
 
 
-class _Raised:
+class _FindingCounts:
     """Counts findings by pattern and by worth."""
 
     def __init__(self) -> None:
         self.patterns, self.worth = Counter[str](), Counter[str]()
 
-    def count(self, *findings: Finding | FindingRow) -> None:
-        for one in findings:
-            self.patterns[str(one.pattern)] += 1
-            self.worth[worth(one)] += 1
+    def add(self, *findings: Finding | FindingRow) -> None:
+        for finding in findings:
+            self.patterns[str(finding.pattern)] += 1
+            self.worth[worth(finding)] += 1
 
 
 def summarise(path: Path) -> RunSummary:
     """Summarise a run; if its trace cannot be read, the summary says so."""
-    side, result = beside(path, SIDE), beside(path, RESULT)
-    watch, costs = Watch(standard()), Costs()
-    so_far, waits = RunSoFar(watch.graph), _Waits(watch.graph)
-    recorded, found, heals = _Raised(), _Raised(), Counter[str]()
-    state = standing(path)
+    return follow_run(path)[0]
+
+
+def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
+    """The summary of a stored run, and the run as far as its trace can be read."""
+    side, result = read_beside(path, SIDE), read_beside(path, RESULT)
+    follower = RunFollower(standard())
+    graph, waits = follower.graph, _Waits(follower.graph)
+    recorded, detected, heals = _FindingCounts(), _FindingCounts(), Counter[str]()
+    state = stored_state(path)
     problem = None
     try:
         # Record by record, and none is kept: a list of runs must not need the memory of a run.
         for record in read_records(path, payloads=False):
-            raised_here = watch.feed(record)
-            found.count(*raised_here)
-            costs(record)
-            so_far(record, raised_here)
-            waits(record)
+            detected.add(*follower.follow(record))
+            waits.follow(record)
             if isinstance(record, FindingRow):
-                recorded.count(record)
+                recorded.add(record)
             elif isinstance(record, HealRow):
                 heals[str(record.action)] += 1
     except TraceError as error:
-        if not _is_torn(trace_path(path), watch.graph.t + 1):
+        if not _is_torn(trace_path(path), graph.t + 1):
             state, problem = "broken", str(error)
     except RuleError as error:
-        state, problem = "broken", str(fault(trace_path(path), watch.graph.t + 2, str(error)))
-    graph, raised = watch.graph, recorded if recorded.patterns else found
-    finish = graph.finished
-    first = graph.run if graph.t >= 0 else None
+        state, problem = "broken", str(fault(trace_path(path), graph.t + 2, str(error)))
+    counts = recorded if recorded.patterns else detected
+    finish, first = graph.finished, graph.run if graph.t >= 0 else None
     outcome = finish.outcome if finish else None
     if not finish and state == "cut off" and result.get("outcome") in OUTCOMES:
         outcome = result["outcome"]  # the run went on without its journal
-    return RunSummary(
+    texts = {key: value for key, value in side.items() if isinstance(value, str)}
+    headline = follower.so_far.headline
+    summary = RunSummary(
         path=str(path),
         state="ended" if finish and not problem else state,
         problem=problem,
-        run=first.run if first else _text(side.get("run")),
+        run=first.run if first else texts.get("run"),
         task=first.task if first and first.task is not None else side.get("task"),
-        method=_text(side.get("method")),
         seed=first.seed if first else side.get("seed"),
-        began=_text(side.get("began")),
         outcome=outcome,
         agents=len({*first.agents, *graph.history.agent_names}) if first else 0,
         seconds=graph.now / 1_000_000,
         records=graph.t + 1,
         activations=len(graph.history.activation_ids),
         events=len(graph.history.event_ids),
-        findings=dict(raised.patterns),
-        worth=dict(raised.worth),
+        findings=dict(counts.patterns),
+        worth=dict(counts.worth),
         heals=dict(heals),
         score=result.get("score"),
-        cost=dict(costs.sums),
-        agents_are=_text(side.get("agents_are")),
-        data_are=_text(side.get("data_are")),
-        team=_text(side.get("team")),
-        requests=so_far.requests,
-        headline=so_far.headline.says if so_far.headline else "",
-        waits=waits.rows(_text(side.get("began"))),
+        cost=dict(follower.costs.sums),
+        requests=follower.so_far.requests,
+        headline=headline.says if headline else "",
+        waits=waits.rows(texts.get("began")),
+        **{key: texts.get(key) for key in ("method", "began", "agents_are", "data_are", "team")},
     )
+    return summary, follower
 
 
-def standing(path: Path) -> State:
+def stored_state(path: Path) -> State:
     """The state of a run whose trace has no end: it changes without a change to a file."""
     return "cut off" if is_cut_off(path) else "in progress"
 
@@ -248,36 +245,33 @@ def quality(score: object, *, is_early: bool = False) -> str:
         score: Its score.
         is_early: Whether some of its work was missing by the account of the monitor.
     """
-    known = score if isinstance(score, Mapping) else {}
-    if known.get("valid") is False or known.get("complete") is False:
+    figures = score if isinstance(score, Mapping) else {}
+    if figures.get("valid") is False or figures.get("complete") is False:
         return "bad"
-    if not is_number(known.get("rmse")):
+    if not is_number(figures.get("rmse")):
         return "bad" if is_early else "unknown"
-    return "inexact" if known["rmse"] else "good"
+    return "inexact" if figures["rmse"] else "good"
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def beside(path: Path, name: str) -> dict[str, Any]:
+def read_beside(path: Path, name: str) -> dict[str, Any]:
     """The object in a JSON file beside the trace; empty if it is missing or invalid."""
     try:
-        found = json.loads(read_file(path / name), parse_constant=lambda name: None)
+        # NaN and Infinity, which JSON does not have, are read as null.
+        body = json.loads(read_file(path / name), parse_constant=lambda name: None)
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return body if isinstance(body, dict) else {}
 
 
-def _is_torn(path: Path, whole: int) -> bool:
-    """A trace stops within the line after its first `whole` ones: it is being written."""
+def _is_torn(path: Path, lines: int) -> bool:
+    """A trace stops within the line after the first `lines`: a record is being written."""
     if segment_path(path, 2).exists():  # then it is a journal, in which this is damage
         return False
     try:
         with open_file(path) as file:
-            for _ in range(whole):
+            for _ in range(lines):
                 file.readline()
             line = file.readline(MOST_BYTES)
     except OSError:
         return False
-    return whole > 0 and bool(line) and len(line) < MOST_BYTES and not line.endswith(b"\n")
+    return lines > 0 and bool(line) and len(line) < MOST_BYTES and not line.endswith(b"\n")

@@ -14,7 +14,7 @@ from pathlib import Path
 from dig.errors import RuleError, TraceError
 from dig.graph.records import FindingRow, Finish, Record
 from dig.show.page.rows import Row, Rows
-from dig.show.runs.summary import State, standing
+from dig.show.runs.summary import State, stored_state
 from dig.traces.journal.reader import Line, Tail, record_of, trace_path
 from dig.traces.journal.segments import segments
 
@@ -49,7 +49,7 @@ class TraceFollower:
     Attributes:
         state: The state of the run; after `in progress` no more rows come.
         problem: The reason for `broken`.
-        made: What makes the rows.
+        rows: The rows of the page, and the run so far.
     """
 
     def __init__(self, path: Path, after: int = -1) -> None:
@@ -64,8 +64,8 @@ class TraceFollower:
         self._path = path
         self._after = after
         self._tail = Tail(path)
-        self.made = Rows()
-        self._is_telling: bool | None = None
+        self.rows = Rows()
+        self._has_findings: bool | None = None
 
     def news(self) -> Iterator[Batch]:
         """The new rows since the last call, as far as the file has grown by now."""
@@ -96,14 +96,14 @@ class TraceFollower:
         Returns:
             Whether it is over; then `news` is due for the last time.
         """
-        self.state = standing(self._path)
+        self.state = stored_state(self._path)
         return self.state != "in progress"
 
     def _take(self, line: Line, batch: Batch) -> None:
         record = self._record(line)
-        known = len(self.made.found)
+        count = len(self.rows.detected)
         try:
-            row = self.made.of(record)
+            row = self.rows.of(record)
         except RuleError as error:
             raise TraceError(line.file, line.number, str(error)) from None
         if isinstance(record, Finish):
@@ -112,17 +112,17 @@ class TraceFollower:
             batch.last = record.t
             batch.rows.append(row)
             batch.size += len(line.text)
-            if len(self.made.found) > known and not self._tells_of_findings():
-                batch.rows += self.made.found[known:]
+            if len(self.rows.detected) > count and not self._records_findings():
+                batch.rows += self.rows.detected[count:]
 
-    def _tells_of_findings(self) -> bool:
-        """The trace has rows for findings, as a journal does; computed when needed."""
-        if self._is_telling is None:
+    def _records_findings(self) -> bool:
+        """The trace has rows for findings, as a journal does."""
+        if self._has_findings is None:  # the whole file is read for the answer, so only on demand
             rows = (line.row for line in Tail(self._path).read(is_growing=True))
-            self._is_telling = self._tail.is_journal or any(
+            self._has_findings = self._tail.is_journal or any(
                 row.get("kind") == FindingRow.kind for row in rows
             )
-        return self._is_telling
+        return self._has_findings
 
     def _record(self, line: Line) -> Record:
         try:

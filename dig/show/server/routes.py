@@ -22,11 +22,11 @@ from urllib.parse import quote
 
 from dig._util.text import one_line
 from dig.errors import RefusedError, TraceError
-from dig.show.page.about import head, speed_of
+from dig.show.follower import Standstill
+from dig.show.page.about import clock_speed, page_head
 from dig.show.page.document import live_page, policy
 from dig.show.page.writing import comparison
-from dig.show.runs.summary import RunSummary, beside, grade, quality
-from dig.show.standstill import Standstill
+from dig.show.runs.summary import RunSummary, grade, quality, read_beside
 from dig.traces.journal.journal import SIDE
 
 from .following import TraceFollower
@@ -132,8 +132,8 @@ class Routes:
             runs = self.shelf.summaries()
         except TraceError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, one_line(error)) from None
-        told = [_summary(run) for run in runs]
-        return json.dumps({"folder": one_line(self.shelf.path), "runs": told}).encode()
+        rows = [_summary(run) for run in runs]
+        return json.dumps({"folder": one_line(self.shelf.path), "runs": rows}).encode()
 
 
 def _summary(run: RunSummary) -> dict[str, Any]:
@@ -202,8 +202,8 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
         for batch in follower.news():
             quiet = 0
             yield _event(batch.rows, f"id: {batch.last}\n")
-        if standstill != follower.made.standstill:
-            standstill = follower.made.standstill
+        if standstill != follower.rows.follower.standstill:
+            standstill = follower.rows.follower.standstill
             yield _clock(path, follower, standstill)
         if is_last_look or follower.state != "in progress":
             break
@@ -219,19 +219,19 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
 
 
 def _head(path: Path, follower: TraceFollower) -> bytes:
-    told = {**head(path, follower.made), "state": follower.state, "problem": follower.problem}
-    return _event(told, "event: head\n")
+    head = page_head(path, follower.rows.follower)
+    return _event({**head, "state": follower.state, "problem": follower.problem}, "event: head\n")
 
 
 def _clock(path: Path, follower: TraceFollower, standstill: Standstill | None) -> bytes:
     """The time and the speed of a run's clock, and the standstill of the team."""
-    speed = speed_of(beside(path, SIDE))
-    told = {
-        "us": round(follower.made.now_us + follower.age_s * speed * 1e6),
+    speed = clock_speed(read_beside(path, SIDE))
+    clock = {
+        "us": round(follower.rows.follower.graph.now + follower.age_s * speed * 1e6),
         "speed": speed,
         "standstill": standstill and standstill._asdict(),
     }
-    return _event(told, "event: clock\n")
+    return _event(clock, "event: clock\n")
 
 
 def _event(data: Any, field: str) -> bytes:

@@ -133,7 +133,7 @@ class LiveView:
         try:
             with self._lock:
                 news = LogLine(self._now_us(), "model", one_line(line, MOST_TOLD), "warning")
-                self._scene.tell(news)
+                self._scene.add_news(news)
             if not self._paints:
                 self._print(_line(news))
         except Exception as error:

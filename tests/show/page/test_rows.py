@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from dig.errors import RuleError
 from dig.graph.codec import decode
-from dig.show.explain.showing import show
-from dig.show.page.rows import MOST_IDS, MOST_TEXT, Row, Rows, shortened
+from dig.show.explain.facts import show
+from dig.show.page.rows import MOST_IDS, MOST_TEXT, Row, Rows, shorten
 from tests.histories import arrive, emit, end, row, start, trace, turn
 from tests.oracle import Row as Line
 from tests.strategies import traces
@@ -97,7 +97,7 @@ def test_a_trace_that_tells_of_no_findings_is_looked_at_again() -> None:
     for t, line in enumerate(lines):
         rows.of(decode({**line, "t": t}))
     assert not rows.has_findings
-    assert [(one["pattern"], one["found"]) for one in rows.found] == [("ET", True)]
+    assert [(one["pattern"], one["found"]) for one in rows.detected] == [("ET", True)]
 
 
 @pytest.mark.parametrize("evidence", [None, 7, "x", [["y"]], {"a": {"b": [1]}}])
@@ -142,7 +142,7 @@ def test_without_payloads_nothing_that_was_said_is_left() -> None:
 def test_payloads_are_shortened_to_a_budget() -> None:
     """All to the same length, which is told."""
     shown: list[Row] = [{"payload": "x" * 1_000} for _ in range(10)] + [{"t": 0}]
-    most = shortened(shown, 3_000)
+    most = shorten(shown, 3_000)
     assert 200 <= most <= 300
     assert {len(one["payload"]) for one in shown if "payload" in one} == {most}
 

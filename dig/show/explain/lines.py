@@ -1,0 +1,232 @@
+"""The data of `dig.show.explain.facts` in words: lines of 80 columns, without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from dig._util.text import counted, cut, name, names, one_line, value_text
+from dig.graph.words import PAST, seconds
+
+from .explainer import Facts
+
+WIDTH = 80
+MOST_ROWS = 40
+MOST_NOTE = 600
+
+
+def explanation_lines(facts: Facts) -> Iterator[str]:
+    """An explanation in lines; what does not fit into a line is indented below the line."""
+    for line in _LINES[facts["what"]](facts):
+        under = " " * min(len(line) - len(line.lstrip()) + 4, WIDTH // 2)
+        yield from wrap(
+            line, WIDTH, subsequent_indent=under, break_long_words=True, break_on_hyphens=False
+        ) or [""]
+
+
+# --- a run ---
+
+
+def _run(facts: Facts) -> Iterator[str]:
+    task = f" on {name(facts['task'])}" if facts["task"] is not None else ""
+    yield f"run {one_line(facts['run'], 80)}{task}"
+    for label, text in facts["verdict"]:
+        yield f"  {label + ':':<8} {text}"
+    yield ""
+    yield f"  {_ending(facts)}"
+    amounts = {"activation": facts["activations"], "event": facts["events"],
+               "record": facts["records"]}  # fmt: skip
+    activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
+    yield f"  {activity} in {_time(facts['seconds'])}"
+    kind = f" ({name(facts['agents_are'])})" if facts["agents_are"] else ""
+    yield f"  agents{kind}: {names(facts['team'], 12)}"
+    if facts["data_are"]:
+        yield f"  data: {one_line(facts['data_are'])}"
+    yield f"  problems: {names(facts['problems'])}"
+    if facts["score"] is not None:
+        yield f"  score: {_score(facts['score'])}"
+    if facts["cost"]:
+        yield "  cost: " + ", ".join(f"{name(k)} {v:,g}" for k, v in facts["cost"].items())
+    if not facts["raised"]:
+        yield "findings: none"
+    yield from _findings(facts["raised"])
+    yield from _rows("healing", facts["healing"])
+    yield from _rows("incidents", facts["incidents"])
+    for label, ids in facts["left"].items():
+        if isinstance(ids, dict):
+            ids = [f"{id} ({cause})" for id, cause in ids.items()]
+        if ids:
+            yield f"{label}: {names(ids)}"
+
+
+def _score(score: Any) -> str:
+    """A score as the task wrote it, without empty fields."""
+    if not isinstance(score, Mapping):
+        return one_line(value_text(score))
+    if score.get("valid") is False:
+        return f"no valid answer: {one_line(score.get('reason') or 'no reason is given')}"
+    parts = []
+    for key, value in score.items():
+        if key not in ("valid", "says") and value not in ("", None):
+            label = "RMSE" if key == "rmse" else name(key)
+            is_float = isinstance(value, float)
+            parts.append(f"{label} {f'{value:,.4g}' if is_float else one_line(value_text(value))}")
+    return cut(parts) or "a valid answer"
+
+
+def _ending(facts: Facts) -> str:
+    if facts["state"] == "cut off":
+        later = f"; result.json says: {facts['outcome']}" if facts["outcome"] else ""
+        return f"has no end: it was cut off{later}"
+    if facts["state"] == "in progress":
+        return "has no end: it is still going, or was cut off"
+    return f"ended: {facts['outcome']}"
+
+
+def _findings(findings: Sequence[Facts]) -> Iterator[str]:
+    yield from _rows(
+        "findings", [{**finding, "says": _finding_text(finding)} for finding in findings]
+    )
+
+
+def _finding_text(finding: Facts) -> str:
+    stage = "" if finding["stage"] is None else f" {name(finding['stage'])}"
+    silenced = finding["silenced"]
+    aside = "" if silenced is None else f" (silenced: {one_line(silenced)})"
+    return f"{finding['severity']} {name(finding['pattern'])}{stage}{aside}: {finding['says']}"
+
+
+def _rows(title: str, rows: Sequence[Facts]) -> Iterator[str]:
+    """Rows with a record number and a time, each in a line under a title."""
+    if not rows:
+        return
+    yield f"{title}:"
+    for row in rows[:MOST_ROWS]:
+        yield f"  record {row['record']}, {_time(row['ts'])}: {one_line(row['says'], MOST_NOTE)}"
+    if len(rows) > MOST_ROWS:
+        yield f"  and {len(rows) - MOST_ROWS} more; --json has them all"
+
+
+# --- an event ---
+
+
+def _event(facts: Facts) -> Iterator[str]:
+    yield f"event {_event_name(facts)}: {_state(facts['state'])}"
+    yield from _rows("story", facts["story"])
+    yield from _paths([facts["path"]])
+    yield from _findings(facts["findings"])
+
+
+def _event_name(event: Facts) -> str:
+    kind = "final " if event["final"] else ""
+    return f"{name(event['event'])} [{kind}{name(event['type'])}]"
+
+
+def _state(state: Facts) -> str:
+    if state["accepted"]:
+        return "accepted as the answer"
+    texts = {
+        "bounced": "sent back to who submitted it",
+        "consumed": "consumed",
+        "orphaned": f"orphaned ({state['orphaned']})",
+        "lies_with": f"in front of {names(state['lies_with'])}",
+        "on_its_way_to": f"on its way to {names(state['on_its_way_to'])}",
+    }
+    parts = [text for key, text in texts.items() if state[key]]
+    return ", ".join(parts) or "with nobody any more"
+
+
+def _paths(paths: Sequence[Sequence[str]]) -> Iterator[str]:
+    long_paths = [path for path in paths if len(path) > 1]
+    if long_paths:
+        yield "causal path:" if len(long_paths) == 1 else "causal paths:"
+    for path in long_paths:
+        yield "  " + " -> ".join(map(name, path))
+
+
+# --- an activation, an agent ---
+
+
+def _activation(facts: Facts) -> Iterator[str]:
+    ended = facts["ended"]
+    until = f" to {_time(ended['ts'])}" if ended else ", not ended"
+    began = _time(facts["began"]["ts"])
+    yield f"activation {name(facts['activation'])} of {name(facts['agent'])}, {began}{until}"
+    if facts["error"] is not None:
+        yield f"  failed: {one_line(facts['error'])}"
+    if facts["usage"]:
+        yield f"  used: {one_line(facts['usage'])}"
+    yield "inputs:" if facts["inputs"] else "inputs: none"
+    for event in facts["inputs"]:
+        if event["by"] is None:
+            origin = "outside"
+        elif event["agent"] is None:
+            origin = "healing"
+        else:
+            origin = f"{name(event['by'])} of {name(event['agent'])}"
+        kind = f"[{name(event['type'])}]"
+        yield f"  {PAST[event['fate']]} {name(event['event'])} {kind}, from {origin}"
+    yield "outputs:" if facts["outputs"] else "outputs: none"
+    for event in facts["outputs"]:
+        to = f" to {names(event['to']) or 'nobody'}" if not event["final"] else ""
+        yield f"  {_event_name(event)}{to}: {_state(event['state'])}"
+    yield f"ancestors: {names(facts['ancestors'], 20) or 'none'}"
+    yield from _paths(facts["paths"])
+    yield from _findings(facts["findings"])
+
+
+def _agent(facts: Facts) -> Iterator[str]:
+    count = counted(len(facts["activations"]), "activation")
+    absent = "" if facts["present"] else ", not there at the end"
+    yield f"agent {name(facts['agent'])}: {count}{absent}"
+    if facts["fates"]:
+        counts = [f"{PAST.get(fate, fate)} {number:,}" for fate, number in facts["fates"].items()]
+        yield "  " + ", ".join(counts)
+    yield f"  in front of it: {names(facts['buffer']) or 'nothing'}"
+    if facts["on_the_way"]:
+        yield f"  on the way to it: {names(facts['on_the_way'])}"
+    verbs = {"join": "joined", "leave": "left"}
+    moves = [{**move, "says": verbs[move["kind"]]} for move in facts["came_and_went"]]
+    yield from _rows("came and went", moves)
+    turns = [{**turn, "says": _turn(turn)} for turn in facts["activations"]]
+    yield from _rows("activations", turns)
+    yield from _findings(facts["findings"])
+
+
+def _turn(turn: Facts) -> str:
+    deeds = [f"{PAST.get(fate, fate)} {names(events)}" for fate, events in turn["did"].items()]
+    if turn["generated"]:
+        deeds.append(f"generated {names(turn['generated'])}")
+    return f"{name(turn['activation'])} {'; '.join(deeds) or 'did nothing'}"
+
+
+# --- a finding ---
+
+
+def _finding(facts: Facts) -> Iterator[str]:
+    yield _finding_text({**facts, "says": one_line(facts["why"], MOST_NOTE)})
+    yield f"  raised at {_time(facts['ts'])}, record {facts['record']}"
+    for sentence in facts["also"]:
+        yield f"  with it: {one_line(sentence)}"
+    for row in facts["healing"]:
+        yield f"healing, record {row['record']}: {one_line(row['says'])}"
+        if row["note"]:
+            yield f"  {one_line(row['note'], MOST_NOTE)}"
+    if not facts["healing"]:
+        yield "healing: none"
+    for path in facts["paths"]:
+        yield f"path: {path['says']}"
+
+
+def _time(ts: float) -> str:
+    return seconds(round(ts * 1_000_000))
+
+
+_LINES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "run": _run,
+    "event": _event,
+    "activation": _activation,
+    "agent": _agent,
+    "finding": _finding,
+}
