@@ -240,7 +240,7 @@ MUTANTS = [
     ),
     Mutant(
         "oe-window", OE,
-        "return limits.oe_window_s", "return limits.dl_window_s",
+        'window = "oe_window_s"', 'window = "dl_window_s"',
         "the window of another pattern is used",
     ),
     # -- ER ---

@@ -159,7 +159,7 @@ FINDINGS = [
     ),
     Mutant(
         "late-window", LATE,
-        "return limits.late_window_s", "return limits.oe_window_s",
+        'window = "late_window_s"', 'window = "oe_window_s"',
         "the window of orphans is that of late deliveries",
     ),
     Mutant(

@@ -17,15 +17,7 @@ from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
 from dig._util.text import counted, cut, joined, name, one_line
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    NEVER_RAN,
-    Emit,
-    End,
-    FindingRow,
-    IncidentRow,
-    Record,
-    base_name,
-)
+from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
 
 from .finding import Finding
 

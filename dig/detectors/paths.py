@@ -21,6 +21,9 @@ MOST_PATHS = 3
 MOST_STEPS = 9
 MOST_NODES = 200
 GONE = "the session has let go of what became of"
+Proof = tuple[str, tuple[Path, ...]]
+"""Sentences beyond the description of a finding, and the paths that prove the finding."""
+
 _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), strict=True))
 
 
@@ -29,6 +32,7 @@ class PathFinder:
 
     def __init__(self, graph: InteractionGraph, finding: Finding) -> None:
         """Prepare for a graph that has grown at least as far as the finding."""
+        self.graph = graph
         self._history = graph.history
         self._until = finding.t
 

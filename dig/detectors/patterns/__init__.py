@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from dig.detectors.finding import SEVERITIES, Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow
@@ -54,7 +55,7 @@ class Pattern:
         plain: The meaning for a reader who knows no graph; thresholds go by their names.
         detector: Makes its detector.
         describe: The subject and evidence of a finding in a sentence.
-        explain: The function that explains a finding, with the paths that prove it.
+        prove: The sentences beyond the description of a finding, and the paths that prove it.
         healer: Makes its healer.
     """
 
@@ -64,13 +65,19 @@ class Pattern:
     plain: str
     detector: type[Detector]
     describe: Callable[[Any, Any], str]
-    explain: Callable[[InteractionGraph, Finding], Explanation]
+    prove: Callable[[PathFinder, Finding], Proof]
     healer: Callable[[HealerOptions], Healer]
 
     @property
     def name(self) -> str:
         """Its short name, `ET` for instance."""
         return self.detector.pattern
+
+    def explain(self, graph: InteractionGraph, finding: Finding) -> Explanation:
+        """Explain a finding by the graph in which it was raised, which may have grown since."""
+        more, paths = self.prove(PathFinder(graph, finding), finding)
+        text = f"{self.describe(finding.subject, finding.evidence)}."
+        return Explanation(f"{text} {more}" if more else text, paths)
 
 
 # In the order in which simultaneous findings are listed: what a record raises, then what a window
@@ -82,7 +89,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an answer was submitted while some of its work was missing",
         early_termination.EarlyTermination,
         early_termination.describe,
-        early_termination.explain,
+        early_termination.prove,
         lambda options: early_termination.HealEarlyTermination(options.cooldown_s),
     ),
     Pattern(
@@ -91,7 +98,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the same work was handed on more than {reroute_limit} times, and no agent did it",
         excessive_rerouting.ExcessiveRerouting,
         excessive_rerouting.describe,
-        excessive_rerouting.explain,
+        excessive_rerouting.prove,
         lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
     ),
     Pattern(
@@ -101,7 +108,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "results that do not belong together were put together",
         cross_lineage.CrossLineageAggregation,
         cross_lineage.describe,
-        cross_lineage.explain,
+        cross_lineage.prove,
         lambda _: cross_lineage.HealCrossLineage(),
     ),
     Pattern(
@@ -110,7 +117,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the same piece of work was done twice",
         repeated_solving.RepeatedSolving,
         repeated_solving.describe,
-        repeated_solving.explain,
+        repeated_solving.prove,
         lambda options: (
             repeated_solving.DesignateHandler()
             if options.designate
@@ -123,7 +130,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an agent said the same {loop_limit} times",
         repeated_message.RepeatedMessage,
         repeated_message.describe,
-        repeated_message.explain,
+        repeated_message.prove,
         lambda _: repeated_message.HealRepeatedMessage(),
     ),
     Pattern(
@@ -132,7 +139,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "a few agents handed work to each other {livelock_turns} times in a row",
         livelock.Livelock,
         livelock.describe,
-        livelock.explain,
+        livelock.prove,
         lambda _: livelock.HealLivelock(),
     ),
     Pattern(
@@ -141,7 +148,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "what was submitted as the answer is none",
         no_answer.VoidAnswer,
         no_answer.describe,
-        no_answer.explain,
+        no_answer.prove,
         lambda _: no_answer.HealVoidAnswer(),
     ),
     Pattern(
@@ -151,7 +158,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an agent failed, and what it had to do may be missing",
         failed_turn.FailedTurn,
         failed_turn.describe,
-        failed_turn.explain,
+        failed_turn.prove,
         lambda _: failed_turn.HealFailedTurn(),
     ),
     Pattern(
@@ -161,7 +168,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "an agent took far longer than usual",
         stalled_activation.StalledActivation,
         stalled_activation.describe,
-        stalled_activation.explain,
+        stalled_activation.prove,
         lambda _: stalled_activation.HealStalledActivation(),
     ),
     Pattern(
@@ -170,7 +177,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "all work was done, but for {mc_window_s:g} s no agent submitted an answer",
         missing_termination.MissingTermination,
         missing_termination.describe,
-        missing_termination.explain,
+        missing_termination.prove,
         lambda _: missing_termination.HealMissingTermination(),
     ),
     Pattern(
@@ -180,7 +187,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "some work was lost: no agent had it for {oe_window_s:g} s",
         orphaned_event.OrphanedEvent,
         orphaned_event.describe,
-        orphaned_event.explain,
+        orphaned_event.prove,
         lambda _: orphaned_event.HealOrphanedEvent(),
     ),
     Pattern(
@@ -189,7 +196,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "work was waiting, but no agent had worked for {dl_window_s:g} s",
         deadlock.Deadlock,
         deadlock.describe,
-        deadlock.explain,
+        deadlock.prove,
         lambda _: deadlock.HealDeadlock(),
     ),
     Pattern(
@@ -198,7 +205,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "a message was on its way for {late_window_s} s",
         late_delivery.LateDelivery,
         late_delivery.describe,
-        late_delivery.explain,
+        late_delivery.prove,
         lambda _: late_delivery.HealLateDelivery(),
     ),
 )  # fmt: skip

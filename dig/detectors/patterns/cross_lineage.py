@@ -13,10 +13,10 @@ from typing import Any
 
 from dig._util.ranges import RangeSet
 from dig._util.text import cut, name, names
-from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Path, Severity
+from dig.detectors.finding import MOST_EVIDENCE, Finding, Path, Severity
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import MERGED, MET, Deliver, End, Record
@@ -101,20 +101,19 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"activation {name(subject['activation'])} put together {pairs}, of different origin"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The paths to two events that have no activation in common, each from a root of its own."""
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The paths to two events without a common activation, each from a root of its own."""
     conflicts = finding.evidence["conflicts"]
     onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
-    paths = PathFinder(graph, finding)
-    one, other = (paths.path_to(event, *onward, to_root=True) for event in pair)
-    text = f"{describe(finding.subject, finding.evidence)}."
+    left, right = (paths.path_to(event, *onward, to_root=True) for event in pair)
+    text, graph = "", paths.graph
     if all(map(graph.knows, pair)):
-        text += (
-            f" {name(pair[0])} goes back to {name(_root(graph, pair[0], one))}, {name(pair[1])} to "
-            f"{name(_root(graph, pair[1], other))}, and no activation is behind both."
+        text = (
+            f"{name(pair[0])} goes back to {name(_root(graph, pair[0], left))}, {name(pair[1])} to "
+            f"{name(_root(graph, pair[1], right))}, and no activation is behind both."
         )
-    return Explanation(text, (one, other))
+    return text, (left, right)
 
 
 def _root(graph: InteractionGraph, event: str, path: Path) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dig._util.text import MOST_LISTED, counted, name, names
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import (
     LadderStep,
@@ -21,10 +21,10 @@ from dig.detectors.ladder import (
     restart,
 )
 from dig.detectors.notes import listed, quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import STUCK, Limits
+from dig.graph.records import STUCK
 from dig.graph.state import Problem, by_number
 
 from .idle import IdleDetector
@@ -36,10 +36,7 @@ class Deadlock(IdleDetector):
     pattern = "DL"
     recorded_as = "dig.detectors.deadlock.Deadlock"
     kinds = (STUCK,)
-
-    def _window_s(self, limits: Limits) -> float:
-        """`dl_window_s`."""
-        return limits.dl_window_s
+    window = "dl_window_s"
 
     def _holds(self, problem: Problem) -> bool:
         """Whether open work lies in buffers, and none is on its way."""
@@ -65,12 +62,10 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"work is waiting, and nobody makes progress{problem}: {'; '.join(who)}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The fate of the work that waits, and the way to it."""
-    paths = PathFinder(graph, finding)
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The fate of the waiting work, and the paths to it."""
     first = list(dict.fromkeys(events[0] for events in finding.evidence["waiting"].values()))
-    text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(first)}"
-    return Explanation(text, paths.to_all(first))
+    return paths.last_seen_of(first), paths.to_all(first)
 
 
 class HealDeadlock(Healer):

@@ -11,11 +11,11 @@ from json import dumps, loads
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import described, quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance, unconsumed
 from dig.graph.graph import InteractionGraph
@@ -78,12 +78,10 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"answer {name(subject['event'])} was submitted too early; {'; '.join(parts)}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The fate of the missing work, and the way to it."""
-    paths = PathFinder(graph, finding)
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The fate of the missing work, and the paths to it."""
     missing = _listed(finding.evidence)
-    text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of(missing)}"
-    return Explanation(text, paths.to_all(missing))
+    return paths.last_seen_of(missing), paths.to_all(missing)
 
 
 class HealEarlyTermination(Healer):

@@ -10,17 +10,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits, Record, micros
+from dig.graph.records import Record, micros
 from dig.graph.state import EventState, by_number
 
 
 class EventWindowDetector(Detector):
-    """A pattern that is raised when a condition has held for an event for a whole window."""
+    """A pattern that is raised when a condition has held for an event for a whole window.
+
+    Attributes:
+        window: The threshold with the seconds for which the condition has to hold; if that is
+            ``None`` the pattern is off.
+    """
+
+    window: ClassVar[str]
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
@@ -30,10 +37,6 @@ class EventWindowDetector(Detector):
         self._queue: OrderedDict[str, tuple[int, int, EventState]] = OrderedDict()
         self._raised: dict[str, int] = {}  # by event, since when what was raised has held
         self._window: int | None = None
-
-    @abstractmethod
-    def _window_s(self, limits: Limits) -> float | None:
-        """The seconds for which the condition has to hold; ``None``: the pattern is off."""
 
     @abstractmethod
     def _since(self, event: EventState) -> int | None:
@@ -46,7 +49,7 @@ class EventWindowDetector(Detector):
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Begin intervals; nothing is raised by a record."""
         if self._window is None:
-            window_s = self._window_s(graph.run.limits)
+            window_s = getattr(graph.run.limits, self.window)
             if window_s is None:
                 return ()
             self._window = micros(window_s)

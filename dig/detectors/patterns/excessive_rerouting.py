@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding, Severity
+from dig.detectors.finding import MOST_EVIDENCE, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import listed
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import REROUTED, End, Record, base_name
@@ -57,13 +57,12 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"{name(subject['event'])} was passed on {times} and not consumed: by {names(path)}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+def prove(paths: PathFinder, finding: Finding) -> Proof:
     """The activations that passed the event on, in order."""
-    paths, event = PathFinder(graph, finding), finding.subject["event"]
+    h, event = paths.graph.history, finding.subject["event"]
     hands = [v for v in paths.seen_by(event) if paths.fate(event, v) == "reroute"]
-    hands.sort(key=lambda v: graph.history.t_end[graph.history.activation(v) or 0])
-    text = f"{describe(finding.subject, finding.evidence)}."
-    return Explanation(text, (paths.path_to(event, *hands[:MOST_EVIDENCE]),))
+    hands.sort(key=lambda v: h.t_end[h.activation(v) or 0])
+    return "", (paths.path_to(event, *hands[:MOST_EVIDENCE]),)
 
 
 class HealExcessiveRerouting(Healer):

@@ -12,23 +12,14 @@ from typing import Any, NamedTuple
 
 from dig._util.ranges import NOTHING, RangeSet, union
 from dig._util.text import name, names, one_line
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.notes import listed
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    ANSWERED,
-    ERRED,
-    UNANSWERED,
-    Emit,
-    End,
-    IncidentRow,
-    Record,
-    base_name,
-)
+from dig.graph.records import ANSWERED, ERRED, UNANSWERED, Emit, End, IncidentRow, Record, base_name
 from dig.graph.state import ActivationState
 
 from .repeats import Contents, contents_of
@@ -217,13 +208,11 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"{asked} ended without an answer, {how[evidence['how']]}{error}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The paths to what failed, and to the answer or the request."""
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The paths to the failed activations, and to the answer or the request."""
     subject, evidence = finding.subject, finding.evidence
-    about = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
-    text = f"{describe(subject, evidence)}."
-    named = [name for name in dict.fromkeys(about) if name is not None]
-    return Explanation(text, PathFinder(graph, finding).to_all(named))
+    nodes = [*evidence.get("failed", ()), evidence.get("activation"), *subject.values()]
+    return "", paths.to_all(node for node in dict.fromkeys(nodes) if node is not None)
 
 
 class HealFailedTurn(Healer):

@@ -13,12 +13,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.protocols import Detector
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Limits, Record, micros
+from dig.graph.records import Record, micros
 from dig.graph.state import Problem
 
 
@@ -47,7 +47,12 @@ class IdleDetector(Detector):
 
     A problem itself knows since when it stands as it does, so there is only to be looked at one
     for which the condition holds, and that has no alarm yet.
+
+    Attributes:
+        window: The threshold with the seconds for which the condition has to hold.
     """
+
+    window: ClassVar[str]
 
     def __init__(self) -> None:
         """Begin with no interval under way."""
@@ -56,10 +61,6 @@ class IdleDetector(Detector):
         self._alarms: list[tuple[int, int, Problem]] = []
         self._order = count()
         self._stalled: set[str] = set()  # activations in progress for which STALL was raised
-
-    @abstractmethod
-    def _window_s(self, limits: Limits) -> float:
-        """The seconds for which the condition has to hold."""
 
     @abstractmethod
     def _holds(self, problem: Problem) -> bool:
@@ -73,7 +74,7 @@ class IdleDetector(Detector):
         """Raise the pattern for what the end of an activation, or a leave, lets come due."""
         if not self._window:
             limits = graph.run.limits
-            self._window = micros(self._window_s(limits))
+            self._window = micros(getattr(limits, self.window))
             self._limit = micros(limits.activation_limit_s)
         us = record.us
         due_now: list[Problem] = []

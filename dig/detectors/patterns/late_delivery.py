@@ -9,21 +9,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention, Reroute
 from dig.detectors.notes import described
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    DISTURBANCE,
-    SENT_OFF,
-    WAITING,
-    Emit,
-    IncidentRow,
-    Limits,
-    Record,
-)
+from dig.graph.records import DISTURBANCE, SENT_OFF, WAITING, Emit, IncidentRow, Record
 from dig.graph.state import FLYING, EventState
 
 from .event_window import EventWindowDetector
@@ -36,15 +28,12 @@ class LateDelivery(EventWindowDetector):
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
     kinds = (Emit, WAITING, SENT_OFF)
+    window = "late_window_s"
 
     def __init__(self) -> None:
         """Begin with no event on its way."""
         super().__init__()
         self._kept: EventMemory[bool] = EventMemory()  # what is kept on purpose
-
-    def _window_s(self, limits: Limits) -> float | None:
-        """`late_window_s`."""
-        return limits.late_window_s
 
     def _since(self, event: EventState) -> int | None:
         """The moment since which an event is on its way alone, and not on purpose."""
@@ -78,10 +67,9 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"{name(subject['event'])} has been on its way to {names(evidence['to'])} for too long"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way to the event."""
-    text = f"{describe(finding.subject, finding.evidence)}."
-    return Explanation(text, (PathFinder(graph, finding).to_last_seen(finding.subject["event"]),))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The path to the event."""
+    return "", (paths.to_last_seen(finding.subject["event"]),)
 
 
 class HealLateDelivery(Healer):

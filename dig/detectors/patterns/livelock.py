@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from dig._util.text import name, names
-from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Intervention
 from dig.detectors.notes import into_outputs, listed
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import End, Record, base_name
@@ -118,11 +118,9 @@ def describe(subject: Any, evidence: Any) -> str:
     )
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way to the latest turn."""
-    paths = PathFinder(graph, finding)
-    text = f"{describe(finding.subject, finding.evidence)}."
-    return Explanation(text, (paths.path_to(finding.subject["activation"]),))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The path to the latest turn."""
+    return "", (paths.path_to(finding.subject["activation"]),)
 
 
 class HealLivelock(Healer):

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import name
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention
 from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, restart
 from dig.detectors.notes import quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import DONE, Limits
+from dig.graph.records import DONE
 from dig.graph.state import Problem
 
 from .idle import IdleDetector
@@ -28,10 +28,7 @@ class MissingTermination(IdleDetector):
     pattern = "MC"
     recorded_as = "dig.detectors.missing_termination.MissingTermination"
     kinds = (DONE,)
-
-    def _window_s(self, limits: Limits) -> float:
-        """`mc_window_s`."""
-        return limits.mc_window_s
+    window = "mc_window_s"
 
     def _holds(self, problem: Problem) -> bool:
         """Whether all work is done or lost, and no answer is on its way."""
@@ -49,11 +46,10 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"all work is done or lost{problem}, and nobody submits an answer; {last}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way in which the work came to its end."""
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The path to the last activation."""
     last = finding.evidence["last"]
-    paths = (PathFinder(graph, finding).path_to(last),) if last else ()
-    return Explanation(describe(finding.subject, finding.evidence) + ".", paths)
+    return "", (paths.path_to(last),) if last else ()
 
 
 class HealMissingTermination(Healer):

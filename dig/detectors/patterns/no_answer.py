@@ -11,9 +11,9 @@ from json import loads
 from typing import Any
 
 from dig._util.text import name
-from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Inject, Intervention, Reroute
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
@@ -89,10 +89,9 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"answer {name(subject['event'])} {IN_WORDS[evidence['how']]}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way to the answer."""
-    path = PathFinder(graph, finding).path_to(finding.subject["event"])
-    return Explanation(f"{describe(finding.subject, finding.evidence)}.", (path,))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The path to the answer."""
+    return "", (paths.path_to(finding.subject["event"]),)
 
 
 class HealVoidAnswer(Healer):

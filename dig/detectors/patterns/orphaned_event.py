@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dig._util.text import name
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import LadderStep, Progress
 from dig.detectors.notes import absent, described
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import LOST_OR_FOUND, Expire, Leave, Limits, Redirect
+from dig.graph.records import LOST_OR_FOUND, Expire, Leave, Redirect
 from dig.graph.state import EventState
 
 from .event_window import EventWindowDetector
@@ -36,10 +36,7 @@ class OrphanedEvent(EventWindowDetector):
     pattern = "OE"
     recorded_as = "dig.detectors.orphaned_event.OrphanedEvent"
     kinds = (LOST_OR_FOUND, Leave, Redirect, Expire)
-
-    def _window_s(self, limits: Limits) -> float:
-        """`oe_window_s`."""
-        return limits.oe_window_s
+    window = "oe_window_s"
 
     def _since(self, event: EventState) -> int | None:
         """The moment since which an event is orphaned."""
@@ -56,11 +53,10 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"nobody consumed {name(subject['event'])}, and nobody can any more: {why}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The fate of the event, and the way to it."""
-    paths, event = PathFinder(graph, finding), finding.subject["event"]
-    text = f"{describe(finding.subject, finding.evidence)}. {paths.last_seen_of([event])}"
-    return Explanation(text, (paths.to_last_seen(event),))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The fate of the event, and the path to it."""
+    event = finding.subject["event"]
+    return paths.last_seen_of([event]), (paths.to_last_seen(event),)
 
 
 class HealOrphanedEvent(Healer):

@@ -11,11 +11,11 @@ from typing import Any
 
 from dig._util.ranges import RangeSet
 from dig._util.text import name
-from dig.detectors.finding import Explanation, Finding, Severity
+from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SYSTEM, Emit, End, Record, base_name
@@ -109,12 +109,10 @@ def describe(subject: Any, evidence: Any) -> str:
     )
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The paths to the event, and to the one that said the same before."""
-    paths = PathFinder(graph, finding)
-    said = [finding.subject["event"], finding.evidence["last"]]
-    text = f"{describe(finding.subject, finding.evidence)}."
-    return Explanation(text, paths.to_all([event for event in said if graph.knows(event)]))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The paths to the event, and to the earlier one with the same words."""
+    events = [finding.subject["event"], finding.evidence["last"]]
+    return "", paths.to_all(filter(paths.graph.knows, events))
 
 
 class HealRepeatedMessage(Healer):

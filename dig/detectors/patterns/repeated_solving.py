@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dig._util.text import cut, name, names
-from dig.detectors.finding import MOST_EVIDENCE, Explanation, Finding
+from dig.detectors.finding import MOST_EVIDENCE, Finding
 from dig.detectors.interventions import Inject, Intervention
 from dig.detectors.notes import MOST_QUOTED, into_outputs, listed, made, quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import SOLVED_AGAIN, Record
@@ -48,16 +48,12 @@ def describe(subject: Any, evidence: Any) -> str:
     return f"activation {name(subject['activation'])} solved again {cut(shared)}"
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
+def prove(paths: PathFinder, finding: Finding) -> Proof:
     """The paths to the event that was solved twice, and on to both activations that solved it."""
-    paths, again = PathFinder(graph, finding), finding.subject["activation"]
-    shared = finding.evidence["shared"][0]
+    again, shared = finding.subject["activation"], finding.evidence["shared"][0]
     event, first = shared["event"], shared["activations"][0]
-    text = (
-        f"{describe(finding.subject, finding.evidence)}. "
-        f"Both {name(first)} and {name(again)} consumed {name(event)} and made something of it."
-    )
-    return Explanation(text, (paths.path_to(event, first), paths.path_to(event, again)))
+    text = f"Both {name(first)} and {name(again)} consumed {name(event)} and made something of it."
+    return text, (paths.path_to(event, first), paths.path_to(event, again))
 
 
 class HealRepeatedSolving(Healer):

@@ -12,24 +12,15 @@ from itertools import count
 from typing import Any
 
 from dig._util.text import name, names
-from dig.detectors.finding import Explanation, Finding
+from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Replace, Reroute
 from dig.detectors.ladder import LadderStep, Progress, open_work
 from dig.detectors.notes import listed, quoted
-from dig.detectors.paths import PathFinder
+from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    WAITING,
-    End,
-    IncidentRow,
-    Leave,
-    Record,
-    Start,
-    base_name,
-    micros,
-)
+from dig.graph.records import WAITING, End, IncidentRow, Leave, Record, Start, base_name, micros
 from dig.graph.state import ActivationState, by_number
 
 GIVE_UP = 4
@@ -202,12 +193,9 @@ def describe(subject: Any, evidence: Any) -> str:
     )
 
 
-def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """The way to the work that the activation holds."""
-    paths = PathFinder(graph, finding)
-    text = f"{describe(finding.subject, finding.evidence)}."
-    inputs = finding.evidence["inputs"]
-    return Explanation(text, paths.to_all(inputs or [finding.subject["activation"]]))
+def prove(paths: PathFinder, finding: Finding) -> Proof:
+    """The paths to the work that the activation holds."""
+    return "", paths.to_all(finding.evidence["inputs"] or [finding.subject["activation"]])
 
 
 class HealStalledActivation(Healer):
