@@ -105,7 +105,7 @@ MUTANTS = [
     # -- DL and MC ---
     Mutant(
         "dl-in-flight", "graph/problems.py",
-        "0 if problem.flying or problem.is_over else STUCK", "0 if problem.is_over else STUCK",
+        "0 if problem.flying or problem.is_over or", "0 if problem.is_over or",
         "work on its way does not prevent a deadlock",
     ),
     Mutant(
@@ -130,7 +130,7 @@ MUTANTS = [
     ),
     Mutant(
         "mc-no-problem", "graph/problems.py",
-        "0 if is_going_on or not problem.is_posed else DONE", "0 if is_going_on else DONE",
+        "DONE if problem.is_posed else 0", "DONE",
         "a run without a problem misses its end",
     ),
     Mutant(

@@ -198,8 +198,8 @@ FINDINGS = [
     ),
     Mutant(
         "loop-unknown-inputs", REPEATS,
-        "            if content is None:\n                return None\n            if",
-        "            if content is None:\n                continue\n            if",
+        "(content := old.get(event.id)) is None:\n                return None",
+        "(content := old.get(event.id)) is None:\n                continue",
         "an input that says nothing is no input",
     ),
     Mutant(
@@ -229,7 +229,7 @@ FINDINGS = [
     ),
     Mutant(
         "loop-instances", LOOP,
-        "self._agent = base_name(graph.ended.agent)", "self._agent = graph.ended.agent",
+        "self._agent = base_name(ended.agent)", "self._agent = ended.agent",
         "each instance says things for itself",
     ),
     Mutant(

@@ -273,8 +273,8 @@ SCHEDULED = [
     ),
     Mutant(
         "mail-dropped", PAYLOADS,
-        "if event.id not in self._graph.live and not is_kept:",
-        "if not (event.copies or is_kept):",
+        "is_kept = event.id in live or",
+        "is_kept = event.copies or",
         "what an event carries is dropped while it is on its way", SIMULATOR,
     ),
     # -- hosts ---

@@ -70,24 +70,22 @@ def _copied(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
     if kind is str:
         texts.append(value)
         return value
-    if value is None or kind is bool:
-        return value
     if kind is int:
         if value.bit_length() > _LONG_BITS:
             _check_long(value, parts)
+        return value
+    if kind is dict or kind is list or kind is tuple:
+        if depth == MOST_DEPTH:
+            raise PayloadError(f" is nested more than {MOST_DEPTH} levels deep")
+        parts.append(_PART * len(value))
+        copy = _copied_object if kind is dict else _copied_list
+        return copy(value, depth + 1, texts, parts)
+    if value is None or kind is bool:
         return value
     if kind is float:
         if value - value != 0:
             raise PayloadError(f" is {value}, which JSON has no number for")
         return value
-    if depth == MOST_DEPTH:
-        raise PayloadError(f" is nested more than {MOST_DEPTH} levels deep")
-    if kind is dict:
-        parts.append(_PART * len(value))
-        return _copied_object(value, depth + 1, texts, parts)
-    if kind is list or kind is tuple:
-        parts.append(_PART * len(value))
-        return _copied_list(value, depth + 1, texts, parts)
     raise PayloadError(f" is of type {kind.__name__}, which is not plain JSON")
 
 
@@ -98,8 +96,11 @@ def _check_long(number: int, parts: list[int]) -> None:
 
 
 def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> list[Any]:
-    is_raw = len(items) > 8 and set(map(type, items)) == {int}  # raw data: long and flat
-    if is_raw and max(max(items), -min(items)).bit_length() <= _LONG_BITS:
+    if (
+        len(items) > 8  # raw data: long and flat
+        and set(map(type, items)) == {int}
+        and max(max(items), -min(items)).bit_length() <= _LONG_BITS
+    ):
         return list(items)
     copy: list[Any] = []
     try:
@@ -114,10 +115,10 @@ def _copied_object(
     members: dict[Any, Any], depth: int, texts: list[str], parts: list[int]
 ) -> dict[str, Any]:
     copy: dict[str, Any] = {}
+    texts += members
     for key, value in members.items():
         if type(key) is not str:
             raise PayloadError(f" has the key {key!r}; keys must be strings")
-        texts.append(key)
         try:
             copy[key] = _copied(value, depth, texts, parts)
         except PayloadError as wrong:

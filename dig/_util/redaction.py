@@ -75,9 +75,14 @@ _RARE_SIGNS = {
     "_v1_": ("_v1_",),
     "dapi": ("dapi",),
 }
+# Every payload is searched for these: as few marks as possible, and no sign that another one has.
 _ALL_SIGNS = {
-    **{mark: _SIGNS.get(mark, ()) + _RARE_SIGNS.get(mark, ()) for mark in _SIGNS | _RARE_SIGNS},
-    ":": (*_SIGNS[":"], "cookie", "pwd", ":aa"),  # the others have a sign in it already
+    **_SIGNS,
+    ":": (*_SIGNS[":"], "cookie", "pwd", ":aa"),
+    "=": (*_SIGNS["="], *_RARE_SIGNS["="]),
+    ".": (*_SIGNS["."], "hvs."),
+    "_": (*_SIGNS["_"], "_v1_"),
+    "dapi": ("dapi",),
 }
 """A text with a secret has one of these characters and, in small letters, one of the signs beside
 it; to look for them is cheaper than the pattern."""

@@ -183,7 +183,8 @@ class Watch:
         if shown is None:
             parts = [part for part in self._parts if part.shown & changed]
             shown = self._shown[changed] = parts, [part for part in parts if part.waits]
-        return self._ask(*shown, record) if shown[0] else []
+        parts, waiting = shown
+        return self._ask(parts, waiting, record) if parts else []
 
     def advance(self, us: int) -> list[Finding]:
         """The findings that come due up to the moment `us` (included), in order."""
@@ -259,10 +260,12 @@ class Watch:
                     worked = self._judge(part, took_s, worked)
             if new:
                 us = at if expires else at.us
-                found += [self._raised(part, one) for one in new if self._fits(one.pattern, us)]
+                for finding in new:
+                    if self._fits(finding.pattern, us):
+                        found.append(self._raised(part, finding))
                 began = stopwatch() if stopwatch else 0.0
-        is_as_before = not found and enabled is self._parts  # a finding may move all deadlines
-        self._set_due(waiting if is_as_before else self._parts)
+        # A finding may move all deadlines.
+        self._set_due(self._parts if found or enabled is not self._parts else waiting)
         return found
 
     def _set_due(self, parts: list[_Part]) -> None:

@@ -55,8 +55,14 @@ class InteractionGraph(GraphState):
         kind = type(record)
         check, rewrite, flag = _STEPS[kind]
         t = self.t + 1
-        is_free = t and not (self.is_over or self.finished or (self.awaited and kind is not Emit))
-        if record.t != t or record.us < self.now or not is_free:
+        if (
+            record.t != t
+            or record.us < self.now
+            or (self.awaited and kind is not Emit)
+            or self.is_over
+            or self.finished
+            or not t
+        ):
             rules.check_moment(self, record)
         if check is not None:
             check(self, record)

@@ -87,13 +87,12 @@ class Problems:
         """The flags of how the problems stand that the record of a moment has touched."""
         flags = 0
         for problem in self.touched:
-            if problem.is_failed:
+            if problem.buffered:
+                stands = 0 if problem.flying or problem.is_over or problem.is_failed else STUCK
+            elif problem.open or problem.submitted or problem.is_over or problem.is_failed:
                 stands = 0
-            elif problem.buffered:
-                stands = 0 if problem.flying or problem.is_over else STUCK
             else:
-                is_going_on = problem.open or problem.submitted or problem.is_over
-                stands = 0 if is_going_on or not problem.is_posed else DONE
+                stands = DONE if problem.is_posed else 0
             if stands != problem.stands:
                 problem.stands, problem.since = stands, now
             flags |= stands

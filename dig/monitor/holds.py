@@ -47,6 +47,7 @@ class Holds:
         self.new_id = new_id
         self._recorder = recorder
         self._graph = recorder.graph
+        self._relevance = recorder.relevance
         self._arrived: dict[str, None] = {}  # agents with a new event since their latest start
 
     # --- from generation to the hold ---
@@ -188,6 +189,7 @@ class Holds:
         recorder.write(Deliver, event, None)
         recorder.effects.append(answered)
         if self._graph.is_over:
+            recorder.is_over = True
             recorder.effects.append(Over("submitted"))
         return True
 
@@ -206,9 +208,10 @@ class Holds:
         """An agent is started in front of its buffer: what it is shown of it."""
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
-        pending, graph = self.payloads.pending, self._graph
-        if not self._recorder.relevance.is_used:
+        pending = self.payloads.pending
+        if not self._relevance.is_used:
             return Started(activation, agent, tuple([pending(event, agent) for event in buffer]))
+        graph = self._graph
         concerned = union([graph.event(event).sources for event in buffer])
         shown, kept = [], []
         for event in buffer:

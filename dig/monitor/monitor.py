@@ -435,6 +435,7 @@ class Monitor:
             recorder.look_at_clock()
             recorder.report_left_out()
             recorder.write(records.Finish, outcome, answer, usage)
+            recorder.is_over, recorder.can_write = True, False
         return self._recorder.take_effects()
 
     # --- what a host may ask ---
@@ -496,8 +497,9 @@ class Monitor:
             return
         if self._keep is not None:
             self._collect(self._keep)
-        if not (self._schedule.is_empty or self.is_quiet):
-            self._schedule.note_progress()
+        schedule = self._schedule
+        if (schedule.timers or schedule.counters or schedule.recorded) and not self.is_quiet:
+            schedule.note_progress()
         self._recorder.look_at_clock()
         self._healing.poll()
         self._settle()
@@ -516,13 +518,12 @@ class Monitor:
     def _settle(self) -> None:
         """Heal what was found and release what is held, until there is neither."""
         recorder, holds, gates = self._recorder, self._holds, self._gates
-        healing, approvals = self._healing, self._approvals
+        healing, approvals, schedule = self._healing, self._approvals, self._schedule
+        ladders = healing.ladders
         while not recorder.is_over:
-            proposed = healing.apply_healers() if recorder.found else []
-            if healing.ladders is not None and healing.ladders.timed:
-                proposed += healing.take_steps()
-            for one in proposed:
-                approvals.ask(one)
+            if recorder.found or (ladders is not None and ladders.timed):
+                for proposal in healing.apply_healers() + healing.take_steps():
+                    approvals.ask(proposal)
             if holds.waiting:
                 holds.deliver_waiting(gates.deciding)
             if holds.held:
@@ -531,7 +532,7 @@ class Monitor:
                 gates.overrule_late()
             if approvals.open:
                 approvals.overrule_late()
-            if not self._schedule.is_empty:
+            if schedule.timers or schedule.counters or schedule.recorded:
                 self._ask_policies()
             if not (recorder.found or holds.held):
                 break

@@ -144,9 +144,10 @@ class PayloadStore:
 
     def drop_consumed(self) -> None:
         """Drop what the events carry that the latest record closed: it is used up."""
+        live = self._graph.live
         for event in self._graph.touched:
-            is_kept = self.keeps_problems and event.by is None and event.work
-            if event.id not in self._graph.live and not is_kept:
+            is_kept = event.id in live or (self.keeps_problems and event.by is None and event.work)
+            if not is_kept:
                 self._carried.pop(event.id, None)
 
     def forget(self) -> None:

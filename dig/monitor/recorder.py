@@ -76,6 +76,7 @@ class Recorder:
         self._sink_s = self._slow_s = 0.0
         self._is_told_slow = False
         self._recorded, self._copied = timing.recorded, timing.copied
+        self._repeats = bool(timing.recorded or timing.copied)
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
         self.said = sanitizer.said
@@ -137,14 +138,11 @@ class Recorder:
         if self.relevance.is_used:
             self.relevance.look(record)
         self._unwritten.append(record)
-        if graph.is_over or graph.finished is not None:
-            self.is_over, self.can_write = True, graph.finished is None
         found += watch.look(record)
         if graph.changed & CLOSED:
             self.payloads.drop_consumed()
-        if self._failures or self._recorded:
+        if found or self._failures or self._repeats:
             self._report_failures()
-        if found or self._copied:
             self._record_findings(found)
         return record
 
@@ -160,8 +158,6 @@ class Recorder:
         An exception of a sink goes to the host: without a journal no effect may happen.
         """
         self._write_all()
-        if self._slow_s or self.watch.slow_s:
-            self._tell_slow(self._slow_s + self.watch.slow_s)
         effects, self.effects = self.effects, []
         return effects
 
@@ -193,6 +189,8 @@ class Recorder:
             self._sink_s += took_s
             if took_s >= SLOW_S:
                 self._slow_s += took_s
+            if self._slow_s or self.watch.slow_s:
+                self._tell_slow(self._slow_s + self.watch.slow_s)
 
     def incident(self, what: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""

@@ -132,8 +132,10 @@ def check_decision(
         left.remove(fate.event)
         if fate.fate not in FATES:
             raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
-        if fate.to is not _NOBODY:
-            _check_names(f"the reroute of {fate.event!r}", fate.to)
+        if fate.to is not _NOBODY and not are_names(fate.to):
+            raise DecisionError(
+                f"the reroute of {fate.event!r} must be a list of agents' names, not {fate.to!r}"
+            )
     has_answer = False
     for output in outputs:
         if not isinstance(output, Output):
@@ -142,7 +144,10 @@ def check_decision(
             raise DecisionError(f"an event's type must be a name, not {output.type!r}")
         if not (output.traceparent is None or isinstance(output.traceparent, str)):
             raise DecisionError(f"a traceparent must be a string, not {output.traceparent!r}")
-        _check_names("an event's recipients", output.to)
+        if not are_names(output.to):
+            raise DecisionError(
+                f"an event's recipients must be a list of agents' names, not {output.to!r}"
+            )
         has_answer = has_answer or bool(output.final)
     if has_answer and (outside or len(outputs) > 1):
         raise DecisionError("a final event must be the only output of an activation")
@@ -201,8 +206,3 @@ def are_names(names: object) -> bool:
         if not isinstance(name, str):
             return False
     return True
-
-
-def _check_names(what: str, names: object) -> None:
-    if not are_names(names):
-        raise DecisionError(f"{what} must be a list of agents' names, not {names!r}")

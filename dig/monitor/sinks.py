@@ -79,8 +79,9 @@ class FanOut:
         """Give records to every sink, first to those that take them all at once."""
         for write in self._batch:
             write(records)
+        others = self._others
         for record in records:
-            for sink in self._others:
+            for sink in others:
                 sink(record)
 
     def reads(self, graph: InteractionGraph) -> None:

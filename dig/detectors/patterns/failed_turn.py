@@ -76,13 +76,13 @@ class FailedTurn(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise FAIL for a turn, for an answer, or for a request."""
-        if type(record) is End:
-            return self._at_end(graph, record) if self._ends or record.error else ()
         if type(record) is Emit:
             if self._contents is None:
                 self._contents = contents_of(graph)
             self._contents.note(graph, record)
             return self._at_answer(graph, record) if record.final and self._ends else ()
+        if type(record) is End:
+            return self._at_end(graph, record) if self._ends or record.error else ()
         return _at_failed_request(record) if type(record) is IncidentRow else ()
 
     def _at_end(self, graph: InteractionGraph, record: End) -> Iterable[Finding]:

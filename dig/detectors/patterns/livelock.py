@@ -67,11 +67,12 @@ class Livelock(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LIVELOCK after `livelock_turns` turns, and at each doubling of that."""
-        limit = graph.run.limits.livelock_turns
+        limits = graph.run.limits
+        limit = limits.livelock_turns
         ended = graph.ended
         if limit is None or ended is None or not (isinstance(record, End) and record.outputs):
             return ()
-        most = graph.run.limits.livelock_agents
+        most = limits.livelock_agents
         agent = base_name(ended.agent)
         trigger = _trigger(graph, ended, agent)
         before = None if trigger is None else self._chains.get(trigger.id)

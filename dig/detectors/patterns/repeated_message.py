@@ -42,6 +42,7 @@ class RepeatedMessage(Detector):
     def __init__(self) -> None:
         """Begin with nothing said."""
         self._contents: Contents | None = None
+        self._limit: int | None = None
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
         self._agent = ""  # which it is of
         self._counted: set[_Message] = set()  # what it has said
@@ -49,20 +50,20 @@ class RepeatedMessage(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
-        limit = graph.run.limits.loop_limit
-        if limit is None:
-            return ()
         if self._contents is None:
-            self._contents = contents_of(graph)
+            self._contents, self._limit = contents_of(graph), graph.run.limits.loop_limit
+        if self._limit is None:
+            return ()
         if type(record) is End:
-            assert graph.ended is not None
-            self._inputs = self._contents.of_inputs(graph.ended.consumed)
-            self._agent = base_name(graph.ended.agent)
+            ended = graph.ended
+            assert ended is not None
+            self._inputs = self._contents.of_inputs(ended.consumed)
+            self._agent = base_name(ended.agent)
             self._counted.clear()
         elif type(record) is Emit and record.by != SYSTEM:
             content = self._contents.note(graph, record)
             if content is not None and self._inputs is not None and record.by is not None:
-                return self._look(graph, record, content, limit)
+                return self._look(graph, record, content, self._limit)
         return ()
 
     def _look(

@@ -103,9 +103,10 @@ class Contents(EventMemory[int]):
     def of_inputs(self, events: Iterable[EventState]) -> tuple[int, ...] | None:
         """The contents of some events, in no order; ``None`` if that of one does not count."""
         contents: list[int] = []
+        new, old = self._new, self._old
         for event in events:
-            content = self.get(event.id)
-            if content is None:
+            content = new.get(event.id)
+            if content is None and (content := old.get(event.id)) is None:
                 return None
             if content != CONTINUATION:
                 contents.append(content)

@@ -68,10 +68,10 @@ class StalledActivation(Detector):
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Learn from a turn that ends; raise STALL for those that last too long by that."""
-        limits = graph.run.limits
-        if limits.stall_factor is None:
-            return ()
         if self._factor is None:
+            limits = graph.run.limits
+            if limits.stall_factor is None:
+                return ()
             self._factor, self._least = limits.stall_factor, micros(limits.stall_min_s)
             self._team_least = max(self._least, micros(limits.activation_limit_s))
         if type(record) is Start:
