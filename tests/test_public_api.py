@@ -19,7 +19,7 @@ from dig import errors
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("package", ["dig.detectors", "dig.runtime", "dig.adapters"])
+@pytest.mark.parametrize("package", ["dig.detectors", "dig.adapters"])
 def test_all_is_sorted_and_names_the_real_exports(package: str) -> None:
     """Every public name of a package is in `__all__`, and nothing else."""
     module = importlib.import_module(package)
@@ -29,6 +29,15 @@ def test_all_is_sorted_and_names_the_real_exports(package: str) -> None:
         if not (name.startswith("_") or isinstance(value, ModuleType) or name == "annotations")
     }
     assert module.__all__ == sorted(public, key=lambda name: (not name.isupper(), name))
+
+
+def test_names_of_the_runtime_are_imported_when_they_are_asked_for() -> None:
+    """Each name in `__all__` is there, and type checkers read it from the same module."""
+    runtime = importlib.import_module("dig.runtime")
+    assert runtime.__all__ == sorted(runtime._HOME, key=lambda name: (not name.isupper(), name))
+    assert all(getattr(runtime, name) for name in runtime.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Reviewr'"):
+        _ = runtime.Reviewr
 
 
 def test_type_checkers_see_where_each_export_of_dig_is_from() -> None:

@@ -11,7 +11,8 @@ from dig._util.files import read_file
 from dig.errors import SettingsError, file_errors
 
 from .app import INTERRUPTED, warn
-from .options import ModelOptions, ReportFile
+from .options import ReportFile
+from .run_options import ModelOptions
 
 if TYPE_CHECKING:
     from dig.diagnosis.stages.pipeline import ModelMethod

@@ -13,9 +13,9 @@ import typer
 from dig.errors import SettingsError
 
 from .app import INTERRUPTED, app, naming, print_result, warn
-from .options import Alert, AsJson, ClockOptions, ModelOptions, PerAgent, StorageOptions, grouped
+from .options import Alert, AsJson, ClockOptions, PerAgent, StorageOptions, grouped
 from .report import report_row
-from .run_options import RunOptions
+from .run_options import ModelOptions, RunOptions
 from .view import View, viewing
 
 if TYPE_CHECKING:

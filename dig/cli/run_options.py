@@ -1,6 +1,7 @@
 """Options of the commands that start runs."""
 
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,103 @@ from .options import Config, Further, Given, Habit, Judge, UsualFile, further, p
 
 if TYPE_CHECKING:
     from dig.tasks.run.team_run import TeamRun
+
+
+JsonMode = StrEnum("JsonMode", ["strict", "object", "text"])
+"""strict: a JSON schema. object: any JSON object. text: neither; both have it in the prompt."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The language model that decides for the agents: its name, server and budget."""
+
+    model: Annotated[
+        str | None, typer.Option(help="The language model that decides for the agents.")
+    ] = None
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="An OpenAI-compatible server, such as http://localhost:8000/v1."),
+    ] = None
+    api_key_env: Annotated[
+        str | None, typer.Option(help="The environment variable that has the server's key.")
+    ] = None
+    json_mode: Annotated[
+        JsonMode | None,
+        typer.Option(
+            help="How its answers are asked for; by default strict, and the next if it is refused."
+        ),
+    ] = None
+    temperature: Annotated[float | None, typer.Option(help="Sent to the model, if given.")] = None
+    request_timeout: Annotated[
+        float | None, typer.Option(help="Seconds that one request to the model may take.")
+    ] = None
+    concurrency: Annotated[
+        int | None, typer.Option(help="How many requests may be under way at once.")
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after so many tokens, sent and received: the run, or the whole experiment."
+        ),
+    ] = None
+    max_usd: Annotated[
+        float | None,
+        typer.Option(help="Stop after so many US dollars: the run, or the whole experiment."),
+    ] = None
+    price_in: Annotated[
+        float | None, typer.Option(help="US dollars for a million tokens sent.")
+    ] = None
+    price_out: Annotated[
+        float | None, typer.Option(help="US dollars for a million tokens received.")
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """The settings of the model that are given; an empty dict if no model is named.
+
+        Raises:
+            SettingsError: Other options are given than the model's name, but not that.
+        """
+        named = {_NAMES.get(one.name, one.name): getattr(self, one.name) for one in _MODEL_FIELDS}
+        given = {name: _plain(value) for name, value in named.items() if value is not None}
+        if self.model is None and given:
+            option = next(iter(given)).replace("_", "-")
+            raise SettingsError(f"--{option} is about a language model; name it with --model")
+        if given and "base_url" not in given and os.environ.get(BASE_URL):
+            given["base_url"] = os.environ[BASE_URL]
+        return given
+
+    def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
+        """`agents_are` and `options` of a run; an empty dict if no model is named.
+
+        Raises:
+            SettingsError: The options contradict each other, or the server's key is missing.
+        """
+        given = self.given()
+        if not given:
+            return {}
+        from dig.runtime.llm import ModelSettings  # slow to import
+
+        if virtual:
+            raise SettingsError("a language model takes real time to decide; leave --virtual out")
+        if speed != 1:
+            raise SettingsError("a language model thinks at its own speed; leave --speed out")
+        model = given.pop("model")
+        ModelSettings(model, **given).key()
+        return {"agents_are": f"model {model}", "options": given}
+
+
+_MODEL_FIELDS = fields(ModelOptions)
+
+
+BASE_URL = "OPENAI_BASE_URL"
+
+
+_NAMES = {"request_timeout": "timeout_s"}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, StrEnum) else value
+
 
 Method = StrEnum("Method", ["mas", "watchdog", "retry", "judge", "dig", "dig+"])
 """The methods against failures."""

@@ -17,7 +17,8 @@ from dig.errors import DigError, SettingsError
 from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
 from .fork import disturbance, edit_of
-from .options import AsJson, FaultKinds, Further, ModelOptions, further, grouped
+from .options import AsJson, FaultKinds, Further, further, grouped
+from .run_options import ModelOptions
 
 if TYPE_CHECKING:
     from dig.diagnosis.diagnosing import Trying

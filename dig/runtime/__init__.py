@@ -13,29 +13,40 @@
 
 from __future__ import annotations
 
-from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
-from .alerts import Alerts
-from .bus import Bus
-from .destinations import Alarm, CommandAlerts, LogAlerts, WebhookAlerts
-from .host import Setup
-from .result import RunResult
-from .simulator import simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
+    from .alerts import Alerts
+    from .bus import Bus
+    from .destinations import Alarm, CommandAlerts, LogAlerts, WebhookAlerts
+    from .host import Setup
+    from .result import RunResult
+    from .simulator import simulate
+
+_HOME = {
+    name: home
+    for home, names in {
+        ".agents": "Agent Decision EventFate NewEvent Plan PlannedAgent View",
+        ".alerts": "Alerts",
+        ".bus": "Bus",
+        ".destinations": "Alarm CommandAlerts LogAlerts WebhookAlerts",
+        ".host": "Setup",
+        ".result": "RunResult",
+        ".simulator": "simulate",
+    }.items()
+    for name in names.split()
+}
+"""The module of each name: a journal needs the group commit alone, not bus and simulator."""
 
 __all__ = [
-    "Agent",
-    "Alarm",
-    "Alerts",
-    "Bus",
-    "CommandAlerts",
-    "Decision",
-    "EventFate",
-    "LogAlerts",
-    "NewEvent",
-    "Plan",
-    "PlannedAgent",
-    "RunResult",
-    "Setup",
-    "View",
-    "WebhookAlerts",
-    "simulate",
-]
+    "Agent", "Alarm", "Alerts", "Bus", "CommandAlerts", "Decision", "EventFate", "LogAlerts",
+    "NewEvent", "Plan", "PlannedAgent", "RunResult", "Setup", "View", "WebhookAlerts", "simulate",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name], __name__), name)

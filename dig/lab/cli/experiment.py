@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig.cli.app import app, print_result, progress_shown, warn
-from dig.cli.options import AsJson, Config, Given, Jobs, Judge, ModelOptions, grouped
+from dig.cli.options import AsJson, Config, Given, Jobs, Judge, grouped
+from dig.cli.run_options import ModelOptions
 from dig.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import typer
 from dig._util.files import read_file
 from dig._util.text import safe_text
 from dig.cli.app import INTERRUPTED, app, print_result, warn
-from dig.cli.options import AsJson, ModelOptions, ReportFile, grouped
+from dig.cli.options import AsJson, ReportFile, grouped
+from dig.cli.run_options import ModelOptions
 from dig.errors import SettingsError, file_errors
 
 if TYPE_CHECKING:
