@@ -274,7 +274,7 @@ def why(
     from dig.show.document import Diagnosis
 
     if schema:
-        print(json.dumps(Diagnosis.model_json_schema(), indent=2))
+        print(json.dumps(Diagnosis.model_json_schema(mode="serialization"), indent=2))
         return
     _check_sources(sources, conversation.report)
     goal, asking, status = Goal.parse(good), asked.asking(), 0

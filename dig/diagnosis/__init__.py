@@ -3,7 +3,7 @@
     found = diagnose(Path("runs/ID"), trying=Trying())
     print(found.answer, found.fix)
 
-- `concepts`: the words of a diagnosis; `dig.show.document` has it as JSON.
+- `dig.show.document`: the words of a diagnosis, and the document of them.
 - `goal`: when a finished run is good; `progress`: how far it came; `failures`: by what it is not
   good. `learning`: what good runs of a team raise.
 - `attempts`: the parts of a run that try to solve a problem by one plan. `case`: a run that is
@@ -23,10 +23,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dig.show.document import Diagnosis
+    from dig.show.document import Candidate, Diagnosis, Hypothesis
 
     from .case import Case, read_case
-    from .concepts import Candidate, Hypothesis
     from .diagnosing import Trying, diagnose, diagnose_async, try_changes, verify
     from .goal import Goal
     from .suspects import Suspects
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Case": ".case", "read_case": ".case",
-    "Candidate": ".concepts", "Hypothesis": ".concepts",
     "Trying": ".diagnosing", "diagnose": ".diagnosing", "diagnose_async": ".diagnosing",
     "try_changes": ".diagnosing", "verify": ".diagnosing",
+    "Candidate": "dig.show.document", "Hypothesis": "dig.show.document",
     "Diagnosis": "dig.show.document", "Goal": ".goal", "Suspects": ".suspects",
     "TrialBudget": ".trials.arms", "Tried": ".trials.arms", "verdict": ".trials.verdict",
 }  # fmt: skip

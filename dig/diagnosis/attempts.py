@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from dig.graph.records import SYSTEM
+from dig.show.document import Attempt
 from dig.tasks.accounting import SOLUTION
 from dig.traces.run import RecordedActivation, RecordedRun
-
-from .concepts import Attempt
 
 
 def attempts(run: RecordedRun) -> dict[str | None, tuple[Attempt, ...]]:

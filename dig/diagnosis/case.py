@@ -21,7 +21,7 @@ from dig.detectors.headline import Headline
 from dig.detectors.protocols import Detector
 from dig.errors import RuleError, SettingsError, TraceError
 from dig.graph.records import Finish
-from dig.show.document import forks_beside
+from dig.show.document import Attempt, Failure, forks_beside
 from dig.tasks.accounting import PAYLOADS, Accounting
 from dig.tasks.catalogue import TASKS
 from dig.tasks.run.arrange import make_task
@@ -33,7 +33,6 @@ from dig.traces.journal.reader import trace_path
 from dig.traces.run import RecordedRun
 
 from .attempts import attempts
-from .concepts import Attempt, Failure
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
 from .signs.analysis import RunAnalysis, Sign, UsualTeam

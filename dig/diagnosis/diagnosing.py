@@ -12,13 +12,11 @@ import anyio.to_thread
 
 from dig.errors import SettingsError
 from dig.graph.records import End, Record
-from dig.show.document import Diagnosis
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Diagnosis, Evidence, Hypothesis
 from dig.tasks.run.fork import Crew
 from dig.traces.replay.kinds import in_words, read_interventions
 
 from .case import Case, RunSource
-from .concepts import Candidate, Hypothesis
 from .experiments import Experiments
 from .goal import Goal
 from .interventions.secrecy import AnswerGuard

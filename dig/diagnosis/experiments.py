@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from dig.show.document import Candidate, Hypothesis
 from dig.traces.replay.kinds import MOST_INTERVENTIONS, size
 
 from .case import Case
-from .concepts import Candidate, Hypothesis
 from .interventions.proposing import DECIDED, Proposal, Proposes, proposals
 from .trials.arms import Trials, Tried, interrupted, moved
 from .trials.seats import (

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dig._util.text import one_line
 from dig.detectors.describe import finding_text
 from dig.detectors.finding import Finding
-from dig.tasks.milestones import NO_ANSWER, Evidence
+from dig.show.document import Evidence, Failure
+from dig.tasks.milestones import NO_ANSWER
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .causes import OUTCOME
-from .concepts import Failure
 from .goal import Finished, Goal, has_answer, is_session
 
 LONGEST = 120

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dig._util.text import one_line, safe_text
-from dig.show.document import CandidateRow, Diagnosis, cause
+from dig.show.document import Candidate, Diagnosis, cause
 from dig.show.page.rows import MOST_TEXT
 from dig.show.page.writing import Report, write_page
 
@@ -143,7 +143,7 @@ def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -
 
 
 def _blame(
-    page: StepPage, row: CandidateRow, step: int, began: Sequence[int], chain: Sequence[int]
+    page: StepPage, row: Candidate, step: int, began: Sequence[int], chain: Sequence[int]
 ) -> None:
     says = "; ".join(one.says for one in row.evidence)
     says += "" if row.status == "open" else f" ({row.status})"

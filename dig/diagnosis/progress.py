@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dig._util.text import name, names
 from dig.graph.records import Run
-from dig.tasks.milestones import NO_ANSWER, Evidence, Milestone, milestone
+from dig.show.document import Evidence
+from dig.tasks.milestones import NO_ANSWER, Milestone, milestone
 from dig.traces.run import RecordedEvent, RecordedRun
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,27 +11,24 @@ from dig._util.text import counted
 from dig.show.document import (
     AnswerRow,
     ArmRows,
-    AttemptRow,
-    CandidateRow,
+    Candidate,
     ChangedArm,
     Confidence,
     CostRow,
     Diagnosis,
-    EvidenceRow,
-    FailureRow,
+    Evidence,
     GoalRow,
+    Hypothesis,
     HypothesisRow,
     SourceRow,
     StageRow,
     StageStatus,
     UnchangedArm,
 )
-from dig.tasks.milestones import Evidence
 from dig.traces.replay.kinds import in_words
 
 from .attribution.spread import chain
 from .case import RunSource
-from .concepts import Attempt, Candidate, Failure, Hypothesis
 from .conversations.hierarchy import HierarchicalGraph, drafted
 from .conversations.ranking import Attribution
 from .experiments import Findings, Place
@@ -84,14 +81,13 @@ class DiagnosisReport:
         return Diagnosis(
             source=self._source(),
             goal=GoalRow(test=self.goal.text, **self.judged._asdict()),
-            failures=tuple(map(_failure, self.case.failures)),
-            attempts=tuple(map(_attempt, self.case.attempts)),
+            failures=self.case.failures,
+            attempts=self.case.attempts,
             method=self.attributed.method if self.attributed else "structural",
             model=self._model(),
             answer=answer,
             candidates=tuple(
-                CandidateRow.of(number, one)
-                for number, one in enumerate(candidates[: self.asking.top], 1)
+                replace(one, rank=rank) for rank, one in enumerate(candidates[: self.asking.top], 1)
             ),
             chain=self._chain(answer),
             hypotheses=tuple(
@@ -280,18 +276,6 @@ def _noted(candidate: Candidate, tried: Sequence[Tried]) -> Candidate:
         Evidence(one.at, f"tried: {one.verdict}, if {_sentence(one.hypothesis)}") for one in tried
     )
     return replace(candidate, evidence=(*candidate.evidence, *shown))
-
-
-def _evidence(one: Evidence) -> EvidenceRow:
-    return EvidenceRow(**asdict(one))
-
-
-def _failure(one: Failure) -> FailureRow:
-    return FailureRow(kind=one.kind, about=one.about, evidence=tuple(map(_evidence, one.evidence)))
-
-
-def _attempt(one: Attempt) -> AttemptRow:
-    return AttemptRow(**asdict(one))
 
 
 def _hypothesis(one: Tried, place: Place) -> HypothesisRow:

@@ -19,16 +19,15 @@ from dig._util.registry import Registry
 from dig._util.text import counted, name, one_line
 from dig.errors import SettingsError
 from dig.graph.records import End
+from dig.show.document import Candidate, Evidence
 from dig.show.gate.checked import runs_in
 from dig.tasks.accounting import PAYLOADS, Accounting
-from dig.tasks.milestones import Evidence
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedActivation
 
 from .attribution.structural import SignGroup, StructuralAnswer
 from .case import Case, RunSource
 from .components import blamed
-from .concepts import Candidate
 from .goal import Goal
 from .signs.analysis import Sign, UsualTeam
 from .signs.table import learn_habits
@@ -101,7 +100,8 @@ class BySigns:
 
 
 def _evidence(case: Case, sign: Sign) -> Evidence:
-    return Evidence(sign.t, one_line(sign.says, 200), case.steps.get(sign.activation or ""))
+    step = case.steps.get(sign.activation or "")
+    return Evidence(sign.t, one_line(sign.says, 200), step=step)
 
 
 class EveryAgent:
@@ -149,7 +149,7 @@ class EveryAgent:
         step = case.steps[first.id]
         return Candidate(
             id="c0", agent=first.agent, share=share, by=(self.name,), t=first.t, step=step,
-            evidence=(Evidence(first.t, says, step),), activation=first.id,
+            evidence=(Evidence(first.t, says, step=step),), activation=first.id,
         )  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def led_by_error(case: Case, candidates: Sequence[Candidate]) -> list[Candidate]
     step = case.steps[one.id]
     first = Candidate(
         id="c0", agent=one.agent, share=RAISED, by=("errors",), t=one.t, until=one.end.t,
-        activation=one.id, step=step, evidence=(Evidence(one.end.t, says, step),),
+        activation=one.id, step=step, evidence=(Evidence(one.end.t, says, step=step),),
         mechanism="failed", status="origin", is_certain=headline.stage == "request",
     )  # fmt: skip
     others = [

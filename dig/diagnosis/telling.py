@@ -13,10 +13,10 @@ from dig.graph.codec import to_row
 from dig.graph.records import End, Record
 from dig.graph.words import decision_text
 from dig.show.document import (
-    CandidateRow,
+    Candidate,
     ChangedArm,
     Diagnosis,
-    EvidenceRow,
+    Evidence,
     HypothesisRow,
     UnchangedArm,
     _best,
@@ -94,14 +94,14 @@ def _lines(
     yield from _costs(found, best)
 
 
-def _shown(evidence: EvidenceRow) -> str:
+def _shown(evidence: Evidence) -> str:
     """A sentence with its record; the pattern that a finding's sentence begins with comes last."""
     pattern, colon, said = evidence.says.partition(": ")
     says = f"{said} ({pattern})" if colon and pattern in BY_NAME else evidence.says
     return f"{_place(evidence)}: {says}"
 
 
-def _place(shown: EvidenceRow) -> str:
+def _place(shown: Evidence) -> str:
     return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
 
 
@@ -334,7 +334,7 @@ _VERDICTS = {
 }  # fmt: skip
 
 
-def _step(found: Diagnosis, one: CandidateRow) -> str:
+def _step(found: Diagnosis, one: Candidate) -> str:
     return f" (step {one.step})" if found.source.kind == "conversation" else ""
 
 

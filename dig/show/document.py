@@ -1,44 +1,216 @@
 """The document of a diagnosis: `digmon-diagnosis`, version 1; only `graph` may be missing.
 
-found = Diagnosis.from_json(path.read_text())
-print(found.answer.agent if found.answer else found.goal.why)
+    records -> Failure -> Candidate -> Hypothesis -> verdict
+
+A failure says that a run failed, a candidate which agent may be at fault and where, a hypothesis
+what would have helped, a verdict whether experiments confirm it. Each names the records or steps
+that show what it claims.
+
+    diagnosis = Diagnosis.from_json(path.read_text())
+    print(diagnosis.answer.agent if diagnosis.answer else diagnosis.goal.why)
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
 
 from dig._util.text import first_wrong, name
 from dig._version import __version__
 from dig.errors import SettingsError
 from dig.traces.journal.journal import SIDE
 from dig.traces.journal.reader import trace_path
-from dig.traces.replay.kinds import in_words
+from dig.traces.replay.kinds import MOST_INTERVENTIONS, in_words
 
 from .cause import KnownCause, SuspectedPlace, TriedChange
 
 Confidence = Literal["high", "medium", "low"]
 StageStatus = Literal["done", "failed", "skipped"]
+FailureKind = Literal["no-answer", "bad-answer", "finding", "timeout", "complaint"]
+Status = Literal["origin", "propagated", "recovered", "open"]
+Verdict = Literal["validated", "partial", "refuted", "inconclusive"]
+Reason = Literal[
+    "flaky", "not carried out", "mixed", "cannot be replayed", "budget", "interrupted"
+]  # fmt: skip
+"""Why a verdict is `inconclusive`."""
+
+_STRICT = ConfigDict(extra="forbid", strict=True)
+# A document has every key of these, also those that code may leave out.
+_CONCEPT = ConfigDict(**_STRICT, json_schema_serialization_defaults_required=True)
+
+# --- the concepts, which suspects and experiments make: plain dataclasses, which pydantic reads ---
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The content of a record of a trace, or of a step of a conversation.
+
+    Attributes:
+        step: The number of the step; ``None`` if the record belongs to none.
+        t: The number of the record; ``None`` in a conversation.
+        says: A sentence about it.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+
+    # Fields stand in the order of their keys in the document; `step` is given by its name.
+    step: int | None = field(default=None, kw_only=True)
+    t: int | None
+    says: Annotated[str, Field(max_length=400)]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A reason why a run is not good.
+
+    Attributes:
+        kind: `no-answer`, `bad-answer`, `finding`, `timeout` or `complaint`.
+        about: An agent, an event, a pattern, or `outcome`.
+        evidence: The records that show it.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+
+    kind: FailureKind
+    about: str
+    evidence: tuple[Evidence, ...]
+
+    def __post_init__(self) -> None:
+        """Check that there is evidence.
+
+        Raises:
+            SettingsError: There is none.
+        """
+        _check_evidence(f"the failure {self.kind!r} of {self.about!r}", self.evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The activations of a run that try to solve a problem by one plan.
+
+    Attributes:
+        id: `p1`, `p2`, ..., or the name that a model gave it.
+        plan: The activation that made the plan; ``None``, if no activation took the problem on.
+        activations: Its activations, in the order of their start.
+        accepted: The accepted final event that one of them generated, if there is one.
+        ended: The end of the attempt: `accepted`, `bounced`, `no answer`, or `cut off` with the
+            trace.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+
+    id: str
+    plan: str | None
+    activations: tuple[str, ...]
+    accepted: str | None
+    ended: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A place that may be at fault.
+
+    Attributes:
+        rank: Its place in the order of a document, from 1 on; 0: it is in none yet.
+        id: `c1`, `c2`, ...
+        step: The step of the source; ``None``, if the place is no activation and no message.
+        t: The first record of the place; ``None`` in a conversation.
+        until: Its last record; ``None``: the end of the run.
+        activation, event: The activation or the message that the place is, if it is one.
+        share: Its weight by the sum of the weights of all candidates; no probability.
+        status: `origin` (nothing before it explains it), `propagated` (another candidate explains
+            it), `recovered` (it was put right later) or `open` (not decided).
+        mechanism: The mechanism of the failure, in a word; ``None``: unknown.
+        subtask: The subtask of a hierarchical graph that it belongs to.
+        by: The suspects that named it, or `person`.
+        evidence: The records or steps that speak for it.
+        is_certain: Whether what speaks for it can hardly be the doing of another agent; the
+            document tells it by the confidence of its answer alone.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONCEPT
+
+    rank: int = 0
+    id: str
+    agent: str
+    step: int | None = None
+    t: int | None = None
+    until: int | None = None
+    activation: str | None = None
+    event: str | None = None
+    share: float
+    status: Status = "open"
+    mechanism: str | None = None
+    subtask: str | None = None
+    by: tuple[str, ...]
+    evidence: Annotated[tuple[Evidence, ...], Field(min_length=1)]
+    is_certain: Annotated[SkipJsonSchema[bool], Field(exclude=True)] = field(
+        default=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        """Check that it has evidence, and that its share is one.
+
+        Raises:
+            SettingsError: The candidate has none, or the share is not from 0 to 1.
+        """
+        _check_evidence(f"the candidate {self.id!r}", self.evidence)
+        if not 0 <= self.share <= 1:
+            raise SettingsError(
+                f"the share of the candidate {self.id!r} must be from 0 to 1, got {self.share!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A claim that can be tried: with a change at a place, the run would be good.
+
+    Attributes:
+        id: `h1`, `h2`, ...
+        candidate: The candidate whose place it is about.
+        interventions: The changes of the recorded run, three at most, each with `kind` and `at`.
+        attempt: The attempt that it is about, if that is known.
+        expects: The acts that must happen in the fork for the change to count as carried out.
+    """
+
+    id: str
+    candidate: str
+    interventions: tuple[Mapping[str, Any], ...]
+    attempt: str | None = None
+    expects: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the number of interventions.
+
+        Raises:
+            SettingsError: There is none, or there are more than `MOST_INTERVENTIONS`.
+        """
+        if not 1 <= len(self.interventions) <= MOST_INTERVENTIONS:
+            raise SettingsError(
+                f"the hypothesis {self.id!r} must have 1 to {MOST_INTERVENTIONS} interventions, "
+                f"got {len(self.interventions)}"
+            )
+
+
+def _check_evidence(claim: str, evidence: tuple[Evidence, ...]) -> None:
+    if not evidence:
+        raise SettingsError(f"{claim} needs evidence: a record or a step, with a sentence")
+
+
+# --- the document around them ---
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class EvidenceRow(_Part):
-    """What a record or a step shows."""
-
-    step: int | None
-    t: int | None
-    says: str = Field(max_length=400)
+    model_config = ConfigDict(frozen=True, **_STRICT)
 
 
 class SourceRow(_Part):
-    """What is explained."""
+    """The run or the conversation that is explained."""
 
     name: str
     kind: Literal["run", "trace", "conversation"]
@@ -56,24 +228,6 @@ class GoalRow(_Part):
     why: str
 
 
-class FailureRow(_Part):
-    """Something by which it is not good."""
-
-    kind: FailureKind
-    about: str
-    evidence: tuple[EvidenceRow, ...]
-
-
-class AttemptRow(_Part):
-    """A part of the run that tries to solve the problem by one plan."""
-
-    id: str
-    plan: str | None
-    activations: tuple[str, ...]
-    accepted: str | None
-    ended: str
-
-
 class AnswerRow(_Part):
     """The first candidate, in short."""
 
@@ -84,38 +238,6 @@ class AnswerRow(_Part):
     mechanism: str | None
     confidence: Confidence
     reason: str
-
-
-class CandidateRow(_Part):
-    """A place that may be at fault."""
-
-    rank: int
-    id: str
-    agent: str
-    step: int | None
-    t: int | None
-    until: int | None
-    activation: str | None
-    event: str | None
-    share: float
-    status: Status
-    mechanism: str | None
-    subtask: str | None
-    by: tuple[str, ...]
-    evidence: tuple[EvidenceRow, ...] = Field(min_length=1)
-
-    @classmethod
-    def of(cls, rank: int, one: Any) -> Self:
-        """The row of a candidate.
-
-        Args:
-            rank: Its place in the order, from 1 on.
-            one: The candidate.
-        """
-        evidence = tuple(EvidenceRow(**asdict(shown)) for shown in one.evidence)
-        row = {**asdict(one), "evidence": evidence}
-        del row["is_certain"]  # the confidence of the answer tells
-        return cls(rank=rank, **row)
 
 
 class ChangedArm(_Part):
@@ -193,12 +315,12 @@ class Diagnosis(_Part):
     dig: str = __version__
     source: SourceRow
     goal: GoalRow
-    failures: tuple[FailureRow, ...]
-    attempts: tuple[AttemptRow, ...]
+    failures: tuple[Failure, ...]
+    attempts: tuple[Attempt, ...]
     method: str
     model: str | None
     answer: AnswerRow | None
-    candidates: tuple[CandidateRow, ...]
+    candidates: tuple[Candidate, ...]
     chain: tuple[int, ...]
     hypotheses: tuple[HypothesisRow, ...]
     fix: str | None
@@ -228,21 +350,6 @@ class Diagnosis(_Part):
     def hypothesis(self, name: str | None) -> HypothesisRow | None:
         """The hypothesis with this id."""
         return next((one for one in self.hypotheses if one.id == name), None)
-
-
-FailureKind = Literal["no-answer", "bad-answer", "finding", "timeout", "complaint"]
-
-
-Status = Literal["origin", "propagated", "recovered", "open"]
-
-
-Verdict = Literal["validated", "partial", "refuted", "inconclusive"]
-
-
-Reason = Literal[
-    "flaky", "not carried out", "mixed", "cannot be replayed", "budget", "interrupted"
-]  # fmt: skip
-"""Why a verdict is `inconclusive`."""
 
 
 def forks_beside(run: Path) -> Path:
@@ -282,7 +389,7 @@ def cause(found: Diagnosis) -> KnownCause | None:
     )
 
 
-def _suspicion(one: CandidateRow) -> str:
+def _suspicion(one: Candidate) -> str:
     """The agent of a candidate, and the first thing that speaks against it."""
     agent, says = name(one.agent), one.evidence[0].says
     return says if says.startswith(f"{agent} ") else f"{agent}: {says}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dig._util.text import name, one_line
+from dig.show.document import Evidence
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .accounting import SOLUTION, TaskParts
@@ -22,21 +23,6 @@ MOST = 5
 
 RAW_DATA = "raw_data"
 NO_ANSWER = "no answer was accepted"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The content of a record of a trace, or of a step of a conversation.
-
-    Attributes:
-        t: The number of the record; ``None`` in a conversation.
-        says: A sentence about it.
-        step: The number of the step; ``None`` if the record belongs to none.
-    """
-
-    t: int | None
-    says: str
-    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

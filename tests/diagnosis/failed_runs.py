@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dig.diagnosis.concepts import Hypothesis
 from dig.diagnosis.diagnosing import Trying
 from dig.diagnosis.goal import Goal, has_answer
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import disturbance_of
+from dig.show.document import Hypothesis
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import read_side

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 
 from dig.diagnosis.attempts import attempts
-from dig.diagnosis.concepts import Attempt
 from dig.graph.codec import decode
+from dig.show.document import Attempt
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, final, row, start, trace, turn
 from tests.oracle import Row

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from dig.detectors.finding import Finding
-from dig.diagnosis.concepts import Attempt, Candidate, Failure, Hypothesis
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
 from dig.errors import SettingsError
 from dig.graph.codec import decode
-from dig.tasks.milestones import Evidence
+from dig.show.document import Attempt, Candidate, Evidence, Failure, Hypothesis
 from tests.histories import arrive, deliver, final, row, trace, turn
 
 WORK = [*arrive(0, "e0", None, "a"), *turn(1, "v1", "a", "e1", e0="consume"), final(1, "e1", "v1")]

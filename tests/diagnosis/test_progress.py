@@ -14,7 +14,8 @@ from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Record
 from dig.runtime.result import Left, RunResult
-from dig.tasks.milestones import Evidence, Milestone
+from dig.show.document import Evidence
+from dig.tasks.milestones import Milestone
 from dig.tasks.task import Score
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, final, row, trace, turn

@@ -17,9 +17,9 @@ from typing import Any
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME, TASK
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.graph.records import Deliver, Emit, Finish, Start
+from dig.show.document import Candidate
 from dig.tasks.ranges import without
 from dig.traces.run import RecordedRun
 

@@ -15,10 +15,9 @@ from pathlib import Path
 from dig._util.text import counted
 from dig.show.document import (
     AnswerRow,
-    CandidateRow,
     Diagnosis,
-    EvidenceRow,
-    FailureRow,
+    Evidence,
+    Failure,
     GoalRow,
     SourceRow,
 )
@@ -78,9 +77,8 @@ def _document(conversation: Conversation, found: Attribution, *, has_graph: bool
         ),
         goal=GoalRow(test="none", good=False, progress=None, why=WHY),
         failures=(
-            FailureRow(
-                kind="complaint", about="outcome",
-                evidence=(EvidenceRow(step=last, t=None, says="the conversation ended here"),),
+            Failure(
+                "complaint", "outcome", (Evidence(None, "the conversation ended here", step=last),)
             ),
         ),
         attempts=(), method=found.method, model=found.model,
@@ -88,7 +86,7 @@ def _document(conversation: Conversation, found: Attribution, *, has_graph: bool
             agent=first.agent, step=first.step, t=None, activation=None,
             mechanism=first.mechanism, confidence=found.confidence, reason=found.reason,
         ),
-        candidates=tuple(CandidateRow.of(n, one) for n, one in enumerate(candidates, 1)),
+        candidates=tuple(replace(one, rank=n) for n, one in enumerate(candidates, 1)),
         chain=found.chain, hypotheses=(), fix=None,
         confidence="unknown" if first is None else "suspected",
         stages=found.stages, cost=found.cost, notes=found.notes,

@@ -20,10 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dig._util.files import read_file
 from dig._util.text import counted, first_wrong, name
-from dig.diagnosis.concepts import Candidate
 from dig.errors import SettingsError
-from dig.show.document import Confidence, CostRow, StageRow
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Confidence, CostRow, Evidence, StageRow
 
 from .flow import Vocabulary, vocabulary
 from .hierarchy import HierarchicalGraph, drafted
@@ -190,7 +188,7 @@ class _Ranked:
         """The two features that it has and that speak most for it."""
         found = sorted(self.present, key=lambda one: -self.parts[one])[:2]
         says = [FEATURES[one].says for one in found] or [f"{name(self.step.agent)} speaks here"]
-        return tuple(Evidence(None, one, self.step.number) for one in says)
+        return tuple(Evidence(None, one, step=self.step.number) for one in says)
 
     def candidate(self, rank: int, graph: HierarchicalGraph) -> Candidate:
         return Candidate(

@@ -18,11 +18,11 @@ from pydantic import BaseModel, Field
 
 from dig._util.text import name, one_line
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Attempt, Candidate
 from dig.errors import ModelError, StopRunError
 from dig.runtime.llm.encoding import encoded
 from dig.runtime.llm.model import Model
-from dig.tasks.milestones import MOST, NO_ANSWER, Evidence, Milestone
+from dig.show.document import Attempt, Candidate, Evidence
+from dig.tasks.milestones import MOST, NO_ANSWER, Milestone
 from dig.traces.replay.kinds import in_words, read_interventions
 from dig.traces.run import RecordedActivation, RecordedRun
 

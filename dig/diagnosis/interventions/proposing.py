@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.signs.analysis import RunAnalysis, Sign
 from dig.graph.records import Emit
+from dig.show.document import Candidate
 from dig.traces.replay.kinds import MOST_INTERVENTIONS
 from dig.traces.run import RecordedRun
 

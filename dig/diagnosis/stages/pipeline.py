@@ -18,13 +18,11 @@ from typing import Literal
 import anyio
 
 from dig._util.text import counted, one_line
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.conversations.ranking import NAME, Attribution, confidence_of, rank
 from dig.diagnosis.conversations.reading import Conversation
 from dig.runtime.llm.model import Model, Spending
 from dig.runtime.llm.settings import ModelSettings
-from dig.show.document import StageRow, Status
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Evidence, StageRow, Status
 
 from .asking import StageAnswers, keep_exchanges
 from .deciding import Decided, ModelTestimony, blame_complaint, decide
@@ -230,7 +228,7 @@ def _attribution(
             share=weights[step] / whole, by=(NAME,), status=decided.statuses[step], step=step,
             mechanism=mechanisms.get(step), subtask=known.graph.subtask_of(step).id,
             evidence=tuple(
-                Evidence(None, says, step) for says in _reasons(known, step, decided)[:3]
+                Evidence(None, says, step=step) for says in _reasons(known, step, decided)[:3]
             ),
         )
         for number, step in enumerate(ordered, 1)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from dig._util.text import one_line
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.conversations.ranking import NAME, Attribution
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Evidence
 
 from .asking import StageAnswers
 from .deciding import blame_complaint, speaker_notes
@@ -89,6 +88,6 @@ def _attribution(ranked: Attribution, step: int, why: str, asked: StageAnswers) 
     says = one_line(why) or "the model named it"
     only = Candidate(
         id="c1", agent=conversation.steps[step].agent, share=1.0, by=(NAME,), step=step,
-        evidence=(Evidence(None, says, step),), subtask=graph.subtask_of(step).id,
+        evidence=(Evidence(None, says, step=step),), subtask=graph.subtask_of(step).id,
     )  # fmt: skip
     return Attribution((only,), "low", says, graph.chain(step), graph, tuple(asked.stages))

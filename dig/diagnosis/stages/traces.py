@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from dig._util.text import one_line
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.conversations.hierarchy import drafted
 from dig.diagnosis.conversations.ranking import Attribution
 from dig.diagnosis.conversations.reading import Conversation, DataEdge, step, with_roles
 from dig.diagnosis.interventions.described import described, shown_payload
-from dig.show.document import StageRow
+from dig.show.document import Candidate, StageRow
 
 if TYPE_CHECKING:
     from .pipeline import ModelMethod  # slow to import

@@ -15,13 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from dig.diagnosis.concepts import Hypothesis
 from dig.diagnosis.interventions.recorded import as_recorded
 from dig.diagnosis.progress import progress as way
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.runtime.workers import Workers
-from dig.show.document import Reason, Verdict
+from dig.show.document import Hypothesis, Reason, Verdict
 from dig.traces.replay.kinds import in_words
 from dig.traces.run import RecordedRun
 

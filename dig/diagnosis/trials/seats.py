@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from dig.diagnosis.case import Case
 from dig.diagnosis.components import blamed
-from dig.diagnosis.concepts import Candidate, Hypothesis
 from dig.diagnosis.interventions.recorded import decision_of
 from dig.graph.codec import encode
 from dig.graph.records import End, Join, Leave, Record, Run, Start
+from dig.show.document import Candidate, Hypothesis
 from dig.traces.run import RecordedRun
 
 from .arms import Trials, Tried, first_of, moved

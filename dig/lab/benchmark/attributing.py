@@ -17,12 +17,12 @@ from dig.detectors import standard
 from dig.diagnosis.attempts import attempts
 from dig.diagnosis.attribution.spread import Spread, way
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
 from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, suspects_of
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Finish, Record, Run
+from dig.show.document import Candidate
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Candidate, Hypothesis
 from dig.diagnosis.diagnosing import Trying, diagnose
 from dig.diagnosis.goal import Finished, Goal, Judgement, has_answer
 from dig.diagnosis.interventions.recorded import decision_of
@@ -30,8 +29,7 @@ from dig.graph.records import Emit, Leave
 from dig.lab.experiment.statistics import mean, share
 from dig.lab.experiment.table import Table, Value
 from dig.runtime.workers import Workers
-from dig.show.document import Diagnosis
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Diagnosis, Evidence, Hypothesis
 from dig.tasks.run.execute import execute
 from dig.tasks.run.methods import Arrangement
 from dig.traces.run import RecordedActivation, RecordedRun

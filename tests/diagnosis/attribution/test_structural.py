@@ -15,7 +15,6 @@ import pytest
 from dig.diagnosis.attribution.spread import LEAST, Spread, chain, way
 from dig.diagnosis.attribution.structural import StructuralAnswer
 from dig.diagnosis.case import Case, read_case
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.signs.analysis import UsualTeam
@@ -23,8 +22,7 @@ from dig.diagnosis.suspects import SUSPECTS, Asking, Together, merged, suspects_
 from dig.errors import SettingsError
 from dig.graph.codec import decode, to_row
 from dig.graph.records import Join, Record
-from dig.show.document import Status
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Evidence, Status
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.run import RecordedRun

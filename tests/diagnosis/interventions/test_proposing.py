@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.case import Case, read_case
-from dig.diagnosis.concepts import Candidate
 from dig.diagnosis.interventions.proposing import proposals
 from dig.diagnosis.suspects import SUSPECTS, Together
 from dig.errors import SettingsError
+from dig.show.document import Candidate
 from dig.tasks.run.execute import execute
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.replay.kinds import KINDS, in_words, read_interventions, size

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Failure
 from dig.diagnosis.conversations.hierarchy import drafted
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.stages.pipeline import METHODS, Method, ModelMethod
 from dig.diagnosis.stages.traces import conversation_of
 from dig.errors import SettingsError
-from dig.show.document import Diagnosis
-from dig.tasks.milestones import Evidence
+from dig.show.document import Diagnosis, Evidence, Failure
 from tests.diagnosis.failed_runs import failed
 from tests.diagnosis.stages.test_pipeline import (
     NAMES,
@@ -182,9 +181,7 @@ def test_a_server_never_takes_the_answer_away(run: Path, broken: Answer) -> None
     _, found = explained(run, script(**dict.fromkeys(SCHEMAS, broken)))
     alone = diagnose(run)
     assert found.answer == alone.answer and alone.answer is not None
-    assert [one.model_copy(update={"subtask": None}) for one in found.candidates] == [
-        *alone.candidates
-    ]
+    assert [replace(one, subtask=None) for one in found.candidates] == [*alone.candidates]
     assert "the one without a model stands" in " ".join(found.notes)
     assert found.stages[-1].name == "signs" and found.model == "m"
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from dig.diagnosis.concepts import Hypothesis
 from dig.diagnosis.diagnosing import Trying
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.recorded import decision_of
@@ -24,6 +23,7 @@ from dig.diagnosis.trials.seats import first_difference, starts_of
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
 from dig.graph.records import Emit, Leave
+from dig.show.document import Hypothesis
 from dig.tasks.run import fork as run_fork
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import Crew, simulated_crew

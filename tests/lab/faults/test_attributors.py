@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.concepts import Candidate
 from dig.errors import SettingsError
 from dig.faults.inject.catalogue import KINDS
 from dig.graph.records import (
@@ -27,8 +26,7 @@ from dig.lab.benchmark.attributing import (
 )
 from dig.lab.benchmark.instances import FaultSet
 from dig.lab.benchmark.scores_answers import score
-from dig.show.document import Status
-from dig.tasks.milestones import Evidence
+from dig.show.document import Candidate, Evidence, Status
 from dig.traces.run import RecordedRun
 from tests.diagnosis.written import Written
 from tests.faults.test_components import RUN
