@@ -56,7 +56,6 @@ def assert_same_behaviour(
     __tracebackhide__ = True  # pytest points at the test, not in here
     from dig.show.compare import golden as files
     from dig.show.compare.difference import Comparison, behaviour_at
-    from dig.show.compare.side_by_side import told
 
     path = Path(golden)
     behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)
@@ -71,7 +70,7 @@ def assert_same_behaviour(
     if comparison.is_same:
         return
     if not is_update:
-        lines = told(comparison, "golden", "run")
+        lines = comparison.lines("golden", "run")
         raise AssertionError("\n".join([f"the behaviour is not that of {path}", *lines]))
     if not files.is_golden(path):
         raise TraceError(path, None, "is no golden file, so it is not written over")

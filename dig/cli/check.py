@@ -19,8 +19,8 @@ from .options import AsJson, Config, Further, Given, UsualFile, further, grouped
 
 if TYPE_CHECKING:
     from dig.detectors.protocols import Detector
+    from dig.show.gate.quality_gate import QualityGate
     from dig.show.gate.reports import CheckReport
-    from dig.show.gate.verdict import QualityGate
 
 FailOn = StrEnum("FailOn", ["unhealed", "error", "warning", "notice"])
 """The reasons for which a check fails."""
@@ -81,7 +81,7 @@ class GateOptions:
             SettingsError: An option is wrong; the message names it.
         """
         from dig.show.gate.baseline import KnownFindings
-        from dig.show.gate.verdict import Ignored, QualityGate
+        from dig.show.gate.quality_gate import Ignored, QualityGate
 
         if self.as_json and self.format not in (Format.text, Format.json):
             raise SettingsError(f"--json and --format {self.format} exclude each other")
@@ -138,8 +138,8 @@ def check(
         except TraceError as error:
             warn(error)
             unread.append(UnreadRun(path, error))
-    unseen = len(set(gate.baseline.known) - gate.baseline.seen) if gate.baseline else 0
-    report = CheckReport(verdicts, unread, unseen)
+    unused = len(set(gate.baseline.known) - gate.baseline.used) if gate.baseline else 0
+    report = CheckReport(verdicts, unread, unused)
     if options.write_baseline is not None and not unread:
         _write_baseline(options.write_baseline, report)
         return

@@ -33,7 +33,7 @@ def replay(
     decisions, and every record must come out as it was recorded. Exit status 0 if all is the
     same, 1 if it is not, 2 if that cannot be told.
     """
-    from dig.show.verdict import told
+    from dig.show.replay_lines import told
     from dig.traces.journal.reader import trace_path
 
     if again and at is not None:

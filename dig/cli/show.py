@@ -54,7 +54,7 @@ def diff(
     if not limit > 0:
         raise SettingsError(f"--limit must be greater than 0 seconds, got {limit:g}")
     found = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
-    print_result(as_json, found.to_json, lambda: found.told("A", "B"))
+    print_result(as_json, found.to_json, lambda: found.lines("A", "B"))
     raise typer.Exit(0 if found.behaviour.is_same else 1)
 
 

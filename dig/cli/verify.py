@@ -17,7 +17,7 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     """
     from dataclasses import asdict
 
-    from dig.show.verdict import is_cut, verdict
+    from dig.show.replay_lines import is_cut, verdict
     from dig.traces.journal.segments import missing, trace_path
     from dig.traces.verify import verify as check_file
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dig.errors import TraceError
 from dig.graph.behaviour import same_behaviour
 from dig.show.compare.difference import Comparison
-from dig.show.compare.side_by_side import compare_runs, told
+from dig.show.compare.side_by_side import compare_runs
 from tests.behaviours import bare, behaviour_of, commuted, moved, relabelled, renamed
 from tests.graph.test_behaviour import cycles
 from tests.histories import arrive, end, start, trace, turn
@@ -55,7 +55,7 @@ def test_different_behaviours_part_somewhere(rows: list[Row], seed: int) -> None
 
 def test_the_first_divergence_is_told_with_record_numbers() -> None:
     """Record, activation, agent and fates of both sides."""
-    lines = list(told(compared(solved(), solved(q="discard")), "A", "B"))
+    lines = list(compared(solved(), solved(q="discard")).lines("A", "B"))
     assert lines[:4] == [
         "different behaviour (causally)",
         "first divergence:",
@@ -79,7 +79,7 @@ def test_what_only_moved_in_time_is_no_divergence() -> None:
     assert found.places[0] is None
     assert found.places[1] is not None
     assert found.places[1].record == 9
-    assert list(told(found, "A", "B"))[2:4] == [
+    assert list(found.lines("A", "B"))[2:4] == [
         "  A: nothing that the other does not have",
         "  B: record 9: x of a, which saw nothing",
     ]
@@ -90,14 +90,14 @@ def test_a_run_in_another_order_is_the_same_and_says_so() -> None:
     v, w = turn(1, "v", "a", p="consume"), turn(1, "w", "b", q="consume", r="consume")
     found = compared(trace(*begin, v, w), trace(*begin, w, v))
     assert found.is_same
-    assert list(told(found, "A", "B")) == ["the same behaviour (causally), in another order"]
+    assert list(found.lines("A", "B")) == ["the same behaviour (causally), in another order"]
     assert not compared(trace(*begin, v, w), trace(*begin, w, v), strict=True).is_same
 
 
 def test_the_same_pieces_put_together_otherwise_have_no_first_place() -> None:
     found = Comparison.of(cycles(6), cycles(3, 3))
     assert not found.is_same
-    assert "same pieces, put together in another way" in "\n".join(told(found, "A", "B"))
+    assert "same pieces, put together in another way" in "\n".join(found.lines("A", "B"))
     assert found.to_json()["divergence"] == {"a": None, "b": None}
 
 
@@ -107,7 +107,7 @@ def test_the_same_pieces_put_together_otherwise_have_no_first_place() -> None:
 def test_runs_are_compared_in_findings_cost_and_outcome_too(tmp_path: Path) -> None:
     one = directory(tmp_path, "one", solved(tokens=10), score=1.5)
     other = directory(tmp_path, "other", hasty())
-    lines = [line.split() for line in compare_runs(one, other).told("A", "B")]
+    lines = [line.split() for line in compare_runs(one, other).lines("A", "B")]
     assert ["findings", "A", "B"] in lines
     assert ["ET", "0", "1"] in lines
     assert ["input_tokens", "10", "0"] in lines

@@ -1,14 +1,15 @@
-"""The difference between two behaviours: a verdict, and the first places that differ."""
+"""Two behaviours compared: a verdict, and the first places that differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dig._util.text import name, names
+from dig.errors import UndecidedError
 from dig.graph.behaviour import (
     LIMIT_S,
     ActivationEnd,
@@ -24,12 +25,15 @@ from . import golden
 
 Counts = dict[str, int]
 
+Row = tuple[str, str, str]
+"""A label, and a value on each side."""
+
 
 def behaviour_at(path: Path) -> Behaviour:
     """The behaviour of a trace, of a run directory, or in a golden file.
 
     Raises:
-        TraceError: It cannot be read, or breaks a rule; the line is named.
+        TraceError: The file cannot be read, or breaks a rule; the line is named.
     """
     return golden.read(path) if golden.is_golden(path) else Behaviour.of(read_graph(path))
 
@@ -40,7 +44,7 @@ class Divergence:
 
     Attributes:
         step: The number of the step.
-        record: The record behind it, if that is known.
+        record: The record behind the step; ``None``: a golden file has no records.
         what: A description of the step.
     """
 
@@ -80,8 +84,8 @@ class Comparison:
         """Compare two behaviours.
 
         Args:
-            a: One behaviour.
-            b: The other one.
+            a: The first behaviour.
+            b: The second.
             strict: Whether to compare by the strict notion; by default, by the causal one.
             limit_s: Seconds that the comparison may take.
             stopwatch: See `same_behaviour`.
@@ -90,11 +94,11 @@ class Comparison:
             UndecidedError: The limit was reached before a verdict.
         """
         is_same = same_behaviour(a, b, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
-        part = _strictly if strict else _causally
-        steps = (None, None) if is_same else part(a, b)
-        places = _place(a, steps[0]), _place(b, steps[1])
+        find_difference = _unequal_steps if strict else _unlike_nodes
+        steps = (None, None) if is_same else find_difference(a, b)
+        places = _divergence(a, steps[0]), _divergence(b, steps[1])
         is_reordered = is_same and a.steps != b.steps
-        return cls(is_same, strict, is_reordered, places, (counts(a), counts(b)))
+        return cls(is_same, strict, is_reordered, places, (_counts(a), _counts(b)))
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as `digmon diff --json` has it."""
@@ -107,16 +111,88 @@ class Comparison:
             "counts": dict(zip("ab", self.counts, strict=True)),
         }
 
+    def lines(self, a: str, b: str) -> Iterator[str]:
+        """The verdict, the first differences, and unequal counts.
 
-def counts(behaviour: Behaviour) -> Counts:
+        Args:
+            a: The name of the first behaviour, for the heading.
+            b: The name of the second.
+        """
+        notion = "strictly" if self.strict else "causally"
+        if self.is_same:
+            yield f"the same behaviour ({notion})" + (", in another order" * self.is_reordered)
+        else:
+            yield f"different behaviour ({notion})"
+            if self.places == (None, None):
+                yield "they are made of the same pieces, put together in another way"
+            else:
+                yield "first divergence:"
+                width = max(len(a), len(b)) + 1
+                for label, place in zip((a, b), self.places, strict=True):
+                    yield f"  {f'{label}:':<{width}} {_place_text(place)}"
+        yield from section("counts", unequal(*self.counts), a, b)
+
+
+def _place_text(place: Divergence | None) -> str:
+    if place is None:
+        return "nothing that the other does not have"
+    number = f"step {place.step}" if place.record is None else f"record {place.record}"
+    return f"{number}: {place.what}"
+
+
+def first_difference(a: Path, b: Path) -> dict[str, Any]:
+    """The first difference between the behaviours of two runs.
+
+    Returns:
+        `records`: the record of each that has nothing like it in the other one, ``None`` if all of
+        it is there; `says`: what it is, in words; both are ``None`` if the limit was reached.
+
+    Raises:
+        TraceError: One of the two cannot be read; the line is named.
+    """
+    try:
+        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
+    except UndecidedError:
+        return {"records": None, "says": None}
+    first = next(filter(None, places), None)
+    return {
+        "records": [place and place.record for place in places],
+        "says": first and first.what,
+    }
+
+
+def section(title: str, lines: Sequence[Row], a: str, b: str) -> Iterator[str]:
+    """Rows of unequal values in columns under a heading; no lines, if there are none.
+
+    Args:
+        title: The title.
+        lines: The rows.
+        a: The heading of the first values.
+        b: The heading of the second.
+    """
+    if not lines:
+        return
+    rows = [(title, a, b), *((f"  {label}", x, y) for label, x, y in lines)]
+    widths = [max(map(len, column)) for column in zip((f"{title}  ", a, b), *rows, strict=True)]
+    for label, x, y in rows:
+        yield f"{label:<{widths[0]}}  {x:>{widths[1]}}  {y:>{widths[2]}}"
+
+
+def unequal(a: Mapping[str, float], b: Mapping[str, float]) -> list[Row]:
+    """The rows of figures that differ; a missing figure is 0."""
+    pairs = [(key, a.get(key, 0), b.get(key, 0)) for key in dict.fromkeys((*a, *b))]
+    return [(name(key), f"{x:,g}", f"{y:,g}") for key, x, y in pairs if x != y]
+
+
+def _counts(behaviour: Behaviour) -> Counts:
     """The numbers of agents, activations, events and edges, edges by their fate."""
-    found = Counter(node.kind for node in behaviour.nodes)
+    kinds = Counter(node.kind for node in behaviour.nodes)
     agents = {beginning.agent for beginning in behaviour.beginnings}
     edges = Counter(fate for fates in behaviour.fates.values() for fate in fates)
     return {
         "active agents": len(agents),
-        "activations": found["activation"],
-        "events": found["event"],
+        "activations": kinds["activation"],
+        "events": kinds["event"],
         **{f"edges: {fate}": number for fate, number in sorted(edges.items())},
     }
 
@@ -124,38 +200,39 @@ def counts(behaviour: Behaviour) -> Counts:
 # --- the first differences ---
 
 
-def _strictly(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
-    """The first step that differs."""
+def _unequal_steps(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
+    """The first step that differs, in the order of the runs."""
     pairs = enumerate(zip(a.steps, b.steps, strict=False))
     first = next((i for i, (s, t) in pairs if s != t), min(len(a.steps), len(b.steps)))
-    ends = [first if first < len(one.steps) else None for one in (a, b)]
-    return ends[0], ends[1]
+    return first if first < len(a.steps) else None, first if first < len(b.steps) else None
 
 
-def _causally(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
+def _unlike_nodes(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
     """The first node that the other has nothing like: no such past, or else no such future."""
-    table: dict[Hashable, int] = {}
+    colours: dict[Hashable, int] = {}
 
     def paint(looks: Hashable) -> int:
-        return table.setdefault(looks, len(table))
+        return colours.setdefault(looks, len(colours))
 
-    x, y = ([paint(label) for label in one.diagram.labels] for one in (a, b))
+    # Colours are refined until their number stays the same: nodes of one colour then have equal
+    # pasts and futures as far as edges reach.
+    x, y = ([paint(label) for label in behaviour.diagram.labels] for behaviour in (a, b))
     kinds = -1
     while kinds != len(set(x)):
         kinds = len(set(x))
-        for look in (Diagram.pasts, Diagram.futures):
-            x, y = look(a.diagram, x, paint), look(b.diagram, y, paint)
+        for refine in (Diagram.pasts, Diagram.futures):
+            x, y = refine(a.diagram, x, paint), refine(b.diagram, y, paint)
             if Counter(x) != Counter(y):
                 return _surplus(a, x, y), _surplus(b, y, x)
     return None, None
 
 
-def _surplus(one: Behaviour, mine: list[Any], others: list[Any]) -> int | None:
-    """The step of the first node of a colour of which the other one has fewer."""
-    left = Counter(others)
-    for node, colour in zip(one.nodes, mine, strict=True):
-        left[colour] -= 1
-        if left[colour] < 0:
+def _surplus(behaviour: Behaviour, colours: list[Any], other_colours: list[Any]) -> int | None:
+    """The step of the first node of a colour of which the other behaviour has fewer nodes."""
+    remaining = Counter(other_colours)
+    for node, colour in zip(behaviour.nodes, colours, strict=True):
+        remaining[colour] -= 1
+        if remaining[colour] < 0:
             return node.step
     return None
 
@@ -163,44 +240,44 @@ def _surplus(one: Behaviour, mine: list[Any], others: list[Any]) -> int | None:
 # --- in words ---
 
 
-def _place(behaviour: Behaviour, number: int | None) -> Divergence | None:
+def _divergence(behaviour: Behaviour, number: int | None) -> Divergence | None:
     if number is None:
         return None
     record = behaviour.names.records[number] if behaviour.names else None
-    return Divergence(number, record, _what(behaviour, number))
+    return Divergence(number, record, _step_text(behaviour, number))
 
 
-def _what(behaviour: Behaviour, number: int) -> str:
+def _step_text(behaviour: Behaviour, number: int) -> str:
     step = behaviour.steps[number]
     if isinstance(step, ActivationEnd):
-        return f"the end of {_activation(behaviour, step.activation)}"
+        return f"the end of {_activation_text(behaviour, step.activation)}"
     node = next(node for node in behaviour.nodes if node.step == number)
     if isinstance(step, ActivationStart):
-        return _activation(behaviour, node.number)
+        return _activation_text(behaviour, node.number)
     marks = f" [{', '.join(step.marks)}]" if step.marks else ""
     by = {"outside": "from outside", "system": "by the monitor"}.get(step.origin)
     if step.by is not None:
-        by = f"by {_of_agent(behaviour, step.by)}"
-    return f"event {_event(behaviour, node.number)}{marks}, {by}"
+        by = f"by {_activation_name(behaviour, step.by)}"
+    return f"event {_event_name(behaviour, node.number)}{marks}, {by}"
 
 
-def _activation(behaviour: Behaviour, number: int) -> str:
+def _activation_text(behaviour: Behaviour, number: int) -> str:
     events = behaviour.beginnings[number].events
     fates = behaviour.fates.get(number) or ["looks at"] * len(events)
-    did: dict[str, list[str]] = {}
+    deeds: dict[str, list[str]] = {}
     for event, fate in zip(events, fates, strict=True):
-        did.setdefault(PAST.get(fate, fate), []).append(_event(behaviour, event))
-    what = "; ".join(f"{verb} {names(seen)}" for verb, seen in did.items())
-    return f"{_of_agent(behaviour, number)}, which {what or 'saw nothing'}"
+        deeds.setdefault(PAST.get(fate, fate), []).append(_event_name(behaviour, event))
+    text = "; ".join(f"{verb} {names(inputs)}" for verb, inputs in deeds.items())
+    return f"{_activation_name(behaviour, number)}, which {text or 'saw nothing'}"
 
 
-def _of_agent(behaviour: Behaviour, activation: int) -> str:
+def _activation_name(behaviour: Behaviour, activation: int) -> str:
     agent = behaviour.beginnings[activation].agent
-    if behaviour.names is None:
+    if behaviour.names is None:  # a golden file names by the order of appearance
         return f"v{activation} of a{agent}"
-    of = behaviour.names.agents[agent]
-    return f"{name(behaviour.names.activations[activation])} of {name(of)}"
+    agent_name = behaviour.names.agents[agent]
+    return f"{name(behaviour.names.activations[activation])} of {name(agent_name)}"
 
 
-def _event(behaviour: Behaviour, number: int) -> str:
+def _event_name(behaviour: Behaviour, number: int) -> str:
     return f"e{number}" if behaviour.names is None else name(behaviour.names.events[number])

@@ -1,4 +1,4 @@
-"""Golden files: the behaviour of a run, in lines that a person can read and compare.
+"""Golden files: the behaviour of a run, in lines for a person to read and compare.
 
 One JSON object a line, each a step in which the graph grew:
 
@@ -40,7 +40,7 @@ def lines(behaviour: Behaviour) -> Iterator[str]:
     """A behaviour as lines of JSON, without their newlines."""
     yield json.dumps({"behaviour": VERSION})
     events = activations = 0
-    seen: list[tuple[int, ...]] = []
+    inputs: list[tuple[int, ...]] = []  # by activation
     for step in behaviour.steps:
         row: dict[str, Any]
         if isinstance(step, Generation):
@@ -52,10 +52,10 @@ def lines(behaviour: Behaviour) -> Iterator[str]:
         elif isinstance(step, ActivationStart):
             names = [f"e{event}" for event in step.events]
             row = {"activation": f"v{activations}", "agent": f"a{step.agent}", "events": names}
-            seen.append(step.events)
+            inputs.append(step.events)
             activations += 1
         else:
-            fates = zip(seen[step.activation], step.fates, strict=True)
+            fates = zip(inputs[step.activation], step.fates, strict=True)
             row = {"end": f"v{step.activation}", "fates": {f"e{e}": fate for e, fate in fates}}
         yield json.dumps(row)
 
@@ -90,10 +90,10 @@ def read(path: Path) -> Behaviour:
             if not isinstance(row, dict):
                 raise RecordError("it is no JSON object")
             if number > 1:
-                reader.take(row)
+                reader.add(row)
             elif row != {"behaviour": VERSION}:
                 raise RecordError(f'the first line must be {{"behaviour": {VERSION}}}')
-        except (RecordError, ValueError, RecursionError) as error:
+        except (RecordError, ValueError, RecursionError) as error:  # deep JSON raises the last
             raise TraceError(path, number, f"is no step of a behaviour: {error}") from None
     if not text:
         raise TraceError(path, None, 'is empty; a behaviour begins with {"behaviour": 1}')
@@ -110,38 +110,38 @@ def is_golden(path: Path) -> bool:
 
 
 class _Reader:
-    """Takes one step after the other, and checks that each refers only to earlier ones."""
+    """Takes steps in order, and checks that a step refers to earlier steps only."""
 
     def __init__(self) -> None:
         self.steps: list[BehaviourStep] = []
         self._events = 0
         self._agents = 0
-        self._seen: list[tuple[int, ...]] = []
+        self._inputs: list[tuple[int, ...]] = []  # by activation
         self._ended: set[int] = set()
 
-    def take(self, row: dict[str, Any]) -> None:
-        takers: dict[str, Callable[[dict[str, Any]], BehaviourStep]] = {
+    def add(self, row: dict[str, Any]) -> None:
+        readers: dict[str, Callable[[dict[str, Any]], BehaviourStep]] = {
             "event": self._event, "activation": self._activation, "end": self._end,
         }  # fmt: skip
-        taker = next((take for key, take in takers.items() if key in row), None)
-        if taker is None:
-            raise RecordError(f"it has none of the keys {', '.join(takers)}")
-        self.steps.append(taker(row))
+        reader = next((reader for key, reader in readers.items() if key in row), None)
+        if reader is None:
+            raise RecordError(f"it has none of the keys {', '.join(readers)}")
+        self.steps.append(reader(row))
 
     def _event(self, row: dict[str, Any]) -> BehaviourStep:
         self._expect(row["event"], f"e{self._events}")
         self._events += 1
         marks = row.get("marks", [])
-        known = [mark for mark, _ in MARKS]
-        if not isinstance(marks, list) or [m for m in known if m in marks] != marks:
-            raise RecordError(f"`marks` must be some of {known}, in that order")
+        mark_names = [mark for mark, _ in MARKS]
+        if not isinstance(marks, list) or [m for m in mark_names if m in marks] != marks:
+            raise RecordError(f"`marks` must be some of {mark_names}, in that order")
         origin = row.get("from")
         if origin == "outside" or origin == "system":
             return Generation(origin, None, tuple(marks))
-        return Generation("agent", self._number(origin, "v", len(self._seen)), tuple(marks))
+        return Generation("agent", self._number(origin, "v", len(self._inputs)), tuple(marks))
 
     def _activation(self, row: dict[str, Any]) -> BehaviourStep:
-        self._expect(row["activation"], f"v{len(self._seen)}")
+        self._expect(row["activation"], f"v{len(self._inputs)}")
         agent = self._number(row.get("agent"), "a", self._agents + 1)
         self._agents = max(self._agents, agent + 1)
         events = row.get("events")
@@ -150,28 +150,28 @@ class _Reader:
         numbers = tuple(self._number(event, "e", self._events) for event in events)
         if list(numbers) != sorted(set(numbers)):
             raise RecordError("`events` must name each event once, in order of appearance")
-        self._seen.append(numbers)
+        self._inputs.append(numbers)
         return ActivationStart(agent, numbers)
 
     def _end(self, row: dict[str, Any]) -> BehaviourStep:
-        number = self._number(row["end"], "v", len(self._seen))
+        number = self._number(row["end"], "v", len(self._inputs))
         if number in self._ended:
             raise RecordError(f"{row['end']} has ended already")
         self._ended.add(number)
         fates = row.get("fates")
-        wanted = [f"e{event}" for event in self._seen[number]]
-        if not isinstance(fates, dict) or list(fates) != wanted:
-            raise RecordError(f"`fates` must have the keys {wanted}, in that order")
+        keys = [f"e{event}" for event in self._inputs[number]]
+        if not isinstance(fates, dict) or list(fates) != keys:
+            raise RecordError(f"`fates` must have the keys {keys}, in that order")
         if any(fate not in FATES for fate in fates.values()):
             raise RecordError(f"a fate must be one of {', '.join(FATES)}")
         return ActivationEnd(number, tuple(fates.values()))
 
-    def _expect(self, found: object, name: str) -> None:
-        if found != name:
-            raise RecordError(f"it names {found!r}, but {name} comes next")
+    def _expect(self, value: object, name: str) -> None:
+        if value != name:
+            raise RecordError(f"it names {value!r}, but {name} comes next")
 
     def _number(self, name: object, letter: str, count: int) -> int:
-        """The number in a name such as `e3`; there must be one of that kind already."""
+        """The number in the name of an earlier step, such as `e3`."""
         if isinstance(name, str) and name[:1] == letter and name[1:].isdecimal():
             number = int(name[1:])
             if name == f"{letter}{number}" and number < count:

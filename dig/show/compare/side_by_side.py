@@ -1,23 +1,31 @@
-"""Two runs side by side, in lines: behaviour, counts, findings and cost."""
+"""Two stored runs side by side, in lines: behaviour, counts, findings and cost.
+
+A run and its fork are shown from the first record that differs, with the decisions of each agent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from dig._util.text import name
-from dig.errors import UndecidedError
+from dig._util.text import counted, name, names, one_line
+from dig.graph import records
 from dig.graph.behaviour import LIMIT_S
+from dig.graph.codec import encode
+from dig.graph.words import decision_text
 from dig.show.runs.summary import RunSummary, grade, summarise
+from dig.traces.run import RecordedRun
 
-from .continued import side_by_side
-from .difference import Comparison, Divergence, behaviour_at
+from .difference import Comparison, behaviour_at, section, unequal
 from .golden import is_golden
 
-Line = tuple[str, str, str]
-"""A label, and a value on each side."""
+LEAST_COMMON = 3
+"""The equal records that a run and its fork begin with, at least; other runs have fewer."""
+MOST_ROWS = 12
+MOST_IN_CELL = 62
 
 
 @dataclass(frozen=True)
@@ -27,12 +35,12 @@ class RunComparison:
     Attributes:
         behaviour: The comparison of their behaviours.
         runs: The summary of each; ``None`` for a golden file.
-        continued: Of a run and its fork: the decisions of both from the first difference on.
+        fork_lines: The decisions of a run and its fork from the first difference on.
     """
 
     behaviour: Comparison
     runs: tuple[RunSummary | None, RunSummary | None]
-    continued: tuple[str, ...] = ()
+    fork_lines: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The object that `digmon diff --json` prints."""
@@ -40,15 +48,27 @@ class RunComparison:
         sides = [run and {key: getattr(run, key) for key in keys} for run in self.runs]
         return {**self.behaviour.to_json(), "runs": dict(zip("ab", sides, strict=True))}
 
-    def told(self, a: str, b: str) -> Iterator[str]:
-        """The comparison in lines."""
-        yield from told(self.behaviour, a, b)
-        yield from self.continued
-        one, other = self.runs
-        if one and other:
-            yield from _section("findings", _unequal(one.findings, other.findings), a, b)
-            yield from _section("cost", _unequal(one.cost, other.cost), a, b)
-            yield from _section("run", _run_lines(one, other), a, b)
+    def lines(self, a: str, b: str) -> Iterator[str]:
+        """The comparison in lines, with the names of the two runs."""
+        yield from self.behaviour.lines(a, b)
+        yield from self.fork_lines
+        left, right = self.runs
+        if left and right:
+            yield from section("findings", unequal(left.findings, right.findings), a, b)
+            yield from section("cost", unequal(left.cost, right.cost), a, b)
+            values = {
+                "outcome": [run.status for run in (left, right)],
+                "score": [_score(run) for run in (left, right)],
+                "seconds": [f"{run.seconds:,.1f}" for run in (left, right)],
+                "records": [f"{run.records:,}" for run in (left, right)],
+            }
+            rows = [(label, x, y) for label, (x, y) in values.items() if x != y]
+            yield from section("run", rows, a, b)
+
+
+def _score(run: RunSummary) -> str:
+    value = grade(run.score)
+    return "none" if value is None else f"{value:.4g}"
 
 
 def compare_runs(
@@ -62,104 +82,86 @@ def compare_runs(
     """Compare two traces, run directories or golden files.
 
     Args:
-        a: The path of one.
-        b: The path of the other.
+        a: The path of the first.
+        b: The path of the second.
         strict: Whether to compare by the strict notion; by default, by the causal one.
         limit_s: Seconds that the comparison may take.
         stopwatch: See `same_behaviour`.
 
     Raises:
-        TraceError: One of them cannot be read; the line is named.
+        TraceError: One of the two cannot be read; the line is named.
         UndecidedError: The limit was reached before a verdict.
     """
-    one, other = behaviour_at(a), behaviour_at(b)
-    comparison = Comparison.of(one, other, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
-    sides = [None if is_golden(path) else summarise(path) for path in (a, b)]
-    has_records = None not in sides and not comparison.is_same
-    continued = tuple(side_by_side(a, b)) if has_records else ()
-    return RunComparison(comparison, (sides[0], sides[1]), continued)
+    behaviours = behaviour_at(a), behaviour_at(b)
+    comparison = Comparison.of(*behaviours, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
+    left, right = (None if is_golden(path) else summarise(path) for path in (a, b))
+    has_records = left and right and not comparison.is_same
+    return RunComparison(comparison, (left, right), tuple(_fork_lines(a, b)) if has_records else ())
 
 
-def first_difference(a: Path, b: Path) -> dict[str, Any]:
-    """The first difference between the behaviours of two runs.
-
-    Returns:
-        `records`: the record of each that has nothing like it in the other one, ``None`` if all of
-        it is there; `says`: what it is, in words; both are ``None`` if the limit was reached.
-
-    Raises:
-        TraceError: One of them cannot be read; the line is named.
-    """
-    try:
-        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
-    except UndecidedError:
-        return {"records": None, "says": None}
-    first = next(filter(None, places), None)
-    return {
-        "records": [place and place.record for place in places],
-        "says": first and first.what,
-    }
+# --- a run and its fork ---
 
 
-def told(comparison: Comparison, a: str, b: str) -> Iterator[str]:
-    """A comparison in lines: the verdict, the first differences, and unequal counts.
-
-    Args:
-        comparison: The comparison.
-        a: The name of one run, for the heading.
-        b: The name of the other one.
-    """
-    notion = "strictly" if comparison.strict else "causally"
-    if comparison.is_same:
-        yield f"the same behaviour ({notion})" + (", in another order" * comparison.is_reordered)
-    else:
-        yield f"different behaviour ({notion})"
-        yield from _parting(comparison.places, a, b)
-    yield from _section("counts", _unequal(*comparison.counts), a, b)
-
-
-def _parting(places: tuple[Divergence | None, Divergence | None], a: str, b: str) -> Iterator[str]:
-    if places == (None, None):
-        yield "they are made of the same pieces, put together in another way"
+def _fork_lines(a: Path, b: Path) -> Iterator[str]:
+    """The decisions of a run and its fork from the first difference on; nothing for other runs."""
+    left, right = (RecordedRun.read(path, payloads=True) for path in (a, b))
+    pairs = enumerate(zip(left.records, right.records, strict=False))
+    first = next((t for t, (x, y) in pairs if encode(x) != encode(y)), 0)
+    if first < LEAST_COMMON:
         return
-    yield "first divergence:"
-    width = max(len(a), len(b)) + 1
-    for label, place in zip((a, b), places, strict=True):
-        if place is None:
-            what = "nothing that the other does not have"
+    rows = [*_rows([*_steps(left, first)], [*_steps(right, first)])]
+    yield f"the same up to record {first - 1}; then"
+    cells = [("s", "A", "B"), *rows[:MOST_ROWS]]
+    width = max(len(text) for _, text, _ in cells)
+    for s, left_text, right_text in cells:
+        yield f"  {s:>7}  {left_text:<{width}}  {right_text}".rstrip()
+    if len(rows) > MOST_ROWS:
+        yield f"  and {counted(len(rows) - MOST_ROWS, 'further row')}"
+
+
+Step = tuple[str, int, str]
+"""A step of a run: a key that both runs have for the same step, the moment, and the words."""
+
+
+def _rows(left: list[Step], right: list[Step]) -> Iterator[tuple[str, str, str]]:
+    """The moment and the step of each run; steps that are equal in both are left out."""
+    keys, other_keys = ([key for key, _, _ in steps] for steps in (left, right))
+    matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
+    for tag, i, i_end, j, j_end in matcher.get_opcodes():
+        if tag == "equal":
+            for (_, us, text), (_, _, other_text) in zip(
+                left[i:i_end], right[j:j_end], strict=True
+            ):
+                if text != other_text:
+                    yield f"{us / 1e6:.1f}", text, other_text
         else:
-            where = f"step {place.step}" if place.record is None else f"record {place.record}"
-            what = f"{where}: {place.what}"
-        yield f"  {f'{label}:':<{width}} {what}"
+            rows = [(us, text, "") for _, us, text in left[i:i_end]]
+            rows += [(us, "", text) for _, us, text in right[j:j_end]]
+            yield from ((f"{us / 1e6:.1f}", x, y) for us, x, y in sorted(rows))
 
 
-def _section(title: str, lines: Sequence[Line], a: str, b: str) -> Iterator[str]:
-    """The differing lines, in columns under a heading; no lines, if there are none."""
-    if not lines:
-        return
-    rows = [(title, a, b), *lines]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for label, one, other in rows:
-        head = label if label == title else f"  {label}"
-        yield f"{head:<{widths[0] + 2}}  {one:>{widths[1]}}  {other:>{widths[2]}}"
-
-
-def _unequal(one: Mapping[str, float], other: Mapping[str, float]) -> list[Line]:
-    keys = [*one, *(key for key in other if key not in one)]
-    pairs = [(key, one.get(key, 0), other.get(key, 0)) for key in keys]
-    return [(name(key), f"{x:,g}", f"{y:,g}") for key, x, y in pairs if x != y]
-
-
-def _run_lines(one: RunSummary, other: RunSummary) -> list[Line]:
-    values = {
-        "outcome": [run.status for run in (one, other)],
-        "score": [_score(run) for run in (one, other)],
-        "seconds": [f"{run.seconds:,.1f}" for run in (one, other)],
-        "records": [f"{run.records:,}" for run in (one, other)],
-    }
-    return [(label, x, y) for label, (x, y) in values.items() if x != y]
-
-
-def _score(run: RunSummary) -> str:
-    value = grade(run.score)
-    return "none" if value is None else f"{value:.4g}"
+def _steps(run: RecordedRun, first: int) -> Iterator[Step]:
+    for record in run.records[first:]:
+        match record:
+            case records.End(activation=id):
+                activation = run.activations[id]
+                fates = [asdict(fate) for fate in record.fates]
+                decision = decision_text(fates, run.outputs(activation), past=True)
+                text = f"{name(activation.agent)} {'failed' if record.error else decision}"
+                key = f"{id} {activation.agent}"
+            case records.Emit(by=None, event=event, to=to):
+                key, text = (
+                    f"outside {event}",
+                    f"{name(event)} came from outside for {names([*to])}",
+                )
+            case records.Join(agent=agent):
+                key, text = f"joined {agent}", f"{name(agent)} joined"
+            case records.Leave(agent=agent):
+                key, text = f"left {agent}", f"{name(agent)} left"
+            case records.FindingRow(pattern=pattern):
+                key, text = f"finding {pattern}", f"{name(pattern)} was found"
+            case records.Finish(outcome=outcome):
+                key, text = "finish", f"the run ended: {outcome}"
+            case _:
+                continue
+        yield key, record.us, one_line(text, MOST_IN_CELL)

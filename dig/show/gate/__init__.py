@@ -1,6 +1,6 @@
-"""`digmon check` as a gate: what was found in runs, what of it fails the check, and reports of it.
+"""`digmon check` as a gate: the findings in runs, what of them fails the check, and reports.
 
-`checked` reads a run and finds what is in it; `verdict` decides what fails the check, with the
+`checked` reads a run and its findings; `quality_gate` decides what fails the check, with the
 findings that are known already (`baseline`); `reports` writes the verdicts as text and as GitHub
 annotations, `junit` and `sarif` for other programs.
 """

@@ -1,4 +1,4 @@
-"""Known findings: a file that names kinds of findings, without ids, so that it fits later runs.
+"""Known findings: a file that names kinds of findings without ids, and so fits later runs.
 
     {"version": 1, "known": [
       {"pattern": "ET", "stage": null, "agents": ["ada"], "types": ["problem", "solution"]}]}
@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -81,17 +81,17 @@ class KnownFindings:
 
     Attributes:
         known: The kinds.
-        seen: Those of them that a finding was asked about, so far.
+        used: Those of them that a finding had, so far.
     """
 
     known: tuple[FindingKind, ...]
-    seen: set[FindingKind] = field(default_factory=set)
+    used: set[FindingKind] = field(default_factory=set)
 
     def has(self, kind: FindingKind) -> bool:
         """A finding of this kind is known."""
-        fitting = [one for one in self.known if one.has(kind)]
-        self.seen.update(fitting)
-        return bool(fitting)
+        entries = [entry for entry in self.known if entry.has(kind)]
+        self.used.update(entries)
+        return bool(entries)
 
     @classmethod
     def read(cls, path: Path) -> KnownFindings:
@@ -106,17 +106,13 @@ class KnownFindings:
         except OSError as error:
             raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
         except ValidationError as error:
-            where, what = first_wrong(error)
-            at = f" at {where}" if where else ""
-            raise SettingsError(f"{path} is no baseline{at}: {what}; {cure}") from None
+            place, problem = first_wrong(error)
+            at = f" at {place}" if place else ""
+            raise SettingsError(f"{path} is no baseline{at}: {problem}; {cure}") from None
         except (ValueError, RecursionError) as error:
             raise SettingsError(f"{path} is not JSON: {error}; {cure}") from None
-        return cls(
-            tuple(
-                FindingKind(one.pattern, one.stage, tuple(one.agents), tuple(one.types))
-                for one in body.known
-            )
-        )
+        kinds = [(e.pattern, e.stage, tuple(e.agents), tuple(e.types)) for e in body.known]
+        return cls(tuple(FindingKind(*kind) for kind in kinds))
 
 
 def write_baseline(path: Path, kinds: Iterable[FindingKind]) -> int:
@@ -129,16 +125,15 @@ def write_baseline(path: Path, kinds: Iterable[FindingKind]) -> int:
     Raises:
         JournalError: The file cannot be written.
     """
-    kept: list[FindingKind] = []
-    for kind in sorted(set(kinds), key=lambda one: -len(one.agents) - len(one.types)):
-        if not any(other.has(kind) for other in kept):
-            kept.append(kind)
-    known: list[dict[str, Any]] = [
-        kind._asdict() for kind in sorted(kept, key=lambda one: json.dumps(one))
-    ]
-    body = ",\n  ".join(json.dumps(one) for one in known)
+    known: list[FindingKind] = []
+    # A kind that names more comes first, so a kind that it covers is never taken before.
+    for kind in sorted(set(kinds), key=lambda kind: -len(kind.agents) - len(kind.types)):
+        if not any(wider.has(kind) for wider in known):
+            known.append(kind)
+    rows = [json.dumps(kind._asdict()) for kind in sorted(known, key=json.dumps)]
+    body = ",\n  ".join(rows)
     text = (
-        f'{{"version": 1, "known": [\n  {body}\n]}}\n' if known else '{"version": 1, "known": []}\n'
+        f'{{"version": 1, "known": [\n  {body}\n]}}\n' if rows else '{"version": 1, "known": []}\n'
     )
     try:
         write_output(path, text.encode())

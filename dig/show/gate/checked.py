@@ -1,4 +1,4 @@
-"""A run that was checked: its findings, what was done about them, and what else must not be silent.
+"""A run that was checked: its findings, what healing did, and what else must not be silent.
 
 Nothing here changes a file. A torn end of a journal is measured and left where it is.
 """
@@ -33,15 +33,15 @@ from .baseline import FindingKind
 
 @dataclass(frozen=True)
 class CheckedFinding:
-    """A finding with what became of it.
+    """A finding with what happened later in the run.
 
     Attributes:
         finding: The finding; `silenced` is as recorded in the trace, or as a policy says.
-        kind: What findings of other runs can have in common with it.
-        is_mended: Whether it was mended later in the run.
-        heals: What healing did about it.
-        text: Its explanation with the paths, if it is the first of its kind, severity and fate;
-            a notice has its sentence alone.
+        kind: What findings of other runs can have in common with the finding.
+        is_mended: Whether the finding was mended later in the run.
+        heals: The interventions about the finding.
+        text: The explanation with the paths, if the finding is the first of its kind, severity and
+            fate; a notice has its sentence alone.
     """
 
     finding: Finding
@@ -62,7 +62,7 @@ class CheckedFinding:
 
 @dataclass
 class CheckedRun:
-    """The findings of a check in one run; the graph is not kept, so that many runs can be checked.
+    """The findings of a check in a run; the graph is not kept, so that many runs can be checked.
 
     Attributes:
         path: The path as it was named: a trace file or run directory.
@@ -74,13 +74,13 @@ class CheckedRun:
         state: `ended`; `cut off`, if the trace has no end and no process writes it any more;
             `in progress`, if it may still be written.
         findings: The findings, in order.
-        failures: What is said of each part of the monitor that failed, in the run or in this check.
+        failures: The messages about each part of the monitor that failed, in the run or here.
         off: The detectors that were off for a time or for good, in the run.
         incidents: The number of other incidents, by what they are.
         not_found: The number of recorded findings by pattern, of patterns without a detector here.
         torn: The size of a torn last record, in bytes.
         headline: The failed request, or the agent whose work the answer lacks; empty: none.
-        usual: What is usual for its team; ``None`` if nothing was learned.
+        usual: The habits of its team; ``None`` if nothing was learned.
     """
 
     path: Path
@@ -123,15 +123,15 @@ def runs_in(paths: Iterable[Path]) -> list[Path]:
     Raises:
         TraceError: A directory has no run in it.
     """
-    found: list[Path] = []
+    traces: list[Path] = []
     for path in paths:
         if not path.is_dir() or is_run(path):
-            found.append(path)
-        elif inside := run_paths(path):
-            found += inside
+            traces.append(path)
+        elif runs := run_paths(path):
+            traces += runs
         else:
             raise TraceError(path, None, "is no run, and there is no run in it")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(traces))
 
 
 def check_run(
@@ -147,7 +147,7 @@ def check_run(
         path: The trace file or run directory.
         detectors: Fresh detectors.
         limits: Changes the thresholds that the trace was made with; by default, not at all.
-        usual: What is usual for the team; ``None``: what the trace says.
+        usual: The habits of the team; ``None``: those that the trace has.
         policy: Silences findings beside what was silenced in the run; ``None``: nothing more.
 
     Raises:
@@ -156,59 +156,62 @@ def check_run(
     """
     failures: dict[str, list[str]] = {}
 
-    def failed(part: str, what: str) -> None:
-        failures.setdefault(part, []).append(what)
+    def on_fault(name: str, message: object) -> None:
+        failures.setdefault(f"detector {name}, here", []).append(str(message))
 
     state = stored_state(path)  # before it is read: a run that ends meanwhile was not cut off
-    watch = Watch(detectors, on_fault=lambda name, what: failed(f"detector {name}, here", what))
-    patterns = tuple(dict.fromkeys(str(one.pattern) for one in detectors))
+    watch = Watch(detectors, on_fault=on_fault)
+    patterns = tuple(dict.fromkeys(str(detector.pattern) for detector in detectors))
     run = CheckedRun(path, patterns, state, failures=failures, torn=torn_bytes(path))
-    mending, found = Mending(), list[Finding]()
-    headlines, headings = Headlines(), list[Headline | None]()
+    mending, findings = Mending(), list[Finding]()
+    headlines, headings = Headlines(), list[Headline | None]()  # of each finding
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
-    for one in follow_trace(path, watch, limits, usual):
-        if isinstance(one, Finding):
-            mending.add(watch.graph, one)
-            found.append(one)
-            headings.append(headlines.of(watch.graph, one))
-            continue
-        mending.look(watch.graph, one)
-        headlines.look(one)
-        if isinstance(one, FindingRow):
-            rows.append(one)
-        elif isinstance(one, HealRow):
-            heals.setdefault(one.finding, []).append(one)
-        elif isinstance(one, IncidentRow):
-            _note(run, one)
     graph = watch.graph
+    for item in follow_trace(path, watch, limits, usual):
+        if isinstance(item, Finding):
+            mending.add(graph, item)
+            findings.append(item)
+            headings.append(headlines.of(graph, item))
+            continue
+        mending.look(graph, item)
+        headlines.look(item)
+        if isinstance(item, FindingRow):
+            rows.append(item)
+        elif isinstance(item, HealRow):
+            heals.setdefault(item.finding, []).append(item)
+        elif isinstance(item, IncidentRow):
+            _add_incident(run, item)
     run.name, run.records, run.us = graph.run.run, graph.t + 1, graph.now
     run.usual = graph.run.usual
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
-    matched, others = recorded_rows(found, rows)
-    run.not_found.update(r.pattern for r in others if r.pattern not in run.patterns)
-    ruled = [_ruled(graph, *pair, policy) for pair in zip(found, matched, strict=True)]
-    if headline := standing_headline(ruled, headings, mending.mended):
+    matches, others = recorded_rows(findings, rows)
+    run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)
+    findings = [
+        _apply_policy(graph, finding, row, policy)
+        for finding, row in zip(findings, matches, strict=True)
+    ]
+    if headline := standing_headline(findings, headings, mending.mended):
         run.headline = headline.says
-    its = [tuple(heals.get(row.t, ())) if row is not None else () for row in matched]
-    run.findings += _told(graph, zip(ruled, mending.mended, its, strict=True))
+    acts = [tuple(heals.get(row.t, ())) if row is not None else () for row in matches]
+    run.findings += _explain(graph, zip(findings, mending.mended, acts, strict=True))
     return run
 
 
-def _told(
+def _explain(
     graph: InteractionGraph, findings: Iterable[tuple[Finding, bool, tuple[HealRow, ...]]]
 ) -> Iterator[CheckedFinding]:
-    """The findings, the first of each kind and fate explained."""
-    told = set[object]()
+    """Explain the first finding of each kind and fate: paths take time, and a group shows one."""
+    explained = set[object]()
     for finding, is_mended, heals in findings:
-        kind = FindingKind.of(graph, finding)
+        kind, is_notice = FindingKind.of(graph, finding), finding.severity == "notice"
         key = (kind, finding.severity, is_mended, finding.silenced)
-        text = "" if key in told else _text(graph, finding)
-        told.add(key)
+        text = "" if key in explained else finding_line(finding, None if is_notice else graph)
+        explained.add(key)
         yield CheckedFinding(finding, kind, is_mended, heals, text)
 
 
-def _ruled(
+def _apply_policy(
     graph: InteractionGraph, finding: Finding, row: FindingRow | None, policy: Policy | None
 ) -> Finding:
     """The finding, silenced if the run has recorded a reason, or else if the policy has one."""
@@ -217,18 +220,14 @@ def _ruled(
     return finding if policy is None else apply_policy(policy, graph, finding)
 
 
-def _text(graph: InteractionGraph, finding: Finding) -> str:
-    return finding_line(finding, None if finding.severity == "notice" else graph)
-
-
-def _note(run: CheckedRun, incident: IncidentRow) -> None:
+def _add_incident(run: CheckedRun, incident: IncidentRow) -> None:
     detail = incident.detail
     if incident.what != FAILED:
         run.incidents[str(incident.what)] += 1
     elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:
-        who, what = str(detail["who"]), str(detail["what"])
-        run.failures.setdefault(who, []).append(what)
-        if ("off_s" in detail or what.endswith(DISABLED)) and who not in run.off:
-            run.off.append(who)
+        part, message = str(detail["who"]), str(detail["what"])
+        run.failures.setdefault(part, []).append(message)
+        if ("off_s" in detail or message.endswith(DISABLED)) and part not in run.off:
+            run.off.append(part)
     else:
         run.failures.setdefault("a part of the monitor", []).append(str(detail))

@@ -19,8 +19,8 @@ from dig.detectors.patterns import BY_NAME
 from dig.traces.journal.segments import trace_path
 
 from .checked import UnreadRun
-from .reports import CheckReport, ending, entry, failure_text, run_lines
-from .verdict import RunVerdict
+from .quality_gate import RunVerdict
+from .reports import CheckReport, ending, entry_lines, failure_text, run_lines
 
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BEGINNING = 0.0
@@ -51,24 +51,22 @@ def _run(root: XML.Element, verdict: RunVerdict, name: str) -> None:
     if verdict.off:
         _say(case, "failure", "detector off", verdict.off, verdict.off)
     for pattern in run.patterns:
-        known = BY_NAME.get(pattern)
-        _judge(
-            _case(suite, name, f"{pattern}: {known.title}" if known else pattern), verdict, pattern
-        )
-    failures = "\n".join(failure_text(part, what) for part, what in run.failures.items())
+        title = f"{pattern}: {BY_NAME[pattern].title}" if pattern in BY_NAME else pattern
+        _judge(_case(suite, name, title), verdict, pattern)
+    failures = "\n".join(failure_text(part, texts) for part, texts in run.failures.items())
     _close(suite, "\n".join(run_lines(verdict)), failures)
 
 
 def _judge(case: XML.Element, verdict: RunVerdict, pattern: str) -> None:
-    """Say in a test case what became of a pattern: a failure, or skipped if all is set aside."""
+    """Mark the test case of a pattern as failed, or as skipped if all findings are set aside."""
     groups = [group for group in verdict.groups if group.kind.pattern == pattern]
     failing = [group for group in groups if group.fails]
-    aside = Counter(one.set_aside for one in groups if one.set_aside is not None)
+    reasons = Counter(group.set_aside for group in groups if group.set_aside is not None)
     if failing:
-        text = "\n".join(line for group in failing for line in entry(group))
+        text = "\n".join(line for group in failing for line in entry_lines(group))
         _say(case, "failure", pattern, cut([group.title for group in failing], "; "), text)
-    elif groups and aside.total() == len(groups):
-        XML.SubElement(case, "skipped", message=_xml("; ".join(map(str, aside))))
+    elif groups and reasons.total() == len(groups):
+        XML.SubElement(case, "skipped", message=_xml("; ".join(map(str, reasons))))
 
 
 def _unread(root: XML.Element, unread: UnreadRun) -> None:

@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 from dig._util.text import safe_text
 from dig._version import __version__
-from dig.detectors.patterns import BY_NAME, PATTERNS
+from dig.detectors.patterns import BY_NAME
 from dig.traces.journal.segments import trace_path
 
 from .checked import CheckedRun
-from .reports import CheckReport, ending, entry, failure_text, from_here
-from .verdict import Group, RunVerdict
+from .quality_gate import Group, RunVerdict
+from .reports import CheckReport, ending, entry_lines, failure_text, relative_path
 
 Node = dict[str, Any]
 
@@ -37,12 +37,9 @@ _LEVELS = {"error": "error", "warning": "warning", "notice": "note"}
 
 def sarif_lines(report: CheckReport) -> Iterator[str]:
     """The report as one JSON document."""
-    results = [one for verdict in report.verdicts for one in _results(verdict)]
-    named = dict.fromkeys(one["ruleId"] for one in results)
-    rules = [
-        _rule(name)
-        for name in [*(p.name for p in PATTERNS), *(n for n in named if n not in BY_NAME)]
-    ]
+    results = [result for verdict in report.verdicts for result in _results(verdict)]
+    names = dict.fromkeys([*BY_NAME, *(result["ruleId"] for result in results)])
+    rules = [_rule(name) for name in names]
     driver = {"name": "digmon", "version": __version__, "rules": rules}
     notifications = list(_notifications(report))
     invocation: Node = {"executionSuccessful": not report.unread, "exitCode": report.status}
@@ -80,26 +77,23 @@ def _results(verdict: RunVerdict) -> Iterator[Node]:
     run = verdict.run
     places = run.places
     if verdict.is_cut_off:
-        where = (trace_path(run.path), run.records)
-        yield _result(run, CUT_OFF, "error", ending(run), where, [CUT_OFF])
+        place = (trace_path(run.path), run.records)
+        yield _result(run, CUT_OFF, "error", ending(run), place, [CUT_OFF])
     if verdict.off:
-        where = (trace_path(run.path), 1)
-        yield _result(run, DETECTOR_OFF, "error", verdict.off, where, [DETECTOR_OFF])
+        place = (trace_path(run.path), 1)
+        yield _result(run, DETECTOR_OFF, "error", verdict.off, place, [DETECTOR_OFF])
     for group in verdict.groups:
         if group.fails or group.is_alarm:
-            text = "\n".join(entry(group))
-            level = "error" if group.fails else "warning"
-            where = places.of(group.first.t + 1)
-            made = _result(
-                run, group.kind.pattern, level, text, where, [*group.kind, group.is_mended]
-            )
-            yield {**made, "occurrenceCount": group.count, "properties": _properties(group)}
+            text, level = "\n".join(entry_lines(group)), "error" if group.fails else "warning"
+            kind, place = [*group.kind, group.is_mended], places.of(group.first.t + 1)
+            result = _result(run, group.kind.pattern, level, text, place, kind)
+            yield {**result, "occurrenceCount": group.count, "properties": _properties(group)}
 
 
 def _result(
-    run: CheckedRun, rule: str, level: str, text: str, where: tuple[Path, int], kind: list[Any]
+    run: CheckedRun, rule: str, level: str, text: str, place: tuple[Path, int], kind: list[Any]
 ) -> Node:
-    file, line = where
+    file, line = place
     name = run.name
     return {
         "ruleId": rule,
@@ -107,7 +101,7 @@ def _result(
         "message": {"text": safe_text(text)},
         "locations": [{
             "physicalLocation": {
-                "artifactLocation": {"uri": quote(from_here(file), errors="surrogateescape")},
+                "artifactLocation": {"uri": quote(relative_path(file), errors="surrogateescape")},
                 "region": {"startLine": line},
             },
             "logicalLocations": [{"name": safe_text(name), "kind": "run"}],
@@ -134,9 +128,9 @@ def _notifications(report: CheckReport) -> Iterator[Node]:
     for unread in report.unread:
         yield {"level": "error", "message": {"text": safe_text(unread.error)}}
     for verdict in report.verdicts:
-        for part, what in verdict.run.failures.items():
-            where = safe_text(verdict.run.path)
-            yield {"level": "warning", "message": {"text": f"{where}: {failure_text(part, what)}"}}
+        path = safe_text(verdict.run.path)
+        for part, texts in verdict.run.failures.items():
+            yield {"level": "warning", "message": {"text": f"{path}: {failure_text(part, texts)}"}}
 
 
 def _left_out(report: CheckReport, results: int) -> Node:

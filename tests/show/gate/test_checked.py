@@ -20,9 +20,9 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record
 from dig.show.gate.checked import CheckedRun, check_run, runs_in
 from dig.show.gate.junit import junit_lines
+from dig.show.gate.quality_gate import QualityGate
 from dig.show.gate.reports import CheckReport, github_lines, text_lines
 from dig.show.gate.sarif import sarif_lines
-from dig.show.gate.verdict import QualityGate
 from tests.histories import arrive, deliver, final, row, trace, turn
 from tests.oracle import Row
 from tests.oracle_mended import mended, unhealed

@@ -16,9 +16,9 @@ from dig.detectors import standard
 from dig.errors import TraceError
 from dig.show.gate.checked import UnreadRun, check_run
 from dig.show.gate.junit import junit_lines
+from dig.show.gate.quality_gate import Ignored, QualityGate
 from dig.show.gate.reports import CheckReport, github_lines, json_lines, text_lines
 from dig.show.gate.sarif import sarif_lines
-from dig.show.gate.verdict import Ignored, QualityGate
 from tests.histories import arrive, final, row, trace, turn
 from tests.oracle import Row
 from tests.show.gate.test_checked import early

@@ -1,19 +1,18 @@
 """The findings that fail a check: the level that is asked for, what is ignored, and what is known.
 
-Findings of one kind and one verdict are a *group*, so that a report of 5,000 equal findings has one
-entry with a number.
+Findings of one kind and one verdict are a *group*, so that a report of 5,000 equal findings has a
+single entry with a number.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Literal
 
-from dig._util.text import counted, cut, name, one_line
-from dig.detectors.finding import Finding, Severity
+from dig._util.text import counted, cut, did_you_mean, name, one_line
+from dig.detectors.finding import SEVERITIES, Finding, Severity
 from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, base_name
@@ -24,23 +23,23 @@ from .checked import CheckedFinding, CheckedRun
 Level = Literal["error", "warning", "notice", "unhealed"]
 """The findings that fail a check: unhealed errors, all errors, all alarms, or all findings."""
 
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
+NOUNS = {
+    "unhealed": "unhealed error", "error": "error", "warning": "alarm", "notice": "finding",
+}  # fmt: skip
+"""The name of findings that fail a check, by level."""
+
 _MOST_REASON = 100
 
 
 @dataclass(frozen=True)
 class Ignored:
-    """A pattern that does not count; with an agent, only findings that concern the agent.
-
-    Attributes:
-        pattern: The pattern's short name.
-    """
+    """A pattern that does not count; with an agent, only findings that concern the agent."""
 
     pattern: str
     agent: str | None = None
 
     @classmethod
-    def of(cls, text: str, patterns: Iterable[str]) -> Ignored:
+    def of(cls, text: str, patterns: Collection[str]) -> Ignored:
         """The findings that `--ignore PATTERN` or `--ignore PATTERN=AGENT` names.
 
         Args:
@@ -51,10 +50,8 @@ class Ignored:
             SettingsError: There is no such pattern.
         """
         pattern, equals, agent = text.partition("=")
-        known = list(patterns)
-        if pattern not in known:
-            close = get_close_matches(pattern.upper(), known, 1, 0.5)
-            hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(known)}"
+        if pattern not in patterns:
+            hint = did_you_mean(pattern, patterns)
             raise SettingsError(f"--ignore {text}: there is no pattern {pattern!r}; {hint}")
         if equals and not agent:
             raise SettingsError(f"--ignore {text}: name an agent after the =, or leave it out")
@@ -64,7 +61,7 @@ class Ignored:
         """The option as it was given."""
         return f"--ignore {self.pattern}" + (f"={self.agent}" if self.agent is not None else "")
 
-    def fits(self, kind: FindingKind) -> bool:
+    def covers(self, kind: FindingKind) -> bool:
         """Findings of this kind are ignored."""
         return kind.pattern == self.pattern and (self.agent is None or self.agent in kind.agents)
 
@@ -74,16 +71,16 @@ class Group:
     """Findings of a run that have one kind and one verdict.
 
     Attributes:
-        kind: Their kind.
-        first, last: The first and the last of them.
+        kind: The kind.
+        first, last: The first and the last finding.
         text: The explanation of the first.
-        severity: What they are worth.
+        severity: The severity of all.
         is_mended: Whether they were mended.
         set_aside: Why they do not count, if they do not: silenced, ignored or known.
         fails: Whether they fail the check.
-        count: How many they are.
-        heals: How often healing did what about them, by action.
-        first_heals: What healing did about the first of them.
+        count: Their number.
+        heals: The number of interventions about them, by action.
+        first_heals: The interventions about the first.
     """
 
     kind: FindingKind
@@ -105,30 +102,30 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The pattern with its name, and their number if there are several."""
+        """The pattern with its name, and the number of findings if there are several."""
         pattern = BY_NAME.get(self.kind.pattern)
         stage = f" {name(self.kind.stage)}" if self.kind.stage is not None else ""
-        known = f" ({pattern.title})" if pattern else ""
+        title = f" ({pattern.title})" if pattern else ""
         times = f", {counted(self.count, 'time')}" if self.count > 1 else ""
-        return f"{name(self.kind.pattern)}{stage}{known}{times}"
+        return f"{name(self.kind.pattern)}{stage}{title}{times}"
 
-    def with_more(self, other: Group) -> Group:
-        """This group and another one of the same pattern as one, told by the earliest finding."""
-        first, second = sorted((self, other), key=lambda one: one.first.t)
+    def merge(self, other: Group) -> Group:
+        """Two groups of the same pattern as a single group, shown by the earliest finding."""
+        early, late = sorted((self, other), key=lambda group: group.first.t)
         return replace(
-            first,
-            last=max(first.last, second.last, key=lambda one: one.t),
-            count=first.count + second.count,
-            heals=first.heals + second.heals,
+            early,
+            last=max(early.last, late.last, key=lambda finding: finding.t),
+            count=early.count + late.count,
+            heals=early.heals + late.heals,
         )
 
-    def add(self, one: CheckedFinding) -> None:
-        """Count one more of them."""
+    def add(self, checked: CheckedFinding) -> None:
+        """Count a finding."""
         if not self.count:
-            self.first_heals = one.heals
+            self.first_heals = checked.heals
         self.count += 1
-        self.last = one.finding
-        self.heals.update(str(row.action) for row in one.heals)
+        self.last = checked.finding
+        self.heals.update(str(row.action) for row in checked.heals)
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,7 @@ class RunVerdict:
 
     Attributes:
         groups: Its findings, the worst first; those of equal worth by the record of the first.
-        fail_on: What fails the check.
+        fail_on: The level that fails the check.
     """
 
     run: CheckedRun
@@ -146,11 +143,11 @@ class RunVerdict:
 
     @property
     def by_pattern(self) -> list[Group]:
-        """The groups for a person, who needs one entry for a pattern, whatever agents there are."""
+        """The groups for a person, who needs an entry for a pattern, whatever agents there are."""
         merged: dict[tuple[object, ...], Group] = {}
         for group in self.groups:
             key = (group.kind[:2], group.severity, group.is_mended, group.set_aside)
-            merged[key] = merged[key].with_more(group) if key in merged else group
+            merged[key] = merged[key].merge(group) if key in merged else group
         return list(merged.values())
 
     @property
@@ -182,18 +179,13 @@ class RunVerdict:
         return " and ".join([*parts, self.off] if self.off else parts)
 
 
-NOUNS = {
-    "unhealed": "unhealed error", "error": "error", "warning": "alarm", "notice": "finding",
-}  # fmt: skip
-"""The name of findings that fail a check, by level."""
-
-
 @dataclass(frozen=True)
 class QualityGate:
     """Decides what fails a check.
 
     Attributes:
-        ignored: What does not count.
+        fail_on: The level that fails the check.
+        ignored: The findings that do not count.
         baseline: The kinds of findings that are known, and do not count.
     """
 
@@ -204,37 +196,40 @@ class QualityGate:
     def judge(self, run: CheckedRun) -> RunVerdict:
         """The verdict on a run."""
         groups: dict[tuple[object, ...], Group] = {}
+        # A run may have 100,000 findings of few kinds, and a baseline is searched for each kind.
         reasons: dict[tuple[FindingKind, str | None], str | None] = {}
-        for one in run.findings:
-            finding, kind = one.finding, one.kind
-            what = (kind, finding.silenced)
-            if what not in reasons:
-                reasons[what] = self._aside(*what)
-            aside = reasons[what]
-            key = (kind, finding.severity, one.is_mended, aside)
+        for checked in run.findings:
+            finding, kind = checked.finding, checked.kind
+            cause = (kind, finding.silenced)
+            if cause not in reasons:
+                reasons[cause] = self._set_aside(*cause)
+            reason = reasons[cause]
+            key = (kind, finding.severity, checked.is_mended, reason)
             group = groups.get(key)
             if group is None:
-                fails = aside is None and self._counts(one)
+                fails = reason is None and self._fails(checked)
                 group = groups[key] = Group(
-                    kind, finding, one.text, finding.severity, one.is_mended, aside, fails, finding
-                )
-            group.add(one)
-        return RunVerdict(run, tuple(sorted(groups.values(), key=_worth)), self.fail_on)
+                    kind, finding, checked.text, finding.severity, checked.is_mended, reason,
+                    fails, finding,
+                )  # fmt: skip
+            group.add(checked)
+        return RunVerdict(run, tuple(sorted(groups.values(), key=_rank)), self.fail_on)
 
-    def _aside(self, kind: FindingKind, silenced: str | None) -> str | None:
+    def _set_aside(self, kind: FindingKind, silenced: str | None) -> str | None:
+        """The reason for which findings do not count."""
         if silenced is not None:
             return f"silenced: {one_line(silenced, _MOST_REASON) or 'no reason is given'}"
-        for one in self.ignored:
-            if one.fits(kind):
-                return f"ignored: {one}"
+        for ignored in self.ignored:
+            if ignored.covers(kind):
+                return f"ignored: {ignored}"
         return "known: in the baseline" if self.baseline and self.baseline.has(kind) else None
 
-    def _counts(self, one: CheckedFinding) -> bool:
+    def _fails(self, checked: CheckedFinding) -> bool:
         if self.fail_on == "unhealed":
-            return one.is_unhealed
-        return SEVERITIES.index(one.finding.severity) <= SEVERITIES.index(self.fail_on)
+            return checked.is_unhealed
+        return SEVERITIES.index(checked.finding.severity) <= SEVERITIES.index(self.fail_on)
 
 
-def _worth(group: Group) -> tuple[bool, bool, int, bool]:
+def _rank(group: Group) -> tuple[bool, bool, int, bool]:
     severity = SEVERITIES.index(group.severity)
     return (group.set_aside is not None, not group.fails, severity, group.is_mended)
