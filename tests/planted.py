@@ -262,19 +262,19 @@ MUTANTS = [
     # -- ET and coverage ---
     Mutant(
         "et-uncovered", ET,
-        "if unresolved or lost:", "if unresolved:",
+        "if unresolved or uncovered:", "if unresolved:",
         "work that was lost is no reason by itself",
     ),
     Mutant(
         "et-other-problems", ET,
-        "open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)",
+        "open_events = sorted(graph.problems.open_events(requests).values(), key=by_number)",
         "open_events = graph.open_events()",
         "in a session open work on other problems counts too",
     ),
     Mutant(
         "et-order", ET,
-        "sorted(graph.problems.open_events(asked).values(), key=by_number)",
-        "list(graph.problems.open_events(asked).values())",
+        "sorted(graph.problems.open_events(requests).values(), key=by_number)",
+        "list(graph.problems.open_events(requests).values())",
         "in a session open work stands in the order of the problems",
     ),
     Mutant(
@@ -599,7 +599,8 @@ MUTANTS = [
     ),
     Mutant(
         "watch-late", "detectors/watch.py",
-        "found = self.advance(record.us)\n        self.graph.apply(record)\n        return found",
+        "findings = self.advance(record.us)\n        self.graph.apply(record)\n"
+        "        return findings",
         "self.graph.apply(record)\n        return self.advance(record.us)",
         "what was due before a record is raised after it",
     ),
@@ -747,12 +748,12 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-swallowers-trusted", "detectors/ladder.py",
-        'if what == "swallowed"]', "if False]",
+        'if trouble == "swallowed"]', "if False]",
         "a problem that begins anew is handed out to agents that swallow work",
     ),
     Mutant(
         "ladder-hanging-helper", "detectors/ladder.py",
-        "one not in without and not hangs(one)]", "one not in without]",
+        "agent not in without and not hangs(agent)]", "agent not in without]",
         "work is given to an agent that hangs",
     ),
     Mutant(

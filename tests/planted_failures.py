@@ -54,7 +54,7 @@ FAILURES = [
     ),
     Mutant(
         "fail-other-problems", FAIL,
-        "if graph.run.session and end.sources.isdisjoint(asked):", "if False:",
+        "if graph.run.session and end.sources.isdisjoint(requests):", "if False:",
         "in a session a failure about another problem counts",
     ),
     Mutant(
@@ -122,12 +122,12 @@ FAILURES = [
     ),
     Mutant(
         "void-any-echo", VOID,
-        "left = [e for e in alike if e in behind.outside]", "left = [*alike]",
+        "echoed = [e for e in alike if e in behind.outside]", "echoed = [*alike]",
         "an answer that repeats what somebody else was asked is an echo",
     ),
     Mutant(
         "void-grave-echo", VOID,
-        'severity: Severity = "warning" if how == "echo" else "error"',
+        'severity: Severity = "warning" if flaw == "echo" else "error"',
         'severity: Severity = "error"',
         "an echo is an error",
     ),
@@ -175,7 +175,7 @@ FAILURES = [
     ),
     Mutant(
         "stall-team-least", STALL,
-        "known, least = self._team, self._team_least", "known = self._team",
+        "lengths, least = self._team, self._team_least", "lengths = self._team",
         "a limit by the turns of the team may be below that of activations",
     ),
     # -- the same said again, and going round ---
@@ -228,7 +228,7 @@ FAILURES = [
     # -- what findings are worth ---
     Mutant(
         "et-on-nothing", ET,
-        "bool(needed) or on_nothing or", "bool(needed) or",
+        "bool(uncovered) or on_nothing or", "bool(uncovered) or",
         "an answer that was made of nothing is a warning",
     ),
     Mutant(
@@ -259,12 +259,12 @@ FAILURES = [
     ),
     Mutant(
         "mended-requests", MENDED,
-        "            self._settle(self._requests, asked)\n", "",
+        "            self._settle(self._requests, requests)\n", "",
         "a request that failed is mended by no answer",
     ),
     Mutant(
         "mended-request-aims", MENDED,
-        "            self._settle(self._requests, asked)\n",
+        "            self._settle(self._requests, requests)\n",
         "            self._settle(self._requests, aims)\n",
         "a request that failed is mended by none that comes after another answer",
     ),

@@ -43,12 +43,12 @@ FINDINGS = [
     ),
     Mutant(
         "stall-four-are-few", STALL,
-        "len(known) < ENOUGH_OF_AGENT", "len(known) <= ENOUGH_OF_AGENT",
+        "len(lengths) < ENOUGH_OF_AGENT", "len(lengths) <= ENOUGH_OF_AGENT",
         "five durations of an agent are too few",
     ),
     Mutant(
         "stall-ten-are-few", STALL,
-        "len(known) < ENOUGH_OF_TEAM", "len(known) <= ENOUGH_OF_TEAM",
+        "len(lengths) < ENOUGH_OF_TEAM", "len(lengths) <= ENOUGH_OF_TEAM",
         "ten durations of the team are too few",
     ),
     Mutant(
@@ -78,13 +78,14 @@ FINDINGS = [
     ),
     Mutant(
         "stall-left", STALL,
-        "for left in [one for one in running if one.agent == record.agent]:", "for left in ():",
+        "for activation in [a for a in running if a.agent == record.agent]:",
+        "for activation in ():",
         "the activation of an agent that left stalls",
     ),
     Mutant(
         "stall-left-instances", STALL,
-        "for left in [one for one in running if one.agent == record.agent]:",
-        "for left in [*running]:",
+        "for activation in [a for a in running if a.agent == record.agent]:",
+        "for activation in [*running]:",
         "once an instance left, no activation of the others can stall",
     ),
     Mutant(
@@ -95,7 +96,7 @@ FINDINGS = [
     ),
     Mutant(
         "stall-order", STALL,
-        "sorted(ready, key=lambda one: one.n)", "ready",
+        "sorted(ready, key=lambda activation: activation.n)", "ready",
         "those that stall at one moment stand in the order of their limits",
     ),
     Mutant(
@@ -133,7 +134,7 @@ FINDINGS = [
     ),
     Mutant(
         "idle-stalled-one", IDLE,
-        "{stalled, *(one for one in self._stalled if one in graph.running)}", "{stalled}",
+        "{stalled, *(a for a in self._stalled if a in graph.running)}", "{stalled}",
         "when an activation stalls, others that stalled before hold a deadlock back again",
     ),
     # -- LATE ---
@@ -260,12 +261,12 @@ FINDINGS = [
     # -- LIVELOCK ---
     Mutant(
         "livelock-own", LIVELOCK,
-        "return others[-1] if others else", "return",
+        "return from_others[-1] if from_others else", "return",
         "what an agent told itself goes before what others said",
     ),
     Mutant(
         "livelock-first", LIVELOCK,
-        "return others[-1] if others", "return others[0] if others",
+        "return from_others[-1] if from_others", "return from_others[0] if from_others",
         "the other that spoke first is answered",
     ),
     Mutant(
@@ -334,7 +335,7 @@ FINDINGS = [
     # -- severity ---
     Mutant(
         "et-needed-lost", ET,
-        "is_needed = bool(needed)", "is_needed = bool(lost)",
+        "is_needed = bool(uncovered)", "is_needed = bool(lost_events)",
         "needed work that is still open makes no error",
     ),
     Mutant(
@@ -497,12 +498,12 @@ FINDINGS = [
     ),
     Mutant(
         "watch-unbounded", WATCH,
-        "evidence=bounded(finding.evidence)", "evidence=finding.evidence",
+        "evidence=bound_evidence(finding.evidence)", "evidence=finding.evidence",
         "evidence is not cut",
     ),
     Mutant(
         "watch-untold", WATCH,
-        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), others)",
+        "self._tell_all(lambda detector: detector.on_finding(self.graph, finding), other_parts)",
         "pass",
         "no detector is told of the findings of others",
     ),

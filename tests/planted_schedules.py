@@ -248,8 +248,8 @@ SCHEDULED = [
     ),
     Mutant(
         "detector-half-a-look", WATCH,
-        "new = [_checked(self.graph, finding) for finding in raised]",
-        "new = [found.append(_checked(self.graph, finding)) for finding in raised] and []",
+        "new = [_check_finding(self.graph, finding) for finding in raised]",
+        "new = [findings.append(_check_finding(self.graph, finding)) for finding in raised] and []",
         "what a detector said before it failed counts", SIMULATOR,
     ),
     # -- delivery policies, payloads ---

@@ -100,7 +100,7 @@ def further(named: Sequence[str] | None) -> tuple[str, ...]:
 
     if named and "" not in sys.path:
         sys.path.insert(0, "")
-    return tuple(dict.fromkeys((*plugins.installed(), *(named or ()))))
+    return tuple(dict.fromkeys((*plugins.list_installed(), *(named or ()))))
 
 
 def policy(config: Path | None, named: Sequence[str] = ()) -> "Policy":

@@ -137,8 +137,8 @@ class Finding:
     def _repr_html_(self) -> str:
         if self.explains is not None:
             return self.explains(self)._repr_html_()
-        where = "dig.explain(graph, finding) shows it, by the graph in which this was found"
-        rows = [("why", anything(self.subject, self.evidence)), ("path", Faint(where))]
+        hint = "dig.explain(graph, finding) shows it, by the graph in which this was found"
+        rows = [("why", anything(self.subject, self.evidence)), ("path", Faint(hint))]
         return table(f"{self.severity}: {name(self.pattern)} at {self.ts:.1f} s", rows)
 
     @property
@@ -164,10 +164,10 @@ class Finding:
         }
 
 
-def bounded(evidence: dict[str, Any]) -> dict[str, Any]:
+def bound_evidence(evidence: dict[str, Any]) -> dict[str, Any]:
     """The evidence with the first 100 items of each list; `more` says that items were left out."""
-    kept, is_cut = _cut(evidence)
-    return {**kept, "more": True} if is_cut else evidence
+    first, is_cut = _cut(evidence)
+    return {**first, "more": True} if is_cut else evidence
 
 
 def _cut(value: Any) -> tuple[Any, bool]:
@@ -186,7 +186,7 @@ PAST = {("LIVELOCK", "origin"), ("LOOP", "last")}
 """The evidence, by pattern, that names history of which a session may have let go."""
 
 
-def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
+def concerned_nodes(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
     """The events that a finding names; and the agents that it names, or that made what it names.
 
     Both are in the order in which the finding names them. `PAST` evidence is left out, and so are
@@ -202,15 +202,15 @@ def concerned(graph: InteractionGraph, finding: Finding) -> tuple[list[str], lis
     items = evidence.items() if isinstance(evidence, Mapping) else [("", evidence)]
     parts = [part for key, part in items if (finding.pattern, key) not in PAST]
     waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
-    for one in dict.fromkeys([*texts_in(finding.subject), *texts_in(parts), *waiting]):
-        n, v = h.event(one), h.activation(one)
+    for node in dict.fromkeys([*texts_in(finding.subject), *texts_in(parts), *waiting]):
+        n, v = h.event(node), h.activation(node)
         if n is not None:
-            events.append(one)
+            events.append(node)
             agents.append(h.sender(n))
         elif v is not None:
             agents.append(h.agent(v))
-        elif one in graph.agents:
-            agents.append(one)
+        elif node in graph.agents:
+            agents.append(node)
     return events, [agent for agent in dict.fromkeys(agents) if agent is not None]
 
 
@@ -228,15 +228,15 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def findings_html(findings: Sequence[Finding]) -> str:
     """Some findings: what each is worth, when it was raised, and what it is about."""
-    rows = [_row(one) for one in findings[:MOST_ROWS]]
+    rows = [_row(finding) for finding in findings[:MOST_ROWS]]
     if len(findings) > MOST_ROWS:
         rows.append((f"and {len(findings) - MOST_ROWS:,} more",))
     return table(counted(len(findings), "finding"), rows)
 
 
-def _row(one: Finding) -> Sequence[Cell]:
-    cells = [one.severity, name(one.pattern), f"{one.ts:.1f} s"]
-    cells.append(anything(one.subject, one.evidence))
-    if one.silenced is None:
+def _row(finding: Finding) -> Sequence[Cell]:
+    cells = [finding.severity, name(finding.pattern), f"{finding.ts:.1f} s"]
+    cells.append(anything(finding.subject, finding.evidence))
+    if finding.silenced is None:
         return cells
-    return [Faint(cell) for cell in (*cells, f"silenced: {one_line(one.silenced)}")]
+    return [Faint(cell) for cell in (*cells, f"silenced: {one_line(finding.silenced)}")]

@@ -1,16 +1,17 @@
-"""The headline of a run that failed: which turn raised, when, and which agents never ran for it.
+"""The headline of a failed run: the turn that raised, the moment, and the agents that never ran.
 
     headlines = Headlines()
     headlines.look(record)                      # every record
     headline = headlines.of(graph, finding)     # when a finding is raised
 
-Every place that reports a run begins with that sentence, where the finding stands.
+Each report of a run begins with the headline, unless the finding was mended or silenced.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dig._util.frozen import frozen
@@ -34,13 +35,14 @@ class Headline:
     """The sentence about a failed request, or about an answer that lacks an agent's work.
 
     Attributes:
-        stage: `request` or `answer`, as the finding has it.
+        stage: `request` or `answer`, the stage of the finding.
         event: The request or the answer; empty: the run as a whole.
-        t, us: The place and the moment of the finding.
+        t: The logical time of the finding.
+        us: The moment of the finding, in microseconds.
         says: The sentence.
         private: The sentence without the words of the error.
-        activation: The activation that raised the error, if one did.
-        error: The error that it raised; empty: none is known.
+        activation: The activation that raised the error; ``None``: not known.
+        error: The error; empty: not known.
     """
 
     stage: str
@@ -54,13 +56,13 @@ class Headline:
 
     @property
     def exception(self) -> tuple[str, str]:
-        """The type of the error, empty if the error does not begin with one, and its message."""
+        """The type of the error, empty if the error begins with none, and the message."""
         kind, _, message = self.error.partition(": ")
         return (kind, message) if _TYPED.match(self.error) else ("", self.error)
 
 
 class Headlines:
-    """Follows the errors of a run, and says of a finding of FAIL what failed."""
+    """Follows the errors of a run, and makes the headline of a finding of FAIL."""
 
     def __init__(self) -> None:
         """Begin before the first record."""
@@ -80,32 +82,34 @@ class Headlines:
                 _remember(self._never_ran, str(event), str(detail.get("agent")))
 
     def of(self, graph: InteractionGraph, finding: Finding | FindingRow) -> Headline | None:
-        """The headline that a finding is; ``None``: it is none, as the stage `turn` is.
+        """Make the headline of a finding; ``None``: the finding is no reason for a headline.
 
         Args:
-            graph: The graph of the run, which has the record that raised the finding.
-            finding: The finding.
+            graph: The graph of the run, to which the record of the finding was applied.
+            finding: The finding; FAIL of the stages `request` and `answer` has a headline.
         """
         evidence, subject = finding.evidence, finding.subject
-        is_told = finding.pattern == "FAIL" and finding.stage in ("request", "answer")
-        if not is_told or not isinstance(evidence, Mapping) or not isinstance(subject, Mapping):
+        if finding.pattern != "FAIL" or finding.stage not in ("request", "answer"):
+            return None
+        if not isinstance(evidence, Mapping) or not isinstance(subject, Mapping):
             return None
         listed = evidence.get("failed")
         failed = [*map(str, listed)] if isinstance(listed, list | tuple) else []
         last = failed[-1] if failed else None
         raising = self._origin(evidence.get("activation") or last, graph)
-        known = self._errors.get(raising or "")
-        error = str((known.error if known else evidence.get("error")) or "")
-        words = _first_words(error)
+        end = self._errors.get(raising or "")
+        error = str((end.error if end else evidence.get("error")) or "")
+        words = one_line(error, MOST_ERROR).partition(". ")[0].rstrip(".")
         if finding.stage == "answer":
-            says, private = (_answer(graph, failed, raising, one) for one in (words, ""))
+            sentence = partial(_answer, graph, failed, raising)
         else:
-            says, private = (self._request(graph, finding, raising, one) for one in (words, ""))
+            sentence = partial(self._request, graph, finding, raising)
+        says, private = sentence(words), sentence("")
         event, stage = str(subject.get("event") or ""), str(finding.stage)
         return Headline(stage, event, finding.t, finding.us, says, private, raising, error)
 
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
-        """The activation whose error another one passes on, directly or through others."""
+        """The activation that raised the error which an activation passes on."""
         while isinstance(activation, str):
             end = self._errors.get(activation)
             if end is None or end.because is None:
@@ -122,63 +126,69 @@ class Headlines:
     ) -> str:
         sources = graph.sources_about(finding.subject)
         noun = "request" if graph.run.session else "run"
-        posed = self._posed.get(str(finding.subject.get("event")), 0)
-        lasted = finding.us - posed
-        after = f"{lasted / 1_000_000:.1f} s" if lasted >= 100_000 else f"{lasted / 1000:.0f} ms"
+        length = finding.us - self._posed.get(str(finding.subject.get("event")), 0)
+        after = f"{length / 1_000_000:.1f} s" if length >= 100_000 else f"{length / 1000:.0f} ms"
         error = f": {words}" if words else ""
-        how = finding.evidence.get("how")
-        if how == "limit":
+        cause = finding.evidence.get("how")
+        if cause == "limit":
             turns = _turns(graph, sources)
             return f"the {noun} ended at a limit of its framework{error}, after {turns}"
-        if how == "timeout":
-            running = (one for one in graph.activations if _concerns(graph, one, sources))
-            agents = [*dict.fromkeys(_agent(graph, one) or "" for one in running)]
-            at_work = f"; {_listed(agents)} {'was' if len(agents) == 1 else 'were'} still working"
-            return f"the {noun} was out of time after {after}{at_work if agents else ''}"
+        if cause == "timeout":
+            running = [a for a in graph.activations if _concerns(graph, a, sources)]
+            agents = [*dict.fromkeys(_agent(graph, activation) or "" for activation in running)]
+            were = "was" if len(agents) == 1 else "were"
+            at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
+            return f"the {noun} was out of time after {after}{at_work}"
         if raising is None:
             return f"the {noun} ended with an error{error}, {after} in"
         text = f"`{name(_agent(graph, raising))}` ({name(raising)}) {_did(words)}, {after} in"
         idle = never_started(graph, sources, self._never_ran)
-        return text + (f"; {_listed(idle)} never ran" if idle else "")
+        return text + (f"; {_list_agents(idle)} never ran" if idle else "")
 
 
 def _answer(graph: InteractionGraph, failed: Sequence[str], raising: str | None, words: str) -> str:
-    agents = [*dict.fromkeys(filter(None, (_agent(graph, one) for one in failed)))]
-    did, who = _did(words), _agent(graph, raising) or "an agent"
-    last = f", which {did}" if len(agents) < 2 else f"; `{name(who)}` {did}"
-    return f"the answer was given without the work of {_listed(agents or [who])}{last}"
+    agents = [*dict.fromkeys(filter(None, (_agent(graph, activation) for activation in failed)))]
+    did, agent = _did(words), _agent(graph, raising) or "an agent"
+    last = f", which {did}" if len(agents) < 2 else f"; `{name(agent)}` {did}"
+    return f"the answer was given without the work of {_list_agents(agents or [agent])}{last}"
 
 
 def standing_headline(
     findings: Sequence[Finding], headlines: Sequence[Headline | None], mended: Sequence[bool]
 ) -> Headline | None:
-    """The headline of a run.
+    """The headline of a whole run.
 
     Args:
-        findings: Its findings.
-        headlines: For each the headline that it is, if it is one.
-        mended: For each whether it was mended.
+        findings: All findings of the run.
+        headlines: For each finding its headline, if there is one.
+        mended: For each finding whether it was mended.
     """
-    rows = zip(findings, headlines, mended, strict=True)
-    left = [(one, line) for one, line, is_mended in rows if one.silenced is None and not is_mended]
-    has_errors = any(one.severity == "error" for one, line in left if line is None)
-    return worst([line for _, line in left if line is not None], has_errors=has_errors)
+    standing: list[Headline] = []
+    has_errors = False
+    for finding, headline, is_mended in zip(findings, headlines, mended, strict=True):
+        if finding.silenced is None and not is_mended:
+            if headline is not None:
+                standing.append(headline)
+            has_errors |= headline is None and finding.severity == "error"
+    return worst(standing, has_errors=has_errors)
 
 
 def worst(headlines: Sequence[Headline], *, has_errors: bool) -> Headline | None:
-    """The headline of a run: the latest failed request, else the latest answer that lacks work.
+    """Choose a run's headline: the latest failed request, else the latest answer without work.
 
     Args:
         headlines: The headlines that are neither mended nor silenced, in order.
         has_errors: Whether another error stands, which is worse than such an answer.
     """
-    requests = [one for one in headlines if one.stage == "request"]
-    answers = [] if has_errors else [one for one in headlines if one.stage == "answer"]
+    requests = [headline for headline in headlines if headline.stage == "request"]
+    answers = (
+        [] if has_errors else [headline for headline in headlines if headline.stage == "answer"]
+    )
     return next(reversed(requests or answers), None)
 
 
 def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
-    """The events from outside that go into an answer, or into what its agent remembers."""
+    """The events from outside that go into an answer, or into the memory of its agent."""
     h, n = graph.history, graph.history.event(answer)
     v = -1 if n is None else h.generator[n]
     if v < 0:
@@ -192,31 +202,30 @@ def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
 def never_started(
     graph: InteractionGraph, sources: RangeSet | None, taken_back: Mapping[str, str]
 ) -> list[str]:
-    """The agents for which there was work about a request, and that never began on it.
+    """The agents that had work about a request and never began on the work.
 
     Args:
         graph: The graph of the run.
         sources: The request, as source numbers; ``None``: the run as a whole.
         taken_back: Events that were taken back from an agent, with that agent.
     """
-    h, asked = graph.history, dict[str, None]()
-    for known, agent in taken_back.items():
-        n = h.event(known)
-        of = RangeSet() if n is None else graph.sources_of(n)
-        if n is not None and (sources is None or not of.isdisjoint(sources)):
-            asked[base_name(agent)] = None
+    h, recipients = graph.history, dict[str, None]()
+    for event_id, agent in taken_back.items():
+        n = h.event(event_id)
+        if n is not None and (sources is None or not graph.sources_of(n).isdisjoint(sources)):
+            recipients[base_name(agent)] = None
     for event in graph.live.values():
         is_left = event.work and not event.consumed and event.cause != "no_recipient"
         if is_left and (sources is None or not event.sources.isdisjoint(sources)):
             to = (*event.copies, *event.flight, *event.sent_to)
-            asked |= dict.fromkeys(map(base_name, to))
-    if not asked:
+            recipients |= dict.fromkeys(map(base_name, to))
+    if not recipients:
         return []
     for v, number in enumerate(h.agent_of):
         about = base_name(h.agent_names[number])
-        if about in asked and _concerns(graph, h.activation_ids[v], sources):
-            del asked[about]
-    return list(asked)
+        if about in recipients and _concerns(graph, h.activation_ids[v], sources):
+            del recipients[about]
+    return list(recipients)
 
 
 def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None) -> bool:
@@ -224,11 +233,13 @@ def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None
 
 
 def _turns(graph: InteractionGraph, sources: RangeSet | None) -> str:
-    """The number of turns about a request, and the agents that had them."""
+    """The number of turns about a request, with their agents."""
     h = graph.history
-    turns = [v for v, one in enumerate(h.activation_ids) if _concerns(graph, one, sources)]
+    turns = [
+        v for v, activation in enumerate(h.activation_ids) if _concerns(graph, activation, sources)
+    ]
     agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
-    return counted(len(turns), "turn") + (f" of {_listed(agents)}" if agents else "")
+    return counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
 
 
 def _agent(graph: InteractionGraph, activation: str | None) -> str | None:
@@ -237,18 +248,13 @@ def _agent(graph: InteractionGraph, activation: str | None) -> str | None:
 
 
 def _did(words: str) -> str:
-    """The deed of a turn that failed, with the first words of its error, if they may be said."""
+    """The end of a failed turn, with the first words of the error; empty words are private."""
     if not words:
         return "ended with an error"
     return f"raised {words}" if _TYPED.match(words) else f"ended with an error: {words}"
 
 
-def _first_words(error: str) -> str:
-    return one_line(error, MOST_ERROR).partition(". ")[0].rstrip(".")
-
-
-def _listed(agents: Sequence[str]) -> str:
-    """Some agents: `a`, `b` and `c`; of many the first."""
+def _list_agents(agents: Sequence[str]) -> str:
     shown = [f"`{name(agent)}`" for agent in agents]
     if len(shown) > MOST_NAMED:
         return cut(shown, most=MOST_NAMED)

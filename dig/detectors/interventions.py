@@ -114,30 +114,30 @@ def only(means: Collection[Means], fit: Fit | None = None) -> Fit | None:
     if set(MEANS) <= set(means):
         return fit
 
-    def fitted(graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
-        allowed = _allowed(graph, wish, means)
+    def restrict(graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
+        allowed = _restrict(graph, wish, means)
         if fit is None or isinstance(allowed, Refuse):
             return allowed, None
         return fit(graph, allowed)
 
-    return fitted
+    return restrict
 
 
-def _allowed(graph: InteractionGraph, wish: Act, means: Collection[Means]) -> Intervention:
+def _restrict(graph: InteractionGraph, wish: Act, means: Collection[Means]) -> Intervention:
     if isinstance(wish, Reroute):
         if ("bounce" if graph.event(wish.event).final else "redirect") in means:
             return wish if "note" in means else replace(wish, note="")
         wish = Inject(wish.event, wish.note)
     if isinstance(wish, Replace):
         return wish if "redirect" in means else _not_in(means, "redirect")
-    needed: Means = "create" if isinstance(wish, Create) else "note"
-    if needed in means:
+    means_needed: Means = "create" if isinstance(wish, Create) else "note"
+    if means_needed in means:
         return wish if "note" in means else replace(wish, note="")
-    return _not_in(means, needed)
+    return _not_in(means, means_needed)
 
 
-def _not_in(means: Collection[Means], needed: Means) -> Refuse:
-    return Refuse(f"healing may not use the means {needed!r} in this run")
+def _not_in(means: Collection[Means], means_needed: Means) -> Refuse:
+    return Refuse(f"healing may not use the means {means_needed!r} in this run")
 
 
 @dataclass(frozen=True, slots=True)

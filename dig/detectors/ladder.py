@@ -16,7 +16,7 @@ from dig.graph.state import EventState, Problem, by_number
 
 from .finding import Finding
 from .interventions import Intervention, Reroute
-from .notes import described, listed
+from .notes import describe_events, quote_all
 
 Progress = Literal["made", "untold", "under way", "none"]
 """The effect of a step so far. `made`: it has helped, and what is raised again begins a new ladder;
@@ -70,7 +70,7 @@ class LadderStep:
             return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
 
         ranked = sorted(graph.agents, key=rank)
-        free = [one for one in ranked if one not in without and not hangs(one)] or ranked
+        free = [agent for agent in ranked if agent not in without and not hangs(agent)] or ranked
         return free[0] if free else None
 
 
@@ -84,14 +84,16 @@ def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str
 
 def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState]:
     """The events among some that are open work still, in order."""
-    known = [graph.event(event) for event in events if graph.knows(event)]
-    return [event for event in known if graph.is_open(event.n)]
+    states = [graph.event(event) for event in events if graph.knows(event)]
+    return [event for event in states if graph.is_open(event.n)]
 
 
 def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
     """The problem, or the whole run, that a finding is about; ``None`` if it is answered."""
     sources = graph.sources_about(finding.subject) or NOTHING
-    return next((one for one in graph.problems.touching(sources) if not one.is_over), None)
+    return next(
+        (problem for problem in graph.problems.touching(sources) if not problem.is_over), None
+    )
 
 
 def open_about(graph: InteractionGraph, finding: Finding) -> list[EventState]:
@@ -106,9 +108,9 @@ def is_worked_on(graph: InteractionGraph, problem: Problem, step: LadderStep) ->
     An agent that has been at work for longer than a step has to help does not count.
     """
     return any(
-        step.now - one.us_start < step.patience
-        for one in graph.running.values()
-        if one.id in problem.running or one.agent in step.asked
+        step.now - activation.us_start < step.patience
+        for activation in graph.running.values()
+        if activation.id in problem.running or activation.agent in step.asked
     )
 
 
@@ -123,9 +125,9 @@ def restart(
         step: The step.
         without: The agents that did not act; those that swallowed work are left out, too.
     """
-    here = [event.id for event in open_about(graph, finding)]
-    swallowed = [agent for agent, what in step.troubles.items() if what == "swallowed"]
-    without = [*dict.fromkeys([*without, *(one for one in swallowed if one in graph.agents)])]
+    open_events = [event.id for event in open_about(graph, finding)]
+    swallowed = [agent for agent, trouble in step.troubles.items() if trouble == "swallowed"]
+    without = [*dict.fromkeys([*without, *(agent for agent in swallowed if agent in graph.agents)])]
     h = graph.history
     for problem in problems_of(graph, finding.subject):
         if not graph.knows(problem):
@@ -136,11 +138,11 @@ def restart(
         helper = step.helper(graph, {*without, *holders, *had})
         if helper is None or helper in holders:
             continue
-        others = [agent for agent in without if agent != helper]
-        left_out = f", but not to {listed(others)}" if others else ""
+        excluded = [agent for agent in without if agent != helper]
+        left_out = f", but not to {quote_all(excluded)}" if excluded else ""
         note = (
             f"This was given to others, and nobody has answered it. Begin anew: hand it out again"
             f"{left_out}, and submit the answer yourself. What is there already: "
-            f"{described(graph, here)}."
+            f"{describe_events(graph, open_events)}."
         )
-        yield Reroute(problem, note, (helper,), action="restart", without=tuple(others))
+        yield Reroute(problem, note, (helper,), action="restart", without=tuple(excluded))

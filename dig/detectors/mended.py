@@ -57,12 +57,12 @@ class Mending:
             aims, _ = self._aims[record.event] = _aims(graph, record.event)
             self._settle(self._finals, aims)
         elif isinstance(record, Deliver) and record.event in self._aims:
-            aims, asked = self._aims.pop(record.event)
+            aims, requests = self._aims.pop(record.event)
             bad = self._bad.pop(record.event, ())
             if record.to is not None:
                 return
             self._settle(self._answers, aims)
-            self._settle(self._requests, asked)
+            self._settle(self._requests, requests)
             for pattern in BOUNCED:
                 if pattern not in bad:
                     self._settle(self._good_answers[pattern], aims)
@@ -82,8 +82,8 @@ class Mending:
             held = [e for e in inputs if graph.knows(e) and not graph.event(e).consumed]
             self.mended[number] = bool(inputs) and not held
             self._unconsumed[number] = len(held)
-            for one in held:
-                self._held.setdefault(one, []).append(number)
+            for event_id in held:
+                self._held.setdefault(event_id, []).append(number)
         pending = {
             **self._good_answers,
             "LOOP": self._answers,

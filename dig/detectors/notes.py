@@ -29,7 +29,7 @@ MOST_COMPARED = 1_000
 _HARMLESS = str.maketrans("`<>[]", "'()()")
 
 
-def quoted(name: object) -> str:
+def quote(name: object) -> str:
     """An id or an agent's name as a note shows it."""
     return f"`{harmless(one_line(name, MOST_CHARACTERS))}`"
 
@@ -39,33 +39,33 @@ def harmless(text: str) -> str:
     return text.translate(_HARMLESS)
 
 
-def listed(names: Sequence[object]) -> str:
+def quote_all(names: Sequence[object]) -> str:
     """Some ids as a note lists them, cut where there are many."""
     if not names:
         return "nothing"
-    shown = ", ".join(quoted(name) for name in names[:MOST_LISTED])
+    shown = ", ".join(quote(name) for name in names[:MOST_LISTED])
     more = len(names) - MOST_LISTED
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def described(graph: InteractionGraph, events: Sequence[str]) -> str:
+def describe_events(graph: InteractionGraph, events: Sequence[str]) -> str:
     """Some events with what is known of them; of many, the first few, and the others' ids."""
-    first = "; ".join(_described(graph, event) for event in events[:MOST_QUOTED])
-    others = events[MOST_QUOTED:]
-    return f"{first}; {listed(others)}" if others else first or "nothing"
+    first = "; ".join(_describe_event(graph, event) for event in events[:MOST_QUOTED])
+    remaining = events[MOST_QUOTED:]
+    return f"{first}; {quote_all(remaining)}" if remaining else first or "nothing"
 
 
-def _described(graph: InteractionGraph, name: str) -> str:
+def _describe_event(graph: InteractionGraph, name: str) -> str:
     event = graph.event(name)
     sender = graph.history.sender(event.n)
-    known = [quoted(event.type) + (f" from {quoted(sender)}" if sender else " from outside")]
+    parts = [quote(event.type) + (f" from {quote(sender)}" if sender else " from outside")]
     if event.copies:
-        known.append(f"in front of {listed(list(event.copies))}")
+        parts.append(f"in front of {quote_all(list(event.copies))}")
     if event.flight:
-        known.append(f"on its way to {listed(list(event.flight))}")
+        parts.append(f"on its way to {quote_all(list(event.flight))}")
     if event.discarded_by:
-        known.append(f"discarded by {listed(list(event.discarded_by))}")
-    return f"{quoted(name)} ({', '.join(known)})"
+        parts.append(f"discarded by {quote_all(list(event.discarded_by))}")
+    return f"{quote(name)} ({', '.join(parts)})"
 
 
 def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
@@ -75,9 +75,11 @@ def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
     """
     note = wish.note
     if note and wish.action != "reroute":
-        note = f"{described(graph, [wish.event])} is not done yet, and is still with its agent."
-    elif note and quoted(wish.event) not in note:
-        note = f"About {described(graph, [wish.event])}: {note}"
+        note = (
+            f"{describe_events(graph, [wish.event])} is not done yet, and is still with its agent."
+        )
+    elif note and quote(wish.event) not in note:
+        note = f"About {describe_events(graph, [wish.event])}: {note}"
     return Create(note, wish.to, wish.without)
 
 
@@ -113,11 +115,11 @@ def absent(graph: InteractionGraph, event: str) -> str:
     if not missing:
         return ""
     verb = "is" if len(missing) == 1 else "are"
-    text = f"{listed(missing)} {verb} not there; present are {listed(present)}"
-    asked = missing[0][:MOST_CHARACTERS]
+    text = f"{quote_all(missing)} {verb} not there; present are {quote_all(present)}"
+    misspelt = missing[0][:MOST_CHARACTERS]
     near = [name for name in present[:MOST_COMPARED] if len(name) <= MOST_CHARACTERS]
-    close = get_close_matches(asked, near, 1)
-    return f"{text}; did you mean {quoted(close[0])}? " if close else f"{text}. "
+    close = get_close_matches(misspelt, near, 1)
+    return f"{text}; did you mean {quote(close[0])}? " if close else f"{text}. "
 
 
 def nobody_takes(graph: InteractionGraph, event: str) -> str:
@@ -128,8 +130,8 @@ def nobody_takes(graph: InteractionGraph, event: str) -> str:
     if state.type == HANDOFF and not state.sent_to:  # the framework carried out another one
         return ""
     if not state.sent_to:
-        return f"nobody takes {quoted(state.type)}"
-    return f"there is no {listed(state.sent_to)}; the team has {listed(list(graph.agents))}"
+        return f"nobody takes {quote(state.type)}"
+    return f"there is no {quote_all(state.sent_to)}; the team has {quote_all(list(graph.agents))}"
 
 
 def words(work: Iterable[tuple[str, object]]) -> str:
@@ -139,7 +141,7 @@ def words(work: Iterable[tuple[str, object]]) -> str:
         work: The id and the payload of each event; those without a payload are left out.
     """
     shown = [
-        f"{quoted(event)} says {quoted(value_text(payload) if _is_nested(payload) else payload)}"
+        f"{quote(event)} says {quote(value_text(payload) if _is_nested(payload) else payload)}"
         for event, payload in work
         if payload is not None
     ]
@@ -152,27 +154,29 @@ def _is_nested(payload: object) -> bool:
     return isinstance(payload, dict | list | tuple)
 
 
-def made(graph: InteractionGraph, activations: Sequence[str]) -> str:
+def list_outputs(graph: InteractionGraph, activations: Sequence[str]) -> str:
     """The agent and the outputs of each of some activations."""
     h = graph.history
-    known = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
-    made = [(h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in known if v is not None]
-    shown = " and ".join(f"{quoted(agent)} made {listed(events)}" for agent, events in made)
-    return f"{shown} and others more" if len(activations) > len(made) else shown
+    numbers = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
+    outputs = [
+        (h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in numbers if v is not None
+    ]
+    shown = " and ".join(f"{quote(agent)} made {quote_all(events)}" for agent, events in outputs)
+    return f"{shown} and others more" if len(activations) > len(outputs) else shown
 
 
 def ancestry(graph: InteractionGraph, event: str) -> str:
     """The root activations of an event, with their agents."""
     h, roots = graph.history, graph.root_numbers(event)
     first = [h.root_activations[number] for number in islice(roots, MOST_QUOTED)]
-    shown = [f"{quoted(h.activation_ids[v])} of {quoted(h.agent(v))}" for v in first]
+    shown = [f"{quote(h.activation_ids[v])} of {quote(h.agent(v))}" for v in first]
     more = f" and {len(roots) - MOST_QUOTED} more" if len(roots) > MOST_QUOTED else ""
     return ", ".join(shown) + more
 
 
 def ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
     """The root activations of some events."""
-    shown = "; ".join(f"{quoted(e)} from {ancestry(graph, e)}" for e in events[:MOST_QUOTED])
+    shown = "; ".join(f"{quote(e)} from {ancestry(graph, e)}" for e in events[:MOST_QUOTED])
     more = f"; and {len(events) - MOST_QUOTED} more" if len(events) > MOST_QUOTED else ""
     return shown + more
 

@@ -47,12 +47,12 @@ class PathFinder:
         """
         before, is_whole = self._back(ends[0], to_root)
         nodes = [*before, *ends]
-        kept = nodes if len(nodes) <= MOST_STEPS else [*nodes[:3], *nodes[4 - MOST_STEPS :]]
-        shown = list(self._shown(kept))
-        if len(kept) < len(nodes):
-            shown.insert(3, f"({len(nodes) - len(kept)} more)")
+        shown_nodes = nodes if len(nodes) <= MOST_STEPS else [*nodes[:3], *nodes[4 - MOST_STEPS :]]
+        shown = list(self._step_texts(shown_nodes))
+        if len(shown_nodes) < len(nodes):
+            shown.insert(3, f"({len(nodes) - len(shown_nodes)} more)")
         text = " -> ".join(shown if is_whole else ["...", *shown])
-        return Path(tuple(nodes), text, tuple(map(self._hop, kept)))
+        return Path(tuple(nodes), text, tuple(map(self._hop, shown_nodes)))
 
     def _hop(self, node: str) -> Hop:
         h = self._history
@@ -66,21 +66,21 @@ class PathFinder:
 
     def to_last_seen(self, node: str) -> Path:
         """A path to a node and, if it is an event, on to the activation that saw it last."""
-        seen = self._last_to_see(node)
-        return self.path_to(node, *([] if seen is None else [seen]))
+        viewer = self._last_to_see(node)
+        return self.path_to(node, *([] if viewer is None else [viewer]))
 
     def seen_by(self, event: str) -> list[str]:
         """The activations that had an event among their inputs, in order of their start."""
         h, n = self._history, self._history.event(event)
-        seen = () if n is None else h.sightings(n)
-        return [h.activation_ids[v] for v in seen if h.t_start[v] <= self._until]
+        viewers = () if n is None else h.sightings(n)
+        return [h.activation_ids[v] for v in viewers if h.t_start[v] <= self._until]
 
     def _last_to_see(self, event: str) -> str | None:
         """The latest activation that had an event among its inputs, if one had."""
         h, n = self._history, self._history.event(event)
-        seen = () if n is None else h.sightings(n)
-        at = bisect_right(seen, self._until, key=h.t_start.__getitem__)
-        return h.activation_ids[seen[at - 1]] if at else None
+        viewers = () if n is None else h.sightings(n)
+        at = bisect_right(viewers, self._until, key=h.t_start.__getitem__)
+        return h.activation_ids[viewers[at - 1]] if at else None
 
     def fate(self, event: str, activation: str) -> FateName | None:
         """The fate of an event in an activation; ``None`` if the activation had not ended."""
@@ -91,15 +91,15 @@ class PathFinder:
 
     def last_seen(self, event: str) -> str:
         """The last known state of an event."""
-        seen = self._last_to_see(event)
-        if seen is None:
+        viewer = self._last_to_see(event)
+        if viewer is None:
             is_known = self._is_whole(event)
             return f"{'nobody has seen' if is_known else GONE} {name(event)}{' yet' * is_known}"
-        fate = self.fate(event, seen)
-        who = self._actor(seen)
+        fate = self.fate(event, viewer)
+        agent = self._actor(viewer)
         if fate is None:
-            return f"{name(event)} is in front of {who}"
-        return f"{name(event)} was {_FATES[fate]} by {who}"
+            return f"{name(event)} is in front of {agent}"
+        return f"{name(event)} was {_FATES[fate]} by {agent}"
 
     def last_seen_of(self, events: Sequence[str]) -> str:
         """The last known state of some events, in one sentence."""
@@ -148,7 +148,7 @@ class PathFinder:
         h, n = self._history, self._history.event(event)
         return n is not None and h.t_gen[n] >= h.whole_from
 
-    def _shown(self, nodes: Iterable[str]) -> Iterator[str]:
+    def _step_texts(self, nodes: Iterable[str]) -> Iterator[str]:
         event = ""
         for node in nodes:
             if self._history.activation(node) is None:

@@ -25,9 +25,9 @@ DETECTORS = "dig.detectors"
 HEALERS = "dig.healers"
 
 
-def installed() -> tuple[str, ...]:
+def list_installed() -> tuple[str, ...]:
     """The detectors that installed packages bring, as `module:object`, by name."""
-    return tuple(one.value for one in _entries(DETECTORS))
+    return tuple(entry.value for entry in _entries(DETECTORS))
 
 
 def detectors(named: Iterable[str]) -> list[Detector]:
@@ -36,7 +36,7 @@ def detectors(named: Iterable[str]) -> list[Detector]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return [_made(EntryPoint(one, one, DETECTORS), Detector) for one in named]
+    return [_load(EntryPoint(name, name, DETECTORS), Detector) for name in named]
 
 
 def healers() -> dict[str, Healer]:
@@ -45,7 +45,7 @@ def healers() -> dict[str, Healer]:
     Raises:
         SettingsError: One cannot be had; the message says which, and why.
     """
-    return {one.name: _made(one, Healer) for one in _entries(HEALERS)}
+    return {entry.name: _load(entry, Healer) for entry in _entries(HEALERS)}
 
 
 def _entries(group: str) -> list[EntryPoint]:
@@ -54,19 +54,19 @@ def _entries(group: str) -> list[EntryPoint]:
     A module of the current directory can be named, so that may be on the path. Metadata of packages
     that lie there are none of the user's: the directory may be somebody else's.
     """
-    path = [one for one in sys.path if one not in ("", os.getcwd())]
-    packages = {one.name: one for one in reversed([*distributions(path=path)])}.values()
-    return sorted(e for one in packages for e in one.entry_points.select(group=group))
+    path = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+    packages = {package.name: package for package in reversed([*distributions(path=path)])}.values()
+    return sorted(e for package in packages for e in package.entry_points.select(group=group))
 
 
-def _made(entry: EntryPoint, base: type[Component]) -> Any:
+def _load(entry: EntryPoint, base: type[Component]) -> Any:
     try:
         make: Callable[[], Any] = entry.load()
-        made = make()
+        component = make()
     except (Exception, SystemExit) as error:  # whatever a user's module raises on import
         raise SettingsError(
             f"{entry.value!r} cannot be had: {error!r}; name it as module:object, "
             "something that makes a fresh one without arguments"
         ) from None
-    check(made, base)
-    return made
+    check(component, base)
+    return component

@@ -263,8 +263,8 @@ def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[st
     for key in ("agents", "to", "path"):
         listed = evidence.get(key)
         named += listed if isinstance(listed, list) else []
-    others = {name for name in named if isinstance(name, str)}
-    return {*map(base_name, makers)}, {*map(base_name, others)}
+    other_agents = {name for name in named if isinstance(name, str)}
+    return {*map(base_name, makers)}, {*map(base_name, other_agents)}
 
 
 def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:

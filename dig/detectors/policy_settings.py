@@ -94,35 +94,35 @@ def _from_environment(
     return entries
 
 
-def _rules(where: str, pattern: str | None, value: Any) -> Iterator[Rule]:
+def _rules(place: str, pattern: str | None, value: Any) -> Iterator[Rule]:
     """Make the rules of one pattern, from an action, a table, or a list of these."""
     if not isinstance(value, list):
-        yield _rule(where, pattern, value)
+        yield _rule(place, pattern, value)
         return
     for number, entry in enumerate(value, 1):
-        yield _rule(f"{where}, entry {number}", pattern, entry)
+        yield _rule(f"{place}, entry {number}", pattern, entry)
 
 
-def _rule(where: str, pattern: str | None, entry: Any) -> Rule:
+def _rule(place: str, pattern: str | None, entry: Any) -> Rule:
     table = {"action": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict):
         raise SettingsError(
-            f"{where} is {entry!r:.60}; write an action ({', '.join(ACTIONS)}), or a table such as "
+            f"{place} is {entry!r:.60}; write an action ({', '.join(ACTIONS)}), or a table such as "
             '{action = "off", types = ["vote"], reason = "votes are meant to repeat"}'
         )
     for key in table:
         if key not in _KEYS:
-            raise SettingsError(f"{where}: there is no key {key!r:.60}; {did_you_mean(key, _KEYS)}")
+            raise SettingsError(f"{place}: there is no key {key!r:.60}; {did_you_mean(key, _KEYS)}")
         if key in _ONLY_ASK and table.get("action") != "ask":
-            raise SettingsError(f'{where}: {key} is for action = "ask" alone; leave it out')
+            raise SettingsError(f'{place}: {key} is for action = "ask" alone; leave it out')
     if "action" not in table:
-        raise SettingsError(f"{where} has no action; write action = one of {', '.join(ACTIONS)}")
-    return _make(where, Rule, pattern=pattern, **table)
+        raise SettingsError(f"{place} has no action; write action = one of {', '.join(ACTIONS)}")
+    return _make(place, Rule, pattern=pattern, **table)
 
 
-def _make(where: str, make: Callable[..., _Made], *parts: Policy, **values: Any) -> _Made:
+def _make(place: str, make: Callable[..., _Made], *parts: Policy, **values: Any) -> _Made:
     """Make a policy or a rule; an error begins with the place of its setting."""
     try:
         return make(*parts, **values)
     except SettingsError as error:
-        raise SettingsError(f"{where}: {error}") from None
+        raise SettingsError(f"{place}: {error}") from None

@@ -165,7 +165,7 @@ def check(component: object, base: type[Component]) -> None:
         SettingsError: The message says what to do.
     """
     if not isinstance(component, base):
-        what = base.__name__
+        kind = base.__name__
         raise SettingsError(
-            f"{component!r} is no {what.lower()}: its class must inherit from dig.{what}"
+            f"{component!r} is no {kind.lower()}: its class must inherit from dig.{kind}"
         )

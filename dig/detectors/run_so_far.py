@@ -89,10 +89,10 @@ class _Tally:
         self.number, self.us, self.plain = 0, us, plain
 
     def text(self, pattern: str) -> str:
-        when = f" at {moment(self.us)}"
+        times = f" at {moment(self.us)}"
         if self.number > 1:
-            when = f", {self.number:,} times from {moment(self.us)} on"
-        return f"{pattern_title(pattern)}{when}: {self.plain}."
+            times = f", {self.number:,} times from {moment(self.us)} on"
+        return f"{pattern_title(pattern)}{times}: {self.plain}."
 
 
 _Tallies = dict[Worth, dict[str, _Tally]]
@@ -290,19 +290,19 @@ class RunSoFar:
         return f"{goal} ({team})" if goal else f"a run of {team}"
 
     def _end_text(self, state: str) -> str:
-        when, has_answer = moment(self._us), self._counts["answered"] > 0
-        how = f" ({state})" if state and self._finish is None else ""
+        length, has_answer = moment(self._us), self._counts["answered"] > 0
+        state_text = f" ({state})" if state and self._finish is None else ""
         if self.run and self.run.session:
-            return f"{self._requests_text()} The session lasted {when}{how}."
+            return f"{self._requests_text()} The session lasted {length}{state_text}."
         if self._finish is None:
             none = "" if has_answer else " There is no answer so far."
-            return f"The trace ends after {when}, and the run has no end{how}.{none}"
+            return f"The trace ends after {length}, and the run has no end{state_text}.{none}"
         if self._finish.outcome == "submitted":
-            return f"An answer was accepted after {when}{_LACKING if self.is_early else ''}."
+            return f"An answer was accepted after {length}{_LACKING if self.is_early else ''}."
         end = _ENDS[self._finish.outcome]
         if self._finish.outcome == "stopped" and not self._running:
             end = "The run stopped because nothing could go on any more,"
-        return f"{end} after {when}." + ("" if has_answer else " There is no answer.")
+        return f"{end} after {length}." + ("" if has_answer else " There is no answer.")
 
     @property
     def requests(self) -> dict[str, int]:
@@ -379,11 +379,11 @@ class RunSoFar:
         ]
         times = [row.us for rows in self._heals.values() for row in rows]
         first, last = moment(min(times)), moment(max(times))
-        when = f"At {first}" if first == last else f"From {first} to {last}"
+        moments = f"At {first}" if first == last else f"From {first} to {last}"
         after = "After that an answer was accepted."
         if not self._came_after:
             after = "No answer came after that."
-        return f"{when} the monitor {joined(deeds)}. {after}"
+        return f"{moments} the monitor {joined(deeds)}. {after}"
 
     def _cost_text(self) -> str:
         parts = {

@@ -114,8 +114,8 @@ class TeamUsual:
             agents: The names of the agents of the run.
             limits: The thresholds of the run.
         """
-        if (these := team_names(agents)) != self.agents:
-            return f"{_of(these)} and not {_of(self.agents)}"
+        if (names := team_names(agents)) != self.agents:
+            return f"{_of(names)} and not {_of(self.agents)}"
         pairs = (
             (f.name, getattr(limits, f.name), getattr(self.limits, f.name)) for f in fields(limits)
         )

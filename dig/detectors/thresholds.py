@@ -126,14 +126,14 @@ class Thresholds(BaseModel):
     @classmethod
     def load(
         cls,
-        given: Iterable[str] = (),
+        arguments: Iterable[str] = (),
         config: Path | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> Thresholds:
         """Thresholds from wherever they are set; the source that is named first wins.
 
         Args:
-            given: `NAME=VALUE`, as on a command line.
+            arguments: `NAME=VALUE`, as on a command line.
             config: A TOML file with a table `[thresholds]`, or a `pyproject.toml` with
                 `[tool.digmon.thresholds]`.
             environment: Variables; those that are called `DIG_` and a threshold count.
@@ -144,41 +144,41 @@ class Thresholds(BaseModel):
         values: dict[str, Any] = {}
         place, table = read_table(config, TABLE)
         in_file = [(place, name, value) for name, value in table.items()]
-        settings = (*in_file, *_from_environment(environment), *_from_arguments(given))
+        settings = (*in_file, *_from_environment(environment), *_from_arguments(arguments))
         for where, name, value in settings:
             values[name] = cls._checked(where, name, value)
         return cls(**values)
 
     @classmethod
-    def changed(cls, limits: Limits, given: Iterable[str]) -> Limits:
+    def changed(cls, limits: Limits, arguments: Iterable[str]) -> Limits:
         """Set some limits of a trace anew, to see what would be found then.
 
         Raises:
             SettingsError: A value is wrong, or a name is none of a trace's limits.
         """
         names = [field.name for field in fields(Limits)]
-        for where, name, value in _from_arguments(given):
+        for place, name, value in _from_arguments(arguments):
             if name in cls.model_fields and name not in names:
                 raise SettingsError(
-                    f"{where}: a trace has no {name}; known are: {', '.join(names)}"
+                    f"{place}: a trace has no {name}; known are: {', '.join(names)}"
                 )
-            limits = replace(limits, **{name: cls._checked(where, name, value)})
+            limits = replace(limits, **{name: cls._checked(place, name, value)})
         return limits
 
     @classmethod
-    def _checked(cls, where: str, name: str, value: Any) -> Any:
+    def _checked(cls, place: str, name: str, value: Any) -> Any:
         if name not in cls.model_fields:
             hint = did_you_mean(name, cls.model_fields)
-            raise SettingsError(f"{where}: there is no threshold {name!r}; {hint}")
+            raise SettingsError(f"{place}: there is no threshold {name!r}; {hint}")
         # pydantic takes true for 1.0.
         if isinstance(value, bool) and cls.model_fields[name].annotation is not bool:
-            raise SettingsError(f"{where}: {name} is {value!r}; it must be a number")
+            raise SettingsError(f"{place}: {name} is {value!r}; it must be a number")
         try:
             return getattr(cls.model_validate({name: value}), name)
         except ValidationError as error:
-            _, why = first_wrong(error)
+            _, reason = first_wrong(error)
             raise SettingsError(
-                f"{where}: {name} is {value!r}: {why[0].lower()}{why[1:]}"
+                f"{place}: {name} is {value!r}: {reason[0].lower()}{reason[1:]}"
             ) from None
 
 

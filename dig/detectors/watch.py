@@ -25,7 +25,7 @@ from dig.graph.records import (
     micros,
 )
 
-from .finding import SEVERITIES, Finding, bounded
+from .finding import SEVERITIES, Finding, bound_evidence
 from .protocols import Detector, check
 from .usual import UsualCounts, key_of
 
@@ -164,9 +164,9 @@ class Watch:
         Raises:
             RuleError: The record contradicts those before it.
         """
-        found = self.advance(record.us)
+        findings = self.advance(record.us)
         self.graph.apply(record)
-        return found + self.look(record)
+        return findings + self.look(record)
 
     def look(self, record: Record) -> list[Finding]:
         """The findings that the record raises which was just applied."""
@@ -188,18 +188,18 @@ class Watch:
 
     def advance(self, us: int) -> list[Finding]:
         """The findings that come due up to the moment `us` (included), in order."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         while self.not_before is not None and self.not_before <= us:
             due = self.due
             if due is None or due > us:
                 break
             expired = [part for part in self._parts if part.due == due]
-            found += self._ask(expired, expired, due, expires=True)
+            findings += self._ask(expired, expired, due, expires=True)
             for part in expired:
                 if part.due is not None and part.due <= due:
                     self._fail(part, "its deadline does not move on", at_once=True)
                     self._set_due(self._parts)
-        return found
+        return findings
 
     @property
     def due(self) -> int | None:
@@ -239,7 +239,7 @@ class Watch:
         What a detector raises is taken as a whole, or not at all. `waiting` are those of them that
         may have deadlines.
         """
-        found: list[Finding] = []
+        findings: list[Finding] = []
         graph, enabled, stopwatch = self.graph, self._parts, self._stopwatch
         began = worked = 0.0
         if stopwatch:
@@ -249,7 +249,7 @@ class Watch:
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
                 if raised is not _NOTHING:  # which is seldom
-                    new = [_checked(self.graph, finding) for finding in raised]
+                    new = [_check_finding(self.graph, finding) for finding in raised]
             except PART_ERRORS as error:  # a detector must never be able to stop a team
                 self._fail(part, f"raised {error!r}")
             if stopwatch:
@@ -262,11 +262,11 @@ class Watch:
                 us = at if expires else at.us
                 for finding in new:
                     if self._fits(finding.pattern, us):
-                        found.append(self._raised(part, finding))
+                        findings.append(self._raised(part, finding))
                 began = stopwatch() if stopwatch else 0.0
         # A finding may move all deadlines.
-        self._set_due(self._parts if found or enabled is not self._parts else waiting)
-        return found
+        self._set_due(self._parts if findings or enabled is not self._parts else waiting)
+        return findings
 
     def _set_due(self, parts: list[_Part]) -> None:
         """Take the deadlines of the detectors that were asked, or of all, which is exact."""
@@ -311,8 +311,8 @@ class Watch:
         """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
         if self._usual.is_usual(self.graph, finding.key, finding.subject):
             finding = replace(finding, severity="notice")
-        others = [other for other in self._parts if other is not part]
-        self._tell_all(lambda detector: detector.on_finding(self.graph, finding), others)
+        other_parts = [other for other in self._parts if other is not part]
+        self._tell_all(lambda detector: detector.on_finding(self.graph, finding), other_parts)
         return finding
 
     def _judge(self, part: _Part, took_s: float, worked: float) -> float:
@@ -321,10 +321,10 @@ class Watch:
         now = self._processor() if self._processor else worked + took_s
         if now - worked > self._limit_s:
             off_s = OFF_S << min(part.late, MOST_DOUBLED)
-            what = (
+            failure = (
                 f"took longer than {self._limit_s:g} s of processor time; it is off for {off_s} s"
             )
-            self._on_fault(part.name, what, {"place": self._all.index(part), "off_s": off_s})
+            self._on_fault(part.name, failure, {"place": self._all.index(part), "off_s": off_s})
         return now
 
     def _obey(self, row: IncidentRow) -> None:
@@ -341,13 +341,13 @@ class Watch:
         self._select()
         self._set_due(self._parts)
 
-    def _fail(self, part: _Part, what: str, *, at_once: bool = False) -> None:
+    def _fail(self, part: _Part, failure: str, *, at_once: bool = False) -> None:
         part.faults += 1
         if (at_once or part.faults >= MOST_FAULTS) and not part.is_broken:
             part.is_broken = True
             self._select()
-            what += f"; {DISABLED}"
-        self._on_fault(part.name, what)
+            failure += f"; {DISABLED}"
+        self._on_fault(part.name, failure)
 
     def _select(self) -> None:
         """Have the detectors look that are neither disabled nor off."""
@@ -359,7 +359,7 @@ class Watch:
         self._shown = {}
 
 
-def _checked(graph: InteractionGraph, finding: Finding) -> Finding:
+def _check_finding(graph: InteractionGraph, finding: Finding) -> Finding:
     """A finding with its key, whose evidence is bounded, if it is put together right."""
     if not isinstance(finding, Finding):
         raise TypeError(f"{finding!r} is not a Finding")
@@ -373,4 +373,4 @@ def _checked(graph: InteractionGraph, finding: Finding) -> Finding:
         raise TypeError(f"{finding!r} has no whole numbers for its times")
     plain(finding.subject)
     plain(finding.evidence)
-    return replace(finding, evidence=bounded(finding.evidence), key=key_of(graph, finding))
+    return replace(finding, evidence=bound_evidence(finding.evidence), key=key_of(graph, finding))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from json import dumps
 from typing import Any
 
-from dig.detectors.finding import Finding, bounded, concerned
+from dig.detectors.finding import Finding, bound_evidence, concerned_nodes
 from dig.detectors.interventions import (
     BEYOND_NOTES,
     Budget,
@@ -403,8 +403,8 @@ class Healing:
     def _as_data(self, finding: Finding) -> About:
         """The content of the notes about a finding, for agents that do not read words."""
         graph, payloads = self._recorder.graph, self._holds.payloads
-        events, agents = concerned(graph, finding)
-        named = bounded({"events": events, "agents": agents})
+        events, agents = concerned_nodes(graph, finding)
+        named = bound_evidence({"events": events, "agents": agents})
         work = {event: payloads.payload(event) for event in named["events"] if event in payloads}
         lost = tuple(event for event in work if graph.event(event).cause is not None)
         return About(

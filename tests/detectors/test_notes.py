@@ -10,7 +10,7 @@ import pytest
 
 from dig import Limits
 from dig.detectors import standard, standard_healers
-from dig.detectors.notes import MOST_CHARACTERS, quoted
+from dig.detectors.notes import MOST_CHARACTERS, quote
 from dig.graph.records import Emit, HealRow
 from dig.monitor.messages import Pending
 from dig.runtime import Decision, NewEvent, Plan, Setup, View, simulate
@@ -105,7 +105,7 @@ def test_no_name_and_no_type_changes_what_a_note_says(fake: str) -> None:
 def test_what_is_quoted_is_one_short_line_without_quotation_marks_and_marks_of_roles() -> None:
     """For any text."""
     for text in texts(1000):
-        shown = quoted(text)
+        shown = quote(text)
         assert shown[0] == shown[-1] == "`"
         assert len(shown) <= MOST_CHARACTERS + 2
         assert not re.search(r"[`<>[\]\x00-\x1f\x7f-\x9f]", shown[1:-1])

@@ -210,14 +210,14 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
 )  # fmt: skip
 
-BY_NAME: Mapping[str, Pattern] = MappingProxyType({one.name: one for one in PATTERNS})
+BY_NAME: Mapping[str, Pattern] = MappingProxyType({row.name: row for row in PATTERNS})
 NAMES = tuple(BY_NAME)
 
 
 def severity(pattern: object) -> Severity:
     """The worth of a pattern's findings; those of a user's own are warnings."""
-    known = BY_NAME.get(str(pattern))
-    return known.severity if known else "warning"
+    row = BY_NAME.get(str(pattern))
+    return row.severity if row else "warning"
 
 
 def severity_of(finding: Finding | FindingRow) -> Severity:

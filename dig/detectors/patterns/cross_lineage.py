@@ -15,7 +15,7 @@ from dig._util.ranges import RangeSet
 from dig._util.text import cut, name, names
 from dig.detectors.finding import MOST_EVIDENCE, Finding, Path, Severity
 from dig.detectors.interventions import Inject, Intervention
-from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quoted
+from dig.detectors.notes import MOST_QUOTED, ancestries, ancestry, into_outputs, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -106,14 +106,15 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
     conflicts = finding.evidence["conflicts"]
     onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
-    left, right = (paths.path_to(event, *onward, to_root=True) for event in pair)
+    first, second = (paths.path_to(event, *onward, to_root=True) for event in pair)
     text, graph = "", paths.graph
     if all(map(graph.knows, pair)):
         text = (
-            f"{name(pair[0])} goes back to {name(_root(graph, pair[0], left))}, {name(pair[1])} to "
-            f"{name(_root(graph, pair[1], right))}, and no activation is behind both."
+            f"{name(pair[0])} goes back to {name(_root(graph, pair[0], first))}, "
+            f"{name(pair[1])} to {name(_root(graph, pair[1], second))}, "
+            "and no activation is behind both."
         )
-    return text, (left, right)
+    return text, (first, second)
 
 
 def _root(graph: InteractionGraph, event: str, path: Path) -> str:
@@ -143,7 +144,7 @@ class HealCrossLineage(Healer):
             yield Inject(event, note, (finding.subject["agent"],))
             return
         pairs = "; ".join(
-            f"{quoted(a)} from {ancestry(graph, a)} with {quoted(b)} from {ancestry(graph, b)}"
+            f"{quote(a)} from {ancestry(graph, a)} with {quote(b)} from {ancestry(graph, b)}"
             for a, b in conflicts[:MOST_QUOTED]
         )
         note = f"This was made by putting together what has no origin in common: {pairs}."

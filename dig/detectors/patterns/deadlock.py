@@ -20,7 +20,7 @@ from dig.detectors.ladder import (
     open_work,
     restart,
 )
-from dig.detectors.notes import listed, quoted
+from dig.detectors.notes import quote, quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -55,11 +55,11 @@ class Deadlock(IdleDetector):
 def describe(subject: Any, evidence: Any) -> str:
     """DL in words."""
     held = list(evidence["waiting"].items())
-    who = [f"{name(agent)} holds {names(events)}" for agent, events in held[:MOST_LISTED]]
+    holders = [f"{name(agent)} holds {names(events)}" for agent, events in held[:MOST_LISTED]]
     if len(held) > MOST_LISTED:
-        who.append(f"{counted(len(held) - MOST_LISTED, 'more agent')} wait")
+        holders.append(f"{counted(len(held) - MOST_LISTED, 'more agent')} wait")
     problem = f" on {name(subject['event'])}" if "event" in subject else ""
-    return f"work is waiting, and nobody makes progress{problem}: {'; '.join(who)}"
+    return f"work is waiting, and nobody makes progress{problem}: {'; '.join(holders)}"
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
@@ -80,11 +80,13 @@ class HealDeadlock(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create one system event for all agents that are present."""
         held = list(finding.evidence["waiting"].items())
-        who = "; ".join(f"{quoted(agent)} holds {listed(e)}" for agent, e in held[:MOST_LISTED])
+        holders = "; ".join(
+            f"{quote(agent)} holds {quote_all(e)}" for agent, e in held[:MOST_LISTED]
+        )
         more = f"; and {len(held) - MOST_LISTED} more agents" if len(held) > MOST_LISTED else ""
         note = (
             "Nobody has made progress for a while, and work is still waiting: "
-            f"{who}{more}. Each of you: act on what you hold, pass it on, or discard it; "
+            f"{holders}{more}. Each of you: act on what you hold, pass it on, or discard it; "
             "do not wait for others that wait for you."
         )
         yield Create(note, tuple(graph.agents))
@@ -97,10 +99,10 @@ class HealDeadlock(Healer):
         if step.number == 1:
             yield from self.heal(graph, finding)
             failed = [agent for agent in waiting if step.troubles.get(agent) == "failed"]
-            yield from _reassigned(graph, finding, step, failed, "had this, and failed")
+            yield from _reassign(graph, finding, step, failed, "had this, and failed")
         elif step.number == 2:
-            what = "did not act on this, although asked to"
-            yield from _reassigned(graph, finding, step, [*waiting], what)
+            deeds = "did not act on this, although asked to"
+            yield from _reassign(graph, finding, step, [*waiting], deeds)
         else:
             yield from restart(graph, finding, step, tuple(waiting))
 
@@ -109,13 +111,15 @@ class HealDeadlock(Healer):
         held, problem = finding.evidence["waiting"].items(), open_problem(graph, finding)
         if problem is None:
             return "made"
-        if not any(agent in e.copies for agent, some in held for e in open_work(graph, some)):
+        if not any(
+            agent in event.copies for agent, events in held for event in open_work(graph, events)
+        ):
             return "untold"
         return "under way" if is_worked_on(graph, problem, step) else "none"
 
 
-def _reassigned(
-    graph: InteractionGraph, finding: Finding, step: LadderStep, waiting: Sequence[str], why: str
+def _reassign(
+    graph: InteractionGraph, finding: Finding, step: LadderStep, waiting: Sequence[str], deeds: str
 ) -> Iterator[Intervention]:
     """Give what some agents hold to another one, if there is one.
 
@@ -124,15 +128,15 @@ def _reassigned(
         finding: The deadlock.
         step: The step.
         waiting: The agents.
-        why: The deeds of these agents, for the note.
+        deeds: The deeds of these agents, for the note.
     """
     helper = step.helper(graph, waiting) if waiting else None
     holders = tuple(agent for agent in waiting if agent != helper)
     if helper is None or not holders:
         return
     note = (
-        f"{listed(holders)} {why}. It is yours now: take over what {listed(holders)} had to do, "
-        "and do not wait for them."
+        f"{quote_all(holders)} {deeds}. It is yours now: take over what {quote_all(holders)} had "
+        "to do, and do not wait for them."
     )
     for event in open_about(graph, finding):
         if helper not in event.copies and not event.copies.keys().isdisjoint(holders):

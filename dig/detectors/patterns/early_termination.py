@@ -14,7 +14,7 @@ from dig._util.text import name, names
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
-from dig.detectors.notes import described, quoted
+from dig.detectors.notes import describe_events, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance, unconsumed
@@ -37,9 +37,9 @@ class EarlyTermination(Detector):
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
         """Raise ET for a final event with open or uncovered work."""
         assert isinstance(record, Emit)
-        unresolved, lost, is_needed = _missing(graph, graph.event(record.event).n)
-        if unresolved or lost:
-            evidence = {"unresolved": unresolved, "uncovered": lost}
+        unresolved, uncovered, is_needed = _missing(graph, graph.event(record.event).n)
+        if unresolved or uncovered:
+            evidence = {"unresolved": unresolved, "uncovered": uncovered}
             severity: Severity = "error" if is_needed else "warning"
             subject = {"event": record.event}
             yield Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)
@@ -55,17 +55,17 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
         return [event.id for event in graph.open_events()], [], True
     behind = provenance(graph, n)
     if session:
-        asked = graph.problems.standing(behind)
-        if not asked:
+        requests = graph.problems.standing(behind)
+        if not requests:
             return [], [], False
-        open_events = sorted(graph.problems.open_events(asked).values(), key=by_number)
+        open_events = sorted(graph.problems.open_events(requests).values(), key=by_number)
     else:
         open_events = graph.open_events()
-    needed = unconsumed(graph, behind) if limits.coverage else []
-    lost = [graph.history.event_ids[e] for e in needed if not graph.is_open(e)]
+    uncovered = unconsumed(graph, behind) if limits.coverage else []
+    lost_events = [graph.history.event_ids[e] for e in uncovered if not graph.is_open(e)]
     on_nothing = not graph.history.inputs(behind.submitter)
-    is_needed = bool(needed) or on_nothing or not limits.coverage
-    return [event.id for event in open_events], lost, is_needed
+    is_needed = bool(uncovered) or on_nothing or not limits.coverage
+    return [event.id for event in open_events], lost_events, is_needed
 
 
 def describe(subject: Any, evidence: Any) -> str:
@@ -74,13 +74,13 @@ def describe(subject: Any, evidence: Any) -> str:
         "still open": evidence["unresolved"],
         "lost on the way to it": evidence["uncovered"],
     }
-    parts = [f"{what}: {names(events)}" for what, events in missing.items() if events]
+    parts = [f"{state}: {names(events)}" for state, events in missing.items() if events]
     return f"answer {name(subject['event'])} was submitted too early; {'; '.join(parts)}"
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
     """The fate of the missing work, and the paths to it."""
-    missing = _listed(finding.evidence)
+    missing = _missing_events(finding.evidence)
     return paths.last_seen_of(missing), paths.to_all(missing)
 
 
@@ -109,12 +109,12 @@ class HealEarlyTermination(Healer):
         """Forget the lists that name an event which the graph knows no more."""
 
         def holds(lists: dict[str, Any]) -> bool:
-            return all(graph.knows(event) for event in _listed(lists))
+            return all(graph.knows(event) for event in _missing_events(lists))
 
-        self._said = {who: lists for who, lists in self._said.items() if holds(lists)}
-        self._handed_out = {some for some in self._handed_out if all(map(graph.knows, some))}
-        for said in [said for said in self._bounces if not holds(loads(said[1]))]:
-            del self._bounces[said]
+        self._said = {submitter: lists for submitter, lists in self._said.items() if holds(lists)}
+        self._handed_out = {events for events in self._handed_out if all(map(graph.knows, events))}
+        for bounce in [bounce for bounce in self._bounces if not holds(loads(bounce[1]))]:
+            del self._bounces[bounce]
 
     def missing_work(self, finding: Finding) -> Sequence[str]:
         """The work that was lost, and the work that is open."""
@@ -142,8 +142,8 @@ class HealEarlyTermination(Healer):
         lists, submitter = finding.evidence, _submitter(graph, finding)
         if (submitter, dumps(lists)) in self._bounces:
             self._said[submitter] = lists  # answers in turns are one that insists
-        missing = frozenset(_listed(lists))
-        events = [graph.event(event) for event in _listed(lists)]
+        missing = frozenset(_missing_events(lists))
+        events = [graph.event(event) for event in _missing_events(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
         is_over = missing in self._handed_out or not self._insists(graph, submitter, lists)
         is_over |= finding.severity != "error"  # the answer needs nothing of this
@@ -153,14 +153,14 @@ class HealEarlyTermination(Healer):
             return
         self._handed_out.add(missing)
         note = (
-            f"An answer was submitted that does without this, and {quoted(submitter)} does not see "
+            f"An answer was submitted that does without this, and {quote(submitter)} does not see "
             "to it. Do it now."
         )
         for event in again:
             if helper not in event.copies:
                 yield Reroute(event.id, note, (helper,), action="reassign")
         if submitter in graph.agents:
-            note = f"{_missing_note(graph, lists)}{quoted(helper)} was asked to do it: wait for it."
+            note = f"{_missing_note(graph, lists)}{quote(helper)} was asked to do it: wait for it."
             wait_s = step.patience / 1_000_000
             yield Reroute(finding.subject["event"], note, (submitter,), wait_s)
         else:
@@ -173,9 +173,9 @@ class HealEarlyTermination(Healer):
         return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
-        said = (submitter, dumps(lists))
-        self._bounces[said] += 1
-        repeats = self._bounces[said] - 1
+        bounce = (submitter, dumps(lists))
+        self._bounces[bounce] += 1
+        repeats = self._bounces[bounce] - 1
         doublings = min(repeats - 1, MOST_DOUBLINGS)
         return min(self._cooldown_s * 2**doublings, LONGEST_S) if repeats else 0.0
 
@@ -187,12 +187,12 @@ def _submitter(graph: InteractionGraph, finding: Finding) -> str:
 def _missing_note(graph: InteractionGraph, lists: dict[str, Any]) -> str:
     return (
         "This answer was submitted while work is missing from it. "
-        f"Not consumed by anybody yet: {described(graph, lists['unresolved'])}. "
-        f"Lost on the way to this answer: {described(graph, lists['uncovered'])}. "
+        f"Not consumed by anybody yet: {describe_events(graph, lists['unresolved'])}. "
+        f"Lost on the way to this answer: {describe_events(graph, lists['uncovered'])}. "
     )
 
 
-def _listed(lists: dict[str, Any]) -> list[str]:
+def _missing_events(lists: dict[str, Any]) -> list[str]:
     """The missing events; evidence also says whether its lists were cut."""
     return [*lists["unresolved"], *lists["uncovered"]]
 
@@ -204,6 +204,6 @@ def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) ->
     """
     if any(event.final for event in graph.agents[submitter].incoming.values()):
         return True
-    events = [graph.event(e) for e in _listed(lists)]
-    seen = {e.id for activation in graph.activations.values() for e in activation.inputs}
-    return any(event.flight or event.id in seen for event in events)
+    events = [graph.event(e) for e in _missing_events(lists)]
+    inputs = {e.id for activation in graph.activations.values() for e in activation.inputs}
+    return any(event.flight or event.id in inputs for event in events)

@@ -98,6 +98,6 @@ class EventWindowDetector(Detector):
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the intervals that were broken, and the events that the graph knows no more."""
-        kept = self.awaited()
-        self._queue = OrderedDict((name, self._queue[name]) for name in kept)
+        awaited = self.awaited()
+        self._queue = OrderedDict((name, self._queue[name]) for name in awaited)
         self._raised = {name: us for name, us in self._raised.items() if graph.knows(name)}

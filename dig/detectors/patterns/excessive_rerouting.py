@@ -13,7 +13,7 @@ from dig._util.text import name, names
 from dig.detectors.finding import MOST_EVIDENCE, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
-from dig.detectors.notes import listed
+from dig.detectors.notes import quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -84,7 +84,7 @@ class HealExcessiveRerouting(Healer):
         times = more_than(len(path), "time", finding.evidence)
         note = (
             f"This event was passed on {times} and consumed by nobody; "
-            f"it went through the hands of {listed(path)}. Do not pass it on again: work on it."
+            f"it went through the hands of {quote_all(path)}. Do not pass it on again: work on it."
         )
         yield Inject(finding.subject["event"], note)
 
@@ -101,7 +101,7 @@ class HealExcessiveRerouting(Healer):
             yield from self.heal(graph, finding)
             return
         note = (
-            f"{listed(most)} passed this on again and again. Do not pass it on: it is yours now, "
-            f"and so is what {listed(most)} had to do with it."
+            f"{quote_all(most)} passed this on again and again. Do not pass it on: it is yours "
+            f"now, and so is what {quote_all(most)} had to do with it."
         )
         yield Reroute(event, note, (helper,), without=most)

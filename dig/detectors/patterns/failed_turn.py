@@ -14,7 +14,7 @@ from dig._util.ranges import NOTHING, RangeSet, union
 from dig._util.text import name, names, one_line
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Inject, Intervention
-from dig.detectors.notes import listed
+from dig.detectors.notes import quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.coverage import provenance
@@ -121,9 +121,9 @@ class FailedTurn(Detector):
         """Remember some ends of an agent's from the first failure among them on."""
         while ends and ends[0].failure is None:
             del ends[0]
-        kept = {end.failure for end in ends}
+        remaining = {end.failure for end in ends}
         for before in self._ends.pop(agent, ()):
-            if before.failure is not None and before.failure not in kept:
+            if before.failure is not None and before.failure not in remaining:
                 for key in _keys(before.failure.work):
                     failures = self._by_work.get(key, {})
                     failures.pop(before.failure, None)
@@ -146,13 +146,13 @@ class FailedTurn(Detector):
     def _at_answer(self, graph: InteractionGraph, record: Emit) -> Iterable[Finding]:
         h, submitter = graph.history, graph.emitter
         own = base_name(h.agent(graph.emitter_number))
-        asked = NOTHING
+        requests = NOTHING
         if graph.run.session:
-            asked = graph.problems.standing(provenance(graph, h.event_number(record.event)))
+            requests = graph.problems.standing(provenance(graph, h.event_number(record.event)))
         failed: list[_Failure] = []
         for agent, ends in self._ends.items():
             for end in reversed(ends) if agent != own else ():
-                if graph.run.session and end.sources.isdisjoint(asked):
+                if graph.run.session and end.sources.isdisjoint(requests):
                     continue
                 if end.failure is not None and not end.failure.is_done(own, submitter):
                     failed.append(end.failure)
@@ -172,8 +172,10 @@ class FailedTurn(Detector):
         contents_of(graph).forget(graph)
         if graph.run.session:
             for agent, ends in [*self._ends.items()]:
-                kept = [(graph.problems.unanswered(graph.kept(s)), failure) for s, failure in ends]
-                self._keep(agent, [_Latest(*end) for end in kept if end[0]])
+                standing = [
+                    (graph.problems.unanswered(graph.kept(s)), failure) for s, failure in ends
+                ]
+                self._keep(agent, [_Latest(*end) for end in standing if end[0]])
 
 
 def _keys(work: dict[str, int | None]) -> set[str | int]:
@@ -203,9 +205,9 @@ def describe(subject: Any, evidence: Any) -> str:
         return (
             f"activation {name(subject['activation'])} of {name(evidence['agent'])} failed{error}"
         )
-    how = {"error": "by an error", "limit": "at a limit", "timeout": "by a timeout"}
-    asked = f"request {name(subject['event'])}" if "event" in subject else "a request"
-    return f"{asked} ended without an answer, {how[evidence['how']]}{error}"
+    ending = {"error": "by an error", "limit": "at a limit", "timeout": "by a timeout"}
+    request = f"request {name(subject['event'])}" if "event" in subject else "a request"
+    return f"{request} ended without an answer, {ending[evidence['how']]}{error}"
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
@@ -230,7 +232,8 @@ class HealFailedTurn(Healer):
         failed = {name: h.activation(name) for name in finding.evidence["failed"]}
         agents = dict.fromkeys(h.agent(v) for v in failed.values() if v is not None)
         note = (
-            f"This was submitted although the last that {listed([*agents])} did for it was to fail "
-            f"({listed([*failed])}), and nobody has done that work since. A part may be missing."
+            f"This was submitted although the last that {quote_all([*agents])} did for it was to "
+            f"fail ({quote_all([*failed])}), and nobody has done that work since. A part may be "
+            "missing."
         )
         yield Inject(finding.subject["event"], note)

@@ -147,7 +147,7 @@ class IdleDetector(Detector):
         stalled = str(finding.subject.get("activation"))
         if finding.pattern != "STALL" or stalled not in graph.activations:
             return
-        self._stalled = {stalled, *(one for one in self._stalled if one in graph.running)}
+        self._stalled = {stalled, *(a for a in self._stalled if a in graph.running)}
         for problem in graph.activations[stalled].problems:
             interval: _Interval | None = problem.marks.get(self)
             if interval is not None and self._holds(problem):
@@ -185,7 +185,7 @@ class IdleDetector(Detector):
         h = graph.history
         subjects: list[tuple[dict[str, str], Problem]] = [({}, problem) for problem in problems]
         if graph.run.session:
-            posed = sorted((n, i) for i, one in enumerate(problems) for n in one.sources)
+            posed = sorted((n, i) for i, problem in enumerate(problems) for n in problem.sources)
             subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
         return [
             Finding(
@@ -193,8 +193,8 @@ class IdleDetector(Detector):
                 graph.t,
                 us,
                 subject,
-                self._evidence(graph, one),
-                severity=self._severity(one),
+                self._evidence(graph, problem),
+                severity=self._severity(problem),
             )
-            for subject, one in subjects
+            for subject, problem in subjects
         ]

@@ -11,7 +11,7 @@ from typing import Any
 from dig._util.text import name, names
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Intervention, Reroute
-from dig.detectors.notes import described
+from dig.detectors.notes import describe_events
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -81,5 +81,5 @@ class HealLateDelivery(Healer):
         """Redirect the event to the recipients that it has not reached."""
         event = graph.event(finding.subject["event"])
         if event.place == FLYING:
-            note = f"Event {described(graph, [event.id])} came late, and was sent once more."
+            note = f"Event {describe_events(graph, [event.id])} came late, and was sent once more."
             yield Reroute(event.id, note, tuple(sorted(event.flight)), action="redeliver")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from dig._util.text import name, names
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Intervention
-from dig.detectors.notes import into_outputs, listed
+from dig.detectors.notes import into_outputs, quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -103,12 +103,12 @@ class Livelock(Detector):
 
 def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> EventState | None:
     """The input that an activation answers: the one generated last by another agent, or at all."""
-    made = [event for event in ended.consumed if event.by is not None]
-    if len(made) < 2:
-        return made[0] if made else None
-    made.sort(key=by_number)
-    others = [e for e in made if base_name(graph.history.sender(e.n) or "") != agent]
-    return others[-1] if others else made[-1] if made else None
+    inputs = [event for event in ended.consumed if event.by is not None]
+    if len(inputs) < 2:
+        return inputs[0] if inputs else None
+    inputs.sort(key=by_number)
+    from_others = [e for e in inputs if base_name(graph.history.sender(e.n) or "") != agent]
+    return from_others[-1] if from_others else inputs[-1] if inputs else None
 
 
 def describe(subject: Any, evidence: Any) -> str:
@@ -133,8 +133,8 @@ class HealLivelock(Healer):
         """Inject the agents and the number of turns; of an error, ask for the answer as well."""
         evidence = finding.evidence
         note = (
-            f"{listed(evidence['agents'])} have handed on to each other {evidence['turns']} times "
-            "in a row. Do not hand this back: decide, and submit what there is."
+            f"{quote_all(evidence['agents'])} have handed on to each other {evidence['turns']} "
+            "times in a row. Do not hand this back: decide, and submit what there is."
         )
         yield from into_outputs(graph, finding, note)
         going = [agent for agent in graph.agents if base_name(agent) in evidence["agents"]]

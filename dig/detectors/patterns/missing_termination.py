@@ -12,7 +12,7 @@ from dig._util.text import name
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention
 from dig.detectors.ladder import LadderStep, Progress, is_worked_on, open_problem, restart
-from dig.detectors.notes import quoted
+from dig.detectors.notes import quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -61,7 +61,7 @@ class HealMissingTermination(Healer):
         """Create a system event."""
         agent = _last(graph, finding)
         problem = finding.subject.get("event")
-        to = f" to {quoted(problem)}" if problem else ""
+        to = f" to {quote(problem)}" if problem else ""
         note = (
             f"All work is done or lost, and no answer{to} has been submitted. "
             "Submit the answer now, from what you have."
@@ -79,9 +79,9 @@ class HealMissingTermination(Healer):
             yield from self.heal(graph, finding)
         elif step.number <= 2 and (helper := step.helper(graph, without)):
             has = "has failed" if has_failed else "was asked to, and has not"
-            why = f": {quoted(last)} {has}" if last is not None else ""
+            reason = f": {quote(last)} {has}" if last is not None else ""
             note = (
-                f"All work is done or lost, and no answer has been submitted{why}. "
+                f"All work is done or lost, and no answer has been submitted{reason}. "
                 "Submit the answer now, from what you have."
             )
             yield Create(note, (helper,), without=without)

@@ -49,11 +49,11 @@ class VoidAnswer(Detector):
         if record.by is None:
             self._asked.setdefault(hash(text), []).append(record.event)
             return ()
-        how = self._how(graph, record, text)
-        if how is None:
+        flaw = self._how(graph, record, text)
+        if flaw is None:
             return ()
-        severity: Severity = "warning" if how == "echo" else "error"
-        subject, evidence = {"event": record.event}, {"how": how}
+        severity: Severity = "warning" if flaw == "echo" else "error"
+        subject, evidence = {"event": record.event}, {"how": flaw}
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
     def _how(self, graph: InteractionGraph, record: Emit, text: str) -> str | None:
@@ -62,18 +62,18 @@ class VoidAnswer(Detector):
         h = graph.history
         if alike := [e for e in map(h.event, self._asked.get(hash(text), ())) if e is not None]:
             behind = provenance(graph, h.event_number(record.event))
-            left = [e for e in alike if e in behind.outside]
-            if left and graph.run.session:  # of what is over it keeps too little to say so
+            echoed = [e for e in alike if e in behind.outside]
+            if echoed and graph.run.session:  # of what is over it keeps too little to say so
                 about = graph.problems.standing(behind)
-                left = [e for e in left if not graph.sources_of(e).isdisjoint(about)]
-            if left:
+                echoed = [e for e in echoed if not graph.sources_of(e).isdisjoint(about)]
+            if echoed:
                 return "echo"
         return "call" if text[0] == "{" and _is_call(text) else None
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the events that the graph knows no more."""
-        known = {text: [*filter(graph.knows, events)] for text, events in self._asked.items()}
-        self._asked = {text: events for text, events in known.items() if events}
+        requests = {text: [*filter(graph.knows, events)] for text, events in self._asked.items()}
+        self._asked = {text: events for text, events in requests.items() if events}
 
 
 def _is_call(text: str) -> bool:

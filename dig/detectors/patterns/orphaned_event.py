@@ -12,7 +12,7 @@ from dig._util.text import name
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Reroute
 from dig.detectors.ladder import LadderStep, Progress
-from dig.detectors.notes import absent, described
+from dig.detectors.notes import absent, describe_events
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Healer
 from dig.graph.graph import InteractionGraph
@@ -49,8 +49,8 @@ class OrphanedEvent(EventWindowDetector):
 
 def describe(subject: Any, evidence: Any) -> str:
     """OE in words."""
-    why = LOST.get(evidence["cause"]) or name(evidence["cause"])
-    return f"nobody consumed {name(subject['event'])}, and nobody can any more: {why}"
+    reason = LOST.get(evidence["cause"]) or name(evidence["cause"])
+    return f"nobody consumed {name(subject['event'])}, and nobody can any more: {reason}"
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
@@ -83,7 +83,7 @@ class HealOrphanedEvent(Healer):
             return  # an agent has it again
         generator = graph.history.sender(event.n)
         note = (
-            f"Nobody has consumed event {described(graph, [event.id])}, "
+            f"Nobody has consumed event {describe_events(graph, [event.id])}, "
             f"and nobody can any more: {LOST.get(event.cause, event.cause)}. "
         )
         if event.cause == "no_recipient":
@@ -116,12 +116,13 @@ class HealOrphanedEvent(Healer):
         helper = step.helper(graph, {generator or "", *refused}) if is_given else None
         if helper not in (None, *refused):
             note = (
-                f"Nobody has consumed event {described(graph, [event.id])}, and nobody could any "
-                f"more: {LOST.get(event.cause, event.cause)}. Do it yourself."
+                f"Nobody has consumed event {describe_events(graph, [event.id])}, and nobody could "
+                f"any more: {LOST.get(event.cause, event.cause)}. Do it yourself."
             )
             yield Reroute(event.id, note, (helper or "",), action="redeliver")
         else:
-            note = f"{described(graph, [event.id])} is lost for good. Do without it, or see to it."
+            lost = describe_events(graph, [event.id])
+            note = f"{lost} is lost for good. Do without it, or see to it."
             yield Create(note, _users(graph, event))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:

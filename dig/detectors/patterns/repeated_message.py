@@ -14,7 +14,7 @@ from dig._util.text import name
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.interventions import Create, Inject, Intervention, Reroute
 from dig.detectors.ladder import LadderStep
-from dig.detectors.notes import quoted
+from dig.detectors.notes import quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -124,7 +124,9 @@ class HealRepeatedMessage(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject how often this was said; of an error, redirect it, or ask for the answer."""
         event = graph.event(finding.subject["event"])
-        said = f"This was said {finding.evidence['count']} times now, in the same words and from "
+        count_text = (
+            f"This was said {finding.evidence['count']} times now, in the same words and from "
+        )
         again = (
             "the same inputs. Do not answer it as before: try another way, or submit what there is."
         )
@@ -132,9 +134,9 @@ class HealRepeatedMessage(Healer):
         without = [sender, *event.flight, *event.copies]
         helper = LadderStep().helper(graph, without) if finding.severity == "error" else None
         if helper is not None and helper not in without:
-            yield Reroute(event.id, f"{said}{again} It comes to you instead.", (helper,))
+            yield Reroute(event.id, f"{count_text}{again} It comes to you instead.", (helper,))
             return
-        yield Inject(event.id, said + again)
+        yield Inject(event.id, count_text + again)
         if finding.severity == "error" and sender in graph.agents:
-            note = f"You say the same again and again ({quoted(event.id)}). Submit what there is."
+            note = f"You say the same again and again ({quote(event.id)}). Submit what there is."
             yield Create(note, (sender,))

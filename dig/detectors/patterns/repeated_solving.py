@@ -11,7 +11,7 @@ from typing import Any
 from dig._util.text import cut, name, names
 from dig.detectors.finding import MOST_EVIDENCE, Finding
 from dig.detectors.interventions import Inject, Intervention
-from dig.detectors.notes import MOST_QUOTED, into_outputs, listed, made, quoted
+from dig.detectors.notes import MOST_QUOTED, into_outputs, list_outputs, quote, quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.graph.graph import InteractionGraph
@@ -64,7 +64,7 @@ class HealRepeatedSolving(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject what may be repeated into the activation's outputs."""
         shared = "; ".join(
-            f"{quoted(item['event'])}, of which {made(graph, item['activations'])} before"
+            f"{quote(item['event'])}, of which {list_outputs(graph, item['activations'])} before"
             for item in finding.evidence["shared"][:MOST_QUOTED]
         )
         note = f"Part of this may be there twice: {shared}. Count it once."
@@ -87,8 +87,12 @@ class DesignateHandler(HealRepeatedSolving):
             return
         present = [graph.agents[name] for name in state.flight]
         handler = min(present, key=lambda agent: len(agent.buffer) + len(agent.incoming)).name
-        others = tuple(name for name in state.flight if name != handler)
-        told = f"{listed(others)} {'has' if len(others) == 1 else 'have'} it too, and will leave it"
-        yield Inject(event, f"You are to handle this event; {told} to you.", (handler,))
-        note = f"{quoted(handler)} is to handle this event: leave it to {quoted(handler)}."
-        yield Inject(event, note, others)
+        other_agents = tuple(name for name in state.flight if name != handler)
+        have = "has" if len(other_agents) == 1 else "have"
+        note = (
+            f"You are to handle this event; {quote_all(other_agents)} {have} it too, and will "
+            "leave it to you."
+        )
+        yield Inject(event, note, (handler,))
+        note = f"{quote(handler)} is to handle this event: leave it to {quote(handler)}."
+        yield Inject(event, note, other_agents)

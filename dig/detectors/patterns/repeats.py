@@ -33,8 +33,8 @@ def is_doubling(n: int, least: int) -> bool:
     """Whether a count is `least`, or that doubled once, twice, ...: when a repetition is raised."""
     if n < least:
         return False
-    times, rest = divmod(n, least)
-    return rest == 0 and times & (times - 1) == 0
+    times, remainder = divmod(n, least)
+    return remainder == 0 and times & (times - 1) == 0
 
 
 def more_than(n: int, noun: str, evidence: Any) -> str:

@@ -15,7 +15,7 @@ from dig._util.text import name, names
 from dig.detectors.finding import Finding
 from dig.detectors.interventions import Create, Intervention, Replace, Reroute
 from dig.detectors.ladder import LadderStep, Progress, open_work
-from dig.detectors.notes import listed, quoted
+from dig.detectors.notes import quote, quote_all
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
 from dig.detectors.turn_lengths import ENOUGH_OF_TEAM, TurnLengths
@@ -87,8 +87,9 @@ class StalledActivation(Detector):
                     self._set_alarm(long, self._due_of(long))
         elif type(record) is Leave:
             running = self._agent(record.agent).running.values()
-            for left in [one for one in running if one.agent == record.agent]:
-                self._drop(left)
+            # An instance that leaves may be one of several, and dropping changes the dictionary.
+            for activation in [a for a in running if a.agent == record.agent]:
+                self._drop(activation)
         elif type(record) is IncidentRow and record.detail.get("activation") is not None:
             self._drop(graph.running[record.detail["activation"]])
         if self.due is None or self.due > record.us:
@@ -138,13 +139,13 @@ class StalledActivation(Detector):
 
     def _limit(self, agent: _Agent) -> int | None:
         """The longest time, in microseconds, that a turn of an agent may last."""
-        known, least = agent.lengths, self._least
-        if len(known) < ENOUGH_OF_AGENT:  # others may think for a shorter time than this one does
-            known, least = self._team, self._team_least
-            if len(known) < ENOUGH_OF_TEAM:
+        lengths, least = agent.lengths, self._least
+        if len(lengths) < ENOUGH_OF_AGENT:  # others may think for a shorter time than this one does
+            lengths, least = self._team, self._team_least
+            if len(lengths) < ENOUGH_OF_TEAM:
                 return None
         assert self._factor is not None
-        return max(least, round(self._factor * known.percentile))
+        return max(least, round(self._factor * lengths.percentile))
 
     def _due_of(self, agent: _Agent) -> int | None:
         """When STALL is raised for the activation of an agent that began first."""
@@ -172,7 +173,7 @@ class StalledActivation(Detector):
             if activation.id in graph.running:  # else its end was missed, by a failure
                 ready.append(activation)
             self.settle_due()
-        for activation in sorted(ready, key=lambda one: one.n):
+        for activation in sorted(ready, key=lambda activation: activation.n):
             limit = self._limit(self._agent(activation.agent)) or 0
             work = sorted((event for event in activation.inputs if event.work), key=by_number)
             evidence = {
@@ -206,15 +207,15 @@ class HealStalledActivation(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create a system event for the other agents."""
         stalled, inputs = finding.evidence["agent"], finding.evidence["inputs"]
-        others = tuple(agent for agent in graph.agents if agent != stalled)
-        if inputs and others:
+        free_agents = tuple(agent for agent in graph.agents if agent != stalled)
+        if inputs and free_agents:
             limit_s = finding.evidence["limit_s"]
             note = (
-                f"{quoted(stalled)} has been at work for longer than {limit_s:g} s and does not "
-                f"answer. It holds {listed(inputs)}. Do not wait for it: do its part yourselves if "
-                "you can."
+                f"{quote(stalled)} has been at work for longer than {limit_s:g} s and does not "
+                f"answer. It holds {quote_all(inputs)}. Do not wait for it: do its part "
+                "yourselves if you can."
             )
-            yield Create(note, others)
+            yield Create(note, free_agents)
 
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
@@ -229,7 +230,7 @@ class HealStalledActivation(Healer):
             return
         limit_s = finding.evidence["limit_s"]
         note = (
-            f"{quoted(stalled)} has been at work for longer than {limit_s:g} s and does not "
+            f"{quote(stalled)} has been at work for longer than {limit_s:g} s and does not "
             f"answer. This lies in front of it. Do its part yourself, and do not wait for it."
         )
         for event in open_work(graph, graph.agents[stalled].buffer):

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dig._util.files import read_file
 from dig._util.text import first_wrong
-from dig.detectors.finding import Finding, concerned
+from dig.detectors.finding import Finding, concerned_nodes
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
@@ -47,7 +47,7 @@ class FindingKind(NamedTuple):
         An instance (`NAME#2`) counts as its agent, and no id is kept, so findings of different
         runs can be compared.
         """
-        h, (events, agents) = graph.history, concerned(graph, finding)
+        h, (events, agents) = graph.history, concerned_nodes(graph, finding)
         types = {h.type_names[h.type_of[h.event_number(event)]] for event in events}
         names = {base_name(agent) for agent in agents}
         return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
