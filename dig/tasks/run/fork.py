@@ -73,7 +73,7 @@ def fork(
         parent: The run directory, or the trace in it.
         at: The first record that may differ from the recorded one.
         runs: The folder in which the new directory is made.
-        edit: The new values in record `at`; see `dig.traces.replay.edits.Change`.
+        edit: The new values in record `at`; see `dig.traces.replay.edits.RecordEdit`.
         changes: Further changes; see `dig.traces.replay.changes`.
         repeat: The random numbers that are drawn from `at` on: 0 those of the parent, any other
             number those of that repeat. In virtual time, the same repeat gives the same bytes.

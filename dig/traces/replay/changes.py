@@ -1,11 +1,11 @@
-"""The changes that a fork can make besides an edited record: plain data, with a JSON form.
+"""Changes of a fork: plain data, with a JSON form.
 
 Each has `at`, the record from which on the run is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,7 +33,7 @@ class _AsJson:
 
 @dataclass(frozen=True)
 class EditRecord(_AsJson):
-    """Record `at` is otherwise: `edit` has its new values, see `dig.traces.replay.edits.Change`."""
+    """Record `at` is otherwise: `edit` has the new values, see `edits.RecordEdit`."""
 
     at: int
     edit: Mapping[str, Any]
@@ -42,7 +42,7 @@ class EditRecord(_AsJson):
 
 @dataclass(frozen=True)
 class AskAgain(_AsJson):
-    """An activation is decided anew, by its agent, with a note beside its first input if given.
+    """The agent of an activation decides anew, with a note beside the first input if given.
 
     `at` is its `start`, or a later record up to its `end`.
     """
@@ -95,7 +95,7 @@ class OmitRecord(_AsJson):
 
 @dataclass(frozen=True)
 class ReleaseSooner(_AsJson):
-    """An event that a delivery policy keeps is delivered."""
+    """A delivery policy keeps an event no longer."""
 
     at: int
     event: str
@@ -122,7 +122,7 @@ AT_ONCE = (EditRecord, AskAgain, TellAgent, Resend, ReleaseSooner)
 
 
 def read_change(row: Mapping[str, Any]) -> RunChange:
-    """The change that its JSON describes.
+    """Read a change from JSON.
 
     Raises:
         ReplayError: The text describes no change; the message says what is wrong, and where.
@@ -130,17 +130,5 @@ def read_change(row: Mapping[str, Any]) -> RunChange:
     try:
         return _ROWS.validate_json(dumps(row))
     except ValidationError as error:
-        place, why = first_wrong(error)
-        raise ReplayError(f"{str(row)[:200]} is no change of a run: {place}: {why}") from None
-
-
-def first_record(changes: Iterable[RunChange]) -> int:
-    """The record at which a fork with these changes begins: the first that may be different.
-
-    Raises:
-        ReplayError: There is no change.
-    """
-    found = [change.at for change in changes]
-    if not found:
-        raise ReplayError("there is no change, so no record from which on the run is free")
-    return min(found)
+        place, reason = first_wrong(error)
+        raise ReplayError(f"{str(row)[:200]} is no change of a run: {place}: {reason}") from None

@@ -1,4 +1,4 @@
-"""Drives a monitor through a recorded run, request by request, and compares what it writes.
+"""Drives a monitor through a recorded run, request by request, and compares the new records.
 
 The records contain all inputs of the monitor, with their times: events from outside, starts,
 decisions, joins and leaves. They contain its outputs, too, which must come out again byte by byte.
@@ -11,95 +11,43 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dig.detectors.interventions import (
-    Act,
-    Inject,
-    Intervention,
-    Reroute,
-    action_of,
-)
+from dig import errors
+from dig.detectors.interventions import Act, Inject, Intervention, Reroute, action_of
 from dig.detectors.notes import as_system_event
 from dig.detectors.watch import Timing
-from dig.errors import (
-    CutOffError,
-    DecisionError,
-    DivergenceError,
-    PayloadError,
-    ReplayError,
-    RequestError,
-    RuleError,
-)
+from dig.errors import ReplayError, RequestError
+from dig.graph import records
 from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    ASIDE,
-    EDITION,
-    FAILED,
-    LEFT_OUT,
-    TRIED_AGAIN,
-    WAITS,
-    Emit,
-    End,
-    FindingRow,
-    Finish,
-    IncidentRow,
-    Join,
-    Leave,
-    Record,
-    Redirect,
-    Run,
-    Start,
-)
+from dig.graph.records import Emit, End, Finish, IncidentRow, Record, Start
 from dig.monitor.approvals import DECIDED, PERSON
 from dig.monitor.healing import REPLACED
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import TOLD, Monitor
-from dig.monitor.sanitize import are_names
+from dig.monitor.sanitize import Sanitizer, are_names
 from dig.monitor.sinks import Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import SealedLines, bare
 
-from .deliveries import released
-from .requests import (
-    DOWNGRADED,
-    PREVENTED,
-    REHEARSED,
-    Recorded,
-    RecordedRequests,
-    is_about_findings,
-)
+from . import requests
+from .deliveries import released_event
+from .edits import Outputs, RecordEdit
+from .requests import Recorded, RecordedRequests
 
-Outputs = tuple[Output, ...]
+Request = Callable[[Monitor], list[Effect]]
 
 OWN_INCIDENTS = (
-    TRIED_AGAIN, LEFT_OUT, "gate deadline passed", PREVENTED, DOWNGRADED, DECIDED,
-    REPLACED, REHEARSED,
+    records.TRIED_AGAIN, records.LEFT_OUT, "gate deadline passed", requests.PREVENTED,
+    requests.DOWNGRADED, DECIDED, REPLACED, requests.REHEARSED,
 )  # fmt: skip
-"""The incidents that a monitor records by itself, besides `failed` and `waits`."""
-
+"""The incidents that only a monitor records, besides `failed` and `waits`."""
 
 _SLOW = {"who", "what", "place", "off_s"}
 
 
-class Edit:
-    """Changes to recorded requests during a replay; this base class changes nothing."""
-
-    def decision(self, end: End, outputs: Outputs) -> tuple[End, Outputs]:
-        """The decision of an activation and its outputs."""
-        return end, outputs
-
-    def event(self, emit: Emit, output: Output) -> Output:
-        """The content of an event of an activation, or from outside."""
-        return output
-
-    def recipients(self, redirect: Redirect) -> tuple[str, ...]:
-        """The new recipients to whom a host redirects an event."""
-        return redirect.to
-
-
 class Done(NamedTuple):
-    """A request that was made: its record and effects; for an end, its outputs and delay."""
+    """A repeated request: record and effects; for an end, also outputs and delay."""
 
     record: Record
     effects: list[Effect]
@@ -126,7 +74,7 @@ class ReplayDriver:
         *,
         sink: Sink = lambda record: None,
         free_from: int | None = None,
-        edit: Edit | None = None,
+        edit: RecordEdit | None = None,
     ) -> None:
         """Begin with the first record.
 
@@ -135,21 +83,22 @@ class ReplayDriver:
             setup: The parts that the run was made with.
             sink: Receives every record after its comparison; by default none does.
             free_from: The first record that may differ; ``None``: all must be equal.
-            edit: The change to make; ``None``: none.
+            edit: The edit of a record; ``None``: none.
 
         Raises:
             ReplayError: The run cannot be driven again.
             DivergenceError: Another first record came out.
         """
         first = tape.ahead()
-        if first is None or not isinstance(first.record, Run):
+        if first is None or not isinstance(first.record, records.Run):
             raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
         if setup.gates:
             raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
         self._sink = sink
         self._free_from = free_from
-        self._edit = edit or Edit()
+        self._edit = edit
+        self._mask = Sanitizer(setup.redacts).said
         self._lines = None if tape.header is None else SealedLines(tape.header)
         self.us = self.same = 0
         self.started: dict[str, Started] = {}
@@ -157,16 +106,16 @@ class ReplayDriver:
         self.clock.source = lambda: self.us / 1_000_000
         names = first.record.agents
         self.edition = first.record.patterns
-        copied = None if self.edition == EDITION else self._copied
-        timing = Timing(recorded=self._slow, copied=copied)
+        copy = None if self.edition == records.EDITION else self._copy_findings
+        timing = Timing(recorded=self._slow, copied=copy)
         try:
-            monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._fit)
-        except RuleError as error:
+            monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._adapt)
+        except errors.RuleError as error:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
 
     def step(self) -> Done | None:
-        """Make the request that led to the next record; ``None`` if there is none.
+        """Make the request behind the next record; ``None`` at the end of the run.
 
         Raises:
             DivergenceError: Another record came out.
@@ -178,9 +127,10 @@ class ReplayDriver:
             return None
         before = self.host.monitor.graph.t
         self.us = max(self.us, recorded.record.us)
+        refusals = errors.DecisionError, errors.PayloadError, RequestError, errors.RuleError
         try:
             done = self._request(recorded.record)
-        except (DecisionError, PayloadError, RequestError, RuleError) as error:
+        except refusals as error:
             raise self._diverges(recorded, f"the monitor refuses it: {error}") from None
         if self.host.monitor.graph.t == before:
             raise self._diverges(recorded, "nothing, since nothing leads to it")
@@ -190,71 +140,66 @@ class ReplayDriver:
 
     def _request(self, record: Record) -> Done:
         monitor = self.host.monitor
-        if isinstance(record, Start):
-            return Done(record, self._start(record))
         if isinstance(record, End):
             return self._end(record)
-        request = request_from_outside(record, self._tape, self._edit)
-        if request is not None:
+        if isinstance(record, Start):
+            effects = monitor.start(record.agent)
+            self.started |= {
+                effect.activation: effect for effect in effects if isinstance(effect, Started)
+            }
+        elif request := request_from_outside(record, self._tape, self._edit):
             effects = request(monitor)
-        elif (finish := self._finish_after(record)) is not None:
+        elif finish := self._finish_after(record):
             effects = monitor.finish(finish.outcome, finish.answer, finish.usage)
         else:  # all other records without a request are due by time
             effects = monitor.tick()
         return Done(record, self.host.count_effects(effects))
 
-    def _start(self, record: Start) -> list[Effect]:
-        effects = self.host.count_effects(self.host.monitor.start(record.agent))
-        for effect in effects:
-            if isinstance(effect, Started):
-                self.started[effect.activation] = effect
-        return effects
-
-    def _end(self, record: End) -> Done:
-        started = self.started.get(record.activation)
+    def _end(self, end: End) -> Done:
+        started = self.started.get(end.activation)
         if started is None:
-            raise RequestError(f"{record.activation!r} is no activation in progress")
-        end, outputs = self._edit.decision(record, tuple(self._outputs(record)))
+            raise RequestError(f"{end.activation!r} is no activation in progress")
+        outputs = tuple(self._outputs(end))
+        if self._edit:
+            end, outputs = self._edit.decision(end, outputs)
         effects, again_s = self.host.repeat(started, end, outputs)
-        del self.started[record.activation]
+        del self.started[end.activation]
         return Done(end, self.host.count_effects(effects), again_s, outputs)
 
     def _outputs(self, record: End) -> Iterator[Output]:
-        """The outputs of an activation: the emits that follow its end."""
+        """The outputs of an activation: the emits after the end."""
         count = 1
         for name in record.outputs:
-            while (recorded := self._tape.ahead(count)) and isinstance(recorded.record, ASIDE):
+            while (recorded := self._tape.ahead(count)) and isinstance(
+                recorded.record, records.ASIDE
+            ):
                 count += 1
             count += 1
+            if recorded is None and self._free_from is not None:
+                raise ReplayError(
+                    f"the recorded run was cut off before all outputs of its record {record.t} "
+                    f"were there; what they were is not known: fork it at {record.t} or before"
+                )
             if recorded is None:
-                yield self._cut_off(record)
+                yield Output(None)  # a stand-in: the journal of the run ends before this record
             elif isinstance(recorded.record, Emit) and recorded.record.event == name:
-                yield self._edit.event(recorded.record, self._tape.output(recorded.record))
+                output = self._tape.output(recorded.record)
+                yield self._edit.event(recorded.record, output) if self._edit else output
             else:
                 raise self._diverges(recorded, f"the `emit` of {name!r} must come first")
 
-    def _cut_off(self, record: End) -> Output:
-        """The stand-in for an output of which only the name was recorded."""
-        if self._free_from is not None:
-            raise ReplayError(
-                f"the recorded run was cut off before all outputs of its record {record.t} were "
-                f"there; what they were is not known: fork it at {record.t} or before"
-            )
-        return Output(None)
-
     def _finish_after(self, record: Record) -> Finish | None:
-        """The end of the run, if it is this record or its time check raised the findings here."""
+        """The end of the run, if reached here or if its time check raised the findings here."""
         if isinstance(record, Finish):
             return record
         count = 0
         while (recorded := self._tape.ahead(count)) is not None and recorded.record.us == record.us:
-            finish = recorded.record
-            if isinstance(finish, Finish):
-                is_free = self._free_from is not None and finish.t >= self._free_from
-                return None if is_free else finish
+            later = recorded.record
+            if isinstance(later, Finish):
+                return None if self._is_free(later.t) else later
             # A host's incident is a request of its own, which comes before the end.
-            if request_from_outside(finish, self._tape) or not isinstance(
-                finish, FindingRow | IncidentRow
+            if request_from_outside(later, self._tape) or not isinstance(
+                later, records.FindingRow | IncidentRow
             ):
                 break
             count += 1
@@ -262,146 +207,144 @@ class ReplayDriver:
 
     # --- records ---
 
+    def _is_free(self, t: int) -> bool:
+        return self._free_from is not None and t >= self._free_from
+
     def _take(self, record: Record) -> None:
-        """The monitor's sink: each record must equal the recorded one."""
-        if self._free_from is None or record.t < self._free_from:
+        """Receive a record of the monitor; each must equal the recorded one."""
+        if not self._is_free(record.t):
             recorded = self._tape.ahead()
-            if isinstance(record, Run):  # what follows is by its edition, as far as it is recorded
+            if isinstance(record, records.Run):  # the findings after it are those of its edition
                 record = replace(record, patterns=self.edition)
-            got = encode(record).encode() if self._lines is None else self._lines.line(record)
+            line = encode(record).encode() if self._lines is None else self._lines.line(record)
             if recorded is None:
-                raise CutOffError("the recorded run ends here")
+                raise errors.CutOffError("the recorded run ends here")
             text = recorded.text
+            # The lines of a plain trace may be written otherwise, with blanks for instance.
             if self._lines is None:
                 text = encode(recorded.record).encode()
-            if got != text:
-                raise self._diverges(recorded, bare(got))
+            if line != text:
+                raise self._diverges(recorded, bare(line))
             self._tape.pop()
             self.same += 1
         self._sink(record)
 
-    def _fit(self, graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
-        """The `Fit` that reduces an intervention as in the recorded run.
+    def _adapt(self, graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
+        """Reduce an intervention as in the recorded run, or put in the edit.
 
         Only the adapter knows, for instance, whether its team can take a message back, and that
         may change from moment to moment. The trace has an incident for each reduction.
         """
-        if self._free_from is not None and graph.t + 1 >= self._free_from:
-            return wish, None
-        row = self._recorded(graph.t + 1)
-        if not (isinstance(row, IncidentRow) and row.what == DOWNGRADED):
+        row = self._recorded_row(graph.t + 1)
+        is_reduced = isinstance(row, IncidentRow) and row.what == requests.DOWNGRADED
+        if self._edit:  # the record of the intervention comes after that incident
+            wish = self._edit.intervention(graph.t + 1 + is_reduced, wish, self._mask)
+        if not (is_reduced and isinstance(row, IncidentRow)):
             return wish, None
         detail = row.detail if isinstance(row.detail, dict) else {}
-        return _lesser(graph, wish, detail), str(detail.get("reason"))
+        return _reduce(graph, wish, detail), str(detail.get("reason"))
 
-    def _recorded(self, t: int) -> Record | None:
-        """The recorded row of a logical time that the request in progress may come to."""
-        first = self._tape.ahead()  # those of the request are taken at its end
+    def _recorded_row(self, t: int) -> Record | None:
+        """The recorded row of a logical time; ``None`` from where on the run is free."""
+        if self._is_free(t):
+            return None
+        first = self._tape.ahead()  # the records of a request are taken at its end
         recorded = first and self._tape.ahead(t - first.record.t)
         return None if recorded is None else recorded.record
 
     def _slow(self, t: int, us: int) -> Mapping[str, Any] | None:
-        """What the recorded run says about a slow detector there; nobody is slow in a replay."""
-        row = None if self._free_from is not None and t >= self._free_from else self._recorded(t)
-        if not (isinstance(row, IncidentRow) and row.what == FAILED and row.us == us):
+        """The recorded detail about a slow detector; no detector is slow in a replay itself."""
+        row = self._recorded_row(t)
+        if not (isinstance(row, IncidentRow) and row.what == records.FAILED and row.us == us):
             return None
         is_slow = isinstance(row.detail, dict) and row.detail.keys() >= _SLOW
         return row.detail if is_slow else None
 
-    def _copied(self, t: int, us: int) -> list[Record] | None:
-        """What a run of another edition of the patterns says about findings there, in order."""
-        if self._free_from is not None and t >= self._free_from:
+    def _copy_findings(self, t: int, us: int) -> list[Record] | None:
+        """The recorded rows about findings, in a run of another edition of the patterns."""
+        if self._is_free(t):
             return None
         rows: list[Record] = []
-        while (row := self._recorded(t + len(rows))) and is_about_findings(row) and row.us == us:
-            if row.t == self._free_from:
-                break
+        while (
+            (row := self._recorded_row(t + len(rows)))
+            and requests.is_about_findings(row)
+            and row.us == us
+        ):
             rows.append(row)
         return rows
 
-    def _diverges(self, recorded: Recorded, got: str) -> ReplayError:
+    def _diverges(self, recorded: Recorded, line: str) -> ReplayError:
         record = recorded.record
-        if isinstance(record, IncidentRow) and record.what == FAILED:
+        if isinstance(record, IncidentRow) and record.what == records.FAILED:
             return ReplayError(
                 f"record {record.t} says that a part of the monitor failed "
                 f"({record.detail!r:.200}); why is not recorded, so it cannot be driven on here"
             )
-        if isinstance(record, IncidentRow) and record.what == REHEARSED:
+        if isinstance(record, IncidentRow) and record.what == requests.REHEARSED:
             return ReplayError(
                 f"at record {record.t} the run tried several agents for a step of healing "
                 "(--rehearse, which is no more), so it can be read and checked, but from there on "
                 "it can be neither driven again nor forked"
             )
-        return DivergenceError(record.t, bare(recorded.text), got)
+        return errors.DivergenceError(record.t, bare(recorded.text), line)
 
 
 def request_from_outside(
-    record: Record, tape: RecordedRequests, edit: Edit | None = None
-) -> Callable[[Monitor], list[Effect]] | None:
-    """The request behind the record of an input from outside; ``None``: it is none.
+    record: Record, tape: RecordedRequests, edit: RecordEdit | None = None
+) -> Request | None:
+    """The request behind the record of an input from outside; ``None``: the record has none.
 
     Args:
         record: The record; no redirect by healing.
         tape: The recorded run.
-        edit: The change to make; ``None``: none.
+        edit: The edit of a record; ``None``: none.
     """
-    edit = edit or Edit()
     match record:
         case Emit(by=None):
-            output = edit.event(record, tape.output(record))
+            output = tape.output(record)
+            output = edit.event(record, output) if edit else output
             return lambda monitor: monitor.inject(output)
-        case Join():
+        case records.Join():
             return lambda monitor: monitor.join(record.agent)
-        case Leave():
+        case records.Leave():
             return lambda monitor: monitor.leave(record.agent)
-        case Redirect() if record.t not in tape.policies.acts:
-            to, again = edit.recipients(record), tape.sent_again(record.event)
-            return lambda monitor: monitor.redirect(record.event, to, again)
-        case IncidentRow() if (decision := _decision(record)) is not None:
-            return lambda monitor: monitor.decide(*decision)
-        case IncidentRow() if (told := _told(record)) is not None:
-            return lambda monitor: monitor.tell(*told)
-        case IncidentRow() if (event := released(record)) is not None:
-            return lambda monitor: monitor.release(event)
-        case IncidentRow() if not _is_own(record):
-            return lambda monitor: monitor.incident(record.what, record.detail)
+        case records.Redirect() if record.t not in tape.policies.acts:
+            to = edit.recipients(record) if edit else record.to
+            payload = tape.redirected.get(record.event)
+            return lambda monitor: monitor.redirect(record.event, to, payload)
+        case IncidentRow():
+            return _request_of_incident(record)
     return None
 
 
-def _decision(record: IncidentRow) -> tuple[int, bool] | None:
-    """A person's decision about healing: the finding's record, and whether to heal it."""
+def _request_of_incident(record: IncidentRow) -> Request | None:
+    """The request of a person or a host; ``None`` if the monitor wrote the incident by itself."""
     detail = record.detail if isinstance(record.detail, dict) else {}
-    if record.what != DECIDED or detail.get("by") != PERSON:
-        return None
-    row = detail.get("finding")
-    return (row, detail.get("heal") is True) if type(row) is int else None
-
-
-def _told(record: IncidentRow) -> tuple[str, tuple[str, ...]] | None:
-    """The note that a person has written, and the agents that got it."""
-    detail = record.detail if isinstance(record.detail, dict) else {}
+    is_decision = record.what == DECIDED and detail.get("by") == PERSON
+    if is_decision and type(finding := detail.get("finding")) is int:
+        return lambda monitor: monitor.decide(finding, detail.get("heal") is True)
     note, to = detail.get("note"), detail.get("to", ())
-    if record.what != TOLD or not isinstance(note, str) or not are_names(to):
-        return None
-    return note, tuple(to)
+    if record.what == TOLD and isinstance(note, str) and are_names(to):
+        return lambda monitor: monitor.tell(note, tuple(to))
+    if (event := released_event(record)) is not None:
+        return lambda monitor: monitor.release(event)
+    # The monitor names a part by kind and name, a host the function that has raised; and of waits
+    # the monitor names what waits behind, a host only what waits.
+    if record.what == records.FAILED:
+        is_own = " " in str(detail.get("who"))
+    else:
+        is_about_parts = not {"gates", "behind", "finding"}.isdisjoint(detail)
+        is_own = record.what in OWN_INCIDENTS or (record.what == records.WAITS and is_about_parts)
+    return None if is_own else lambda monitor: monitor.incident(record.what, record.detail)
 
 
-def _is_own(incident: IncidentRow) -> bool:
-    """Whether the monitor has written an incident itself, while it did what it was asked."""
-    detail = incident.detail if isinstance(incident.detail, dict) else {}
-    is_ours = not {"gates", "behind", "finding"}.isdisjoint(detail)  # else a host says what waits
-    if incident.what == FAILED:  # by its kind and name; a host names a function that has raised
-        return " " in str(detail.get("who"))
-    return incident.what in OWN_INCIDENTS or (incident.what == WAITS and is_ours)
-
-
-def _lesser(graph: InteractionGraph, wish: Act, detail: Mapping[str, Any]) -> Intervention | None:
-    """The intervention that a host has carried out instead of the wish."""
-    done = detail.get("instead")
-    if done == "inject" and isinstance(wish, Reroute):
+def _reduce(graph: InteractionGraph, wish: Act, detail: Mapping[str, Any]) -> Intervention | None:
+    """The intervention carried out by a host instead of the wish."""
+    action = detail.get("instead")
+    if action == "inject" and isinstance(wish, Reroute):
         return Inject(wish.event, wish.note)
-    if done == "create" and isinstance(wish, Reroute):
+    if action == "create" and isinstance(wish, Reroute):
         return as_system_event(graph, wish)
     if isinstance(wish, Reroute) and "to" in detail:
         wish = replace(wish, to=tuple(detail["to"]))
-    return wish if done == action_of(wish) else None
+    return wish if action == action_of(wish) else None

@@ -30,7 +30,7 @@ class _Strict(BaseModel):
 
 
 class Part(_Strict):
-    """A detector, healer or gate: its recorded name, and its arguments."""
+    """A detector, healer or gate: recorded name and arguments."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -38,10 +38,10 @@ class Part(_Strict):
 
     @property
     def is_ours(self) -> bool:
-        """Whether the part is of one of dig's own classes."""
+        """Whether the part belongs to dig."""
         return self.name in RECORDED
 
-    def made(self, method: str) -> Any:
+    def make(self, method: str) -> Any:
         """A fresh part of the same class, with the same arguments.
 
         Args:
@@ -55,8 +55,8 @@ class Part(_Strict):
         try:
             return RECORDED[self.name](**(self.model_extra or {}))
         except (TypeError, ValueError, DigError) as error:
-            told = safe_text(str(error), MOST_SHOWN)
-            raise ReplayError(f"a part like {self.name} cannot be made: {told}") from None
+            message = safe_text(str(error), MOST_SHOWN)
+            raise ReplayError(f"a part like {self.name} cannot be made: {message}") from None
 
 
 class _Budget(_Strict):
@@ -94,7 +94,7 @@ class Header(_Strict):
 
     @property
     def foreign(self) -> list[str]:
-        """The classes of detectors, healers and gates that are not dig's own."""
+        """The classes of detectors, healers and gates outside of dig."""
         parts = (*self.detectors, *self.healers.values())
         return [part.name for part in parts if not part.is_ours] + [g.name for g in self.gates]
 
@@ -119,32 +119,32 @@ class Header(_Strict):
         )
 
     def _detectors(self) -> list[Any]:
-        return [part.made("detect") for part in self.detectors]
+        return [part.make("detect") for part in self.detectors]
 
     def _healers(self) -> dict[str, Any]:
-        return {pattern: part.made("heal") for pattern, part in self.healers.items()}
+        return {pattern: part.make("heal") for pattern, part in self.healers.items()}
 
 
-def header_of(path: Path, said: Mapping[str, Any]) -> Header:
+def header_of(path: Path, row: Mapping[str, Any]) -> Header:
     """The header in a journal's first line.
 
     Args:
         path: The journal, for errors.
-        said: The JSON under the line's key `journal`.
+        row: The JSON under the line's key `journal`.
 
     Raises:
         ReplayError: The header is missing or invalid; the message names the place.
     """
-    if "detectors" not in said:
+    if "detectors" not in row:
         raise ReplayError(
             f"{path}: its first line does not say what the run was made with; hand that in as a "
             "`Setup`, from Python"
         )
     try:
-        return Header.model_validate(said)
+        return Header.model_validate(row)
     except ValidationError as error:
-        place, why = (safe_text(text, MOST_SHOWN) for text in first_wrong(error))
+        place, reason = (safe_text(text, MOST_SHOWN) for text in first_wrong(error))
         raise ReplayError(
             f"{path}: what its first line says about how the run was made is wrong at {place}: "
-            f"{why}"
+            f"{reason}"
         ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,82 +33,77 @@ NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
 
 
 class Recorded(NamedTuple):
-    """One recorded line, and its record."""
+    """A recorded line, and the record in the line."""
 
     text: bytes
     record: Record
 
 
 class RecordedRequests:
-    """A recorded run, read as far ahead as it is needed.
+    """A recorded run, read ahead as far as needed.
 
     Attributes:
         path: The trace file.
         header: The description of the run in its first line; ``None`` for a plain trace.
         behind: The record that was popped last.
-        left_out: The numbers of records that are not to be made again.
+        omitted: The numbers of records that are not to be made again.
     """
 
-    def __init__(
-        self, path: Path, *, payloads: bool = True, left_out: Collection[int] = ()
-    ) -> None:
-        """Open a trace; large payloads are read if they are needed.
+    def __init__(self, path: Path, *, payloads: bool = True, omitted: Collection[int] = ()) -> None:
+        """Open a trace; large payloads are read if needed.
 
         Raises:
             TraceError: The trace cannot be read.
         """
         self.path = trace_path(path)
         self.behind: Record | None = None
-        self.left_out = left_out
+        self.omitted = omitted
         self._lines = read_lines(path)
         self._payloads = payloads
         first = next(self._lines)
         header = first.row.get(HEADER)
         self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
-        self._ahead: deque[Recorded] = deque([self._recorded(first)])
-        self._sent_again: dict[str, Any] | None = None  # once it was asked for
-        self._policies: RecordedPolicies | None = None  # the same
+        self._ahead: deque[Recorded] = deque([self._read(first)])
 
     def ahead(self, count: int = 0) -> Recorded | None:
-        """The line after `count` others, if there is one."""
+        """The line `count` lines ahead; ``None`` after the end."""
         while len(self._ahead) <= count:
             line = next(self._lines, None)
             if line is None:
                 return None
-            self._ahead.append(self._recorded(line))
+            self._ahead.append(self._read(line))
         return self._ahead[count]
 
     def pop(self) -> Recorded | None:
-        """The next line, which is then behind."""
+        """Take the next line."""
         recorded = self.ahead()
         if recorded is not None:
             self._ahead.popleft()
             self.behind = recorded.record
         return recorded
 
-    def rest(self) -> Iterator[Record]:
+    def later(self) -> Iterator[Record]:
         """All remaining records, in order."""
         while (recorded := self.pop()) is not None:
             yield recorded.record
 
-    def sent_again(self, event: str) -> Any:
-        """The payload of an event that some record redirects.
+    @cached_property
+    def redirected(self) -> dict[str, Any]:
+        """The payloads of all redirected events, by id.
 
-        By then the monitor may have dropped it, since all recipients have used it, and only the
-        host still knew it; a `redirect` itself does not contain it.
+        By then the monitor may have dropped a payload, since all recipients have used it, and only
+        the host still knew it; a `redirect` itself does not contain it.
         """
-        if self._sent_again is None:
-            rows = read_records(self.path, payloads=False)
-            sent = {record.event for record in rows if isinstance(record, Redirect)}
-            self._sent_again = {
-                record.event: record.payload
-                for record in read_records(self.path)
-                if isinstance(record, Emit) and record.event in sent
-            }
-        return self._sent_again.get(event)
+        rows = read_records(self.path, payloads=False)
+        events = {record.event for record in rows if isinstance(record, Redirect)}
+        return {
+            record.event: record.payload
+            for record in read_records(self.path)
+            if isinstance(record, Emit) and record.event in events
+        }
 
     def check_edition(self) -> None:
-        """Check that nothing was healed in the run by another edition of the patterns.
+        """Refuse a run in which another edition of the patterns has healed.
 
         Raises:
             ReplayError: Something was, and today it would be otherwise.
@@ -122,21 +118,20 @@ class RecordedRequests:
                 f"{healed}), so it can be neither driven again nor forked"
             )
 
-    @property
+    @cached_property
     def policies(self) -> RecordedPolicies:
         """The acts of delivery policies in the run."""
-        if self._policies is None:
-            rows = read_records(self.path, payloads=False)
-            are_named = self.header is not None and self.header.get(UNNAMED) is not True
-            self._policies = RecordedPolicies(rows, are_named=are_named)
-        return self._policies
+        # To know whether an event was kept takes the records after it, so they are read apart.
+        rows = read_records(self.path, payloads=False)
+        are_named = self.header is not None and self.header.get(UNNAMED) is not True
+        return RecordedPolicies(rows, are_named=are_named)
 
     def output(self, emit: Emit) -> Output:
-        """An event as it was handed to the monitor; its delivery policy does as it did."""
-        policy = self.policies.of(emit, self.left_out)
+        """An event for the monitor, with the recorded acts of the delivery policy."""
+        policy = self.policies.of(emit, self.omitted)
         return Output(emit.payload, emit.to, emit.type, emit.final, policy, emit.traceparent)
 
-    def _recorded(self, line: Line) -> Recorded:
+    def _read(self, line: Line) -> Recorded:
         return Recorded(line.text, record_of(line, payloads=self._payloads))
 
 
@@ -149,7 +144,7 @@ def _heals(record: Record) -> bool:
 
 
 def is_about_findings(record: Record | None) -> bool:
-    """Whether a record tells of a finding, of those left out, or why one was not healed."""
+    """Whether a record is about a finding, omitted findings, or a reduced healing."""
     if isinstance(record, IncidentRow):
         return record.what in (records.LEFT_OUT, DOWNGRADED)
     return isinstance(record, FindingRow | HealRow)

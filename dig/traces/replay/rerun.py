@@ -58,26 +58,28 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     tape = RecordedRequests(path, payloads=False)
     detectors, is_known = _detectors(tape)
     watch = Watch(detectors, obeys=is_known)
-    found: list[Finding] = []
-    told: list[str] = []
+    findings: list[Finding] = []
+    recorded_findings: list[str] = []
     while (recorded := tape.pop()) is not None:
         record = recorded.record
         try:
-            found += watch.feed(record)
+            findings += watch.feed(record)
         except RuleError as error:
             raise fault(tape.path, watch.graph.t + 2, str(error)) from None
         if isinstance(record, FindingRow):
-            told.append(_body(record))
+            recorded_findings.append(_body(record))
         if record.t == at:
             break
     if at is not None and watch.graph.t < at:
         raise TraceError(tape.path, None, f"there is no record {at}; the last is {watch.graph.t}")
-    again = [_body(finding) for finding in found]
+    again = [_body(finding) for finding in findings]
     # The row of a finding comes after the record that raised it, and may not be there yet.
     is_whole = watch.graph.finished is not None
-    is_same = told == (again if is_whole else again[: len(told)])
+    is_same = recorded_findings == (again if is_whole else again[: len(recorded_findings)])
     is_known &= watch.graph.run.patterns == EDITION
-    return Replayed(watch.graph, tuple(found), len(told), is_same if is_known else None)
+    return Replayed(
+        watch.graph, tuple(findings), len(recorded_findings), is_same if is_known else None
+    )
 
 
 def _body(finding: Finding | FindingRow) -> str:
@@ -85,22 +87,22 @@ def _body(finding: Finding | FindingRow) -> str:
 
 
 def _detectors(tape: RecordedRequests) -> tuple[Sequence[Detector], bool]:
-    """The detectors that a run had; the standard ones, if it had others or does not say."""
+    """The detectors of a run, and whether known; else the standard detectors."""
     try:
         parts = header_of(tape.path, tape.header or {}).detectors
         if all(part.is_ours for part in parts):
-            return [part.made("detect") for part in parts], True
+            return [part.make("detect") for part in parts], True
     except ReplayError:  # it does not say
         pass
     return standard(), False
 
 
-def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
+def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
     """The setup of a recorded run, from the first line of its journal.
 
     Args:
         tape: The recorded run.
-        given: The parts that are not dig's own (detectors, healers, tools, ...), if there are any.
+        parts: The parts that are not dig's own (detectors, healers, tools, ...), if there are any.
 
     Raises:
         ReplayError: The trace has no header, or names parts that are neither dig's nor given; or
@@ -111,16 +113,16 @@ def setup_of(tape: RecordedRequests, given: Setup | None = None) -> Setup:
     if not isinstance(run, Run):
         raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
     tape.check_edition()
-    said = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
-    if given is None:
-        given = _ours(tape)
-    elif said and run.patterns != EDITION:  # today there are others
+    header = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
+    if parts is None:
+        parts = _ours(tape)
+    elif header and run.patterns != EDITION:  # today there are others
         ours = _ours(tape)
-        given = replace(given, detectors=ours.detectors, healers=ours.healers)
-    if said and given.described() != said:
-        raise ReplayError(f"the run was made with {said}, not with {given.described()}")
+        parts = replace(parts, detectors=ours.detectors, healers=ours.healers)
+    if header and parts.described() != header:
+        raise ReplayError(f"the run was made with {header}, not with {parts.described()}")
     return replace(
-        given, run=run.run, task=run.task, seed=run.seed, session=run.session,
+        parts, run=run.run, task=run.task, seed=run.seed, session=run.session,
         memory=run.memory, limits=run.limits, usual=run.usual,
         keep=None,      # its retention is unknown
     )  # fmt: skip
@@ -146,7 +148,7 @@ def _ours(tape: RecordedRequests) -> Setup:
 
 @dataclass(frozen=True)
 class Rerun:
-    """A run that was driven again and came out the same.
+    """A run, driven again with the same result.
 
     Attributes:
         records: The number of records that were reproduced byte by byte.

@@ -1,27 +1,14 @@
-"""The state of a run while it is driven to some moment, and what was still to come then."""
+"""The state of a run at some moment of its replay, and the recorded inputs after that moment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dig.detectors.interventions import STEPS
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
 from dig.graph import records
-from dig.graph.records import (
-    Emit,
-    End,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Join,
-    Leave,
-    Record,
-    Redirect,
-    Start,
-    micros,
-)
+from dig.graph.records import Emit, End, IncidentRow, Record
 from dig.monitor.messages import Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.runtime.agents import with_note
@@ -39,7 +26,8 @@ from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
 from dig.runtime.reviewer import Reviewer
 
-from .drive import Done, ReplayDriver, request_from_outside
+from .drive import ReplayDriver, Request, request_from_outside
+from .edits import is_healed
 from .requests import RecordedRequests
 
 
@@ -61,46 +49,41 @@ class RewindState:
         self._left_over: list[Effect] = []
 
     def step(self) -> None:
-        """Make one more request.
+        """Make the next request.
 
         Raises:
             ReplayError: The run ends before that moment, or cannot be driven on.
         """
-        host = self.driver.host
+        host, driver = self.driver.host, self.driver
         first = host.monitor.graph.t + 1
         host.notes = phase_at(self.phases, first).notes
-        done = self.driver.step()
+        done = driver.step()
         if done is None:
             raise ReplayError("the recorded run ends before that moment")
         record = done.record
-        if isinstance(record, Start | Leave):
+        if isinstance(record, records.Start | records.Leave):
             self._agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
-            self._end(record, done)
+            ended = self._agenda.pop(("end", record.activation))
+            assert isinstance(ended, RunningActivation)
+            self._set_decision(record, done.outputs)
+            if done.again_s is not None:
+                until = driver.us + records.micros(done.again_s)
+                agent = ended.started.agent
+                self._plan(PendingStart(agent, driver.us, until, record.t))
         for name in self.running - host.monitor.graph.activations.keys():
             del self._agenda["end", name]  # its agent has left, so nothing comes of it
         for effect in done.effects:
-            if isinstance(effect, Wake) and not self._is_overdue(effect.agent):
-                self._plan(PendingStart(effect.agent, self.driver.us, t=first))
+            if isinstance(effect, Wake):
+                start = self._agenda.get(("start", effect.agent))
+                until_us = start.until_us if isinstance(start, PendingStart) else None
+                # A start that is due already only waits for the reviewer, and keeps its place.
+                if until_us is None or until_us > driver.us:
+                    self._plan(PendingStart(effect.agent, driver.us, t=first))
             elif isinstance(effect, Started):
                 self._start(effect, phase_at(self.phases, first))
             elif isinstance(effect, Over):
                 self._left_over.append(effect)
-
-    def _is_overdue(self, agent: str) -> bool:
-        """Whether an agent's start is due already, and only waits for the reviewer."""
-        item = self._agenda.get(("start", agent))
-        if not isinstance(item, PendingStart) or item.until_us is None:
-            return False
-        return item.until_us <= self.driver.us
-
-    def _end(self, end: End, done: Done) -> None:
-        item = self._agenda.pop(("end", end.activation))
-        assert isinstance(item, RunningActivation)
-        self._decided(end, done.outputs)
-        if done.again_s is not None:
-            until = self.driver.us + micros(done.again_s)
-            self._plan(PendingStart(item.started.agent, self.driver.us, until, end.t))
 
     def _start(self, started: Started, phase: Phase) -> None:
         view = self.driver.host.view(started)
@@ -116,10 +99,10 @@ class RewindState:
             key = ("start", item.agent)
         else:
             key = ("end", item.started.activation)
-        self._agenda.pop(key, None)
+        self._agenda.pop(key, None)  # so that the new one stands at the end
         self._agenda[key] = item
 
-    def _decided(self, end: End, outputs: tuple[Output, ...]) -> None:
+    def _set_decision(self, end: End, outputs: tuple[Output, ...]) -> None:
         agent, place = self._places[end.activation]
         self._past[agent][place] = replace(self._past[agent][place], end=end, outputs=outputs)
 
@@ -148,7 +131,7 @@ class RewindState:
         driver, again = self.driver, again or {}
         now = self.phases[-1]
         driver.host.notes = now.notes
-        ends, emits, stacks, outside = _rest(
+        ends, emits, stacks, outside = _later_inputs(
             tape, self.running - again.keys(), self._places.keys() - again.keys(), setup.reviewer
         )
         agenda: list[PendingStart | RunningActivation] = []
@@ -158,30 +141,26 @@ class RewindState:
                     outputs = tuple(tape.output(emits[name]) for name in end.outputs)
                     stack = stacks.get(end.activation, "")
                     item = replace(item, end=end, outputs=outputs, stack=stack)
-                    self._decided(end, outputs)
+                    self._set_decision(end, outputs)
                 else:  # its agent will be asked again
                     self._past[item.started.agent].pop()
                     note = again.get(item.started.activation)
                     item = item if note is None else replace(item, view=with_note(item.view, note))
             agenda.append(item)
+        last = tape.behind  # the recording was read to its end, and says nothing of later moments
+        assert last is not None
+        unrecorded_us = last.us + isinstance(last, records.Finish)
         return Checkpoint(
             replace(setup, limit_s=setup.limit_s + now.wait_s),
             driver.host, driver.clock, driver.us, agenda, [*planned, *outside], self._past,
-            self._left_over, _unrecorded_us(tape), self.phases,
+            self._left_over, unrecorded_us, self.phases,
         )  # fmt: skip
 
 
-def _unrecorded_us(tape: RecordedRequests) -> int:
-    """The first moment of which a recording says nothing, after it was read to its end."""
-    last = tape.behind
-    assert last is not None
-    return last.us + isinstance(last, Finish)
-
-
-def _rest(
+def _later_inputs(
     tape: RecordedRequests, running: set[str], begun: Collection[str], reviewer: Reviewer | None
 ) -> tuple[dict[str, End], dict[str, Emit], dict[str, str], list[ExternalInput]]:
-    """The later records that are repeated: ends of running activations, inputs from outside.
+    """The later records to repeat: ends of running activations, inputs from outside.
 
     A reviewer comes and goes by itself.
     """
@@ -190,19 +169,24 @@ def _rest(
     stacks: dict[str, str] = {}
     outside: list[ExternalInput] = []
     before = tape.behind
-    for record in tape.rest():
+    for record in tape.later():
+        stack = _stack_in(record)
+        failed = stack.get("activation")
         if isinstance(record, End) and record.activation in running:
             ends[record.activation] = record
         elif isinstance(record, Emit) and record.by in ends:
             emits[record.event] = record
-        elif (failed := _stack_in(record).get("activation")) in running:
-            stacks[str(failed)] = str(_stack_in(record).get("text"))
+        elif failed in running:
+            stacks[str(failed)] = str(stack.get("text"))
         elif not (
-            (isinstance(record, Join | Leave) and reviewer and record.agent == reviewer.name)
+            (
+                isinstance(record, records.Join | records.Leave)
+                and reviewer
+                and record.agent == reviewer.name
+            )
             or is_healed(record, before)
-            or _waits_elsewhere(record, running)
-            or record.t in tape.left_out
-            or _is_ending(record)
+            or record.t in tape.omitted
+            or (isinstance(record, IncidentRow) and _is_host_made(record, running))
             or (failed is not None and failed not in begun)
         ):
             request = request_from_outside(record, tape)
@@ -211,8 +195,9 @@ def _rest(
                 repeat = repeatable("could not be repeated", about, request)
                 outside.append(ExternalInput(record.us, record.t, repeat))
         before = record
-    whole = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
-    return whole, emits, stacks, outside
+    # The agent of an activation whose outputs were cut off is asked again.
+    complete = {name: end for name, end in ends.items() if emits.keys() >= set(end.outputs)}
+    return complete, emits, stacks, outside
 
 
 def _stack_in(record: Record) -> Mapping[str, Any]:
@@ -223,33 +208,22 @@ def _stack_in(record: Record) -> Mapping[str, Any]:
     return {}
 
 
-def _is_ending(record: Record) -> bool:
-    """Whether a record tells how the host ended something, which a fork does anew.
-
-    Of a request that it lets fail a host says why; somebody else may give one up without a word.
-    """
-    if not isinstance(record, IncidentRow):
-        return False
+def _is_host_made(record: IncidentRow, running: set[str]) -> bool:
+    """Whether a host writes an incident by itself, and perhaps otherwise in a fork."""
     detail = record.detail if isinstance(record.detail, dict) else {}
-    has_reason = bool(detail.get("error") or detail.get("activation"))
-    return record.what == GAVE_UP or (record.what == records.REQUEST_FAILED and has_reason)
+    if record.what == records.WAITS:
+        return detail.get("activation") not in running
+    if record.what == records.REQUEST_FAILED:
+        # A guess: a host that lets a request fail says why, other writers need not.
+        return bool(detail.get("error") or detail.get("activation"))
+    return record.what == GAVE_UP
 
 
-def _waits_elsewhere(record: Record, running: set[str]) -> bool:
-    """Whether a host says of a turn that it waits which may come otherwise."""
-    if not (isinstance(record, IncidentRow) and record.what == records.WAITS):
-        return False
-    detail = record.detail if isinstance(record.detail, dict) else {}
-    return detail.get("activation") not in running
-
-
-def repeatable(
-    what: str, about: Mapping[str, Any], request: Callable[[Monitor], list[Effect]]
-) -> Callable[[Monitor], list[Effect]]:
-    """A request that is recorded as an incident if it is impossible by then.
+def repeatable(incident: str, about: Mapping[str, Any], request: Request) -> Request:
+    """A request, or an incident if the request has become impossible.
 
     Args:
-        what: The incident.
+        incident: The kind of the incident.
         about: The detail of the error besides the reason.
         request: The request.
     """
@@ -258,15 +232,6 @@ def repeatable(
         try:
             return request(monitor)
         except (DecisionError, PayloadError, RequestError) as error:
-            return monitor.incident(what, {**about, "why": str(error)})
+            return monitor.incident(incident, {**about, "why": str(error)})
 
     return repeat
-
-
-def is_healed(record: Record, before: Record | None) -> bool:
-    """Whether a record is a redirect, or a leave, that follows from the healing before it."""
-    if not isinstance(before, HealRow):
-        return False
-    if isinstance(record, Leave):
-        return before.action == "replace"
-    return isinstance(record, Redirect) and before.event == record.event and before.action in STEPS
