@@ -72,35 +72,31 @@ def rewind(
     folder = trace_path(path).parent
     side = read_side(folder) if (folder / SIDE).exists() else {}
     phases = phases_with(side, at, changes, repeat)
-    if at < earliest(side):
+    if at < (earliest := _origin(side).earliest):
         raise ReplayError(
-            f"the run is itself a fork, and was changed before record {earliest(side)}: fork it "
+            f"the run is itself a fork, and was changed before record {earliest}: fork it "
             "there or later, or fork its parent"
         )
     planned = Planned.read(path, at, changes)
-    record_edit = planned.edit
+    edited, again = planned.edit, planned.decided_anew
     tape = RecordedRequests(path, omitted=planned.omitted)
     setup = setup_of(tape, setup) if setup else _with_tools(setup_of(tape), tools, side, path)
-    driver = ReplayDriver(tape, setup, sink=sink, free_from=at, edit=record_edit)
+    driver = ReplayDriver(tape, setup, sink=sink, free_from=at, edit=edited)
     state = RewindState(driver, phases)
     while driver.host.monitor.graph.t + 1 < at:
         state.step()
     # From here on the tape is not compared, so a request that is made has to be taken from it.
-    if record_edit is not None and record_edit.begins_request and not record_edit.is_done:
+    if edited and edited.begins_request and not edited.is_done:
         state.step()
         tape.pop()
-    if record_edit is not None and not record_edit.is_done:
+    if edited and not edited.is_done:
         raise ReplayError(f"record {at} did not come about again, so it was not changed")
     ahead = tape.ahead()
-    if (
-        ahead
-        and isinstance(ahead.record, Start)
-        and ahead.record.activation in planned.decided_anew
-    ):
+    if ahead and isinstance(ahead.record, Start) and ahead.record.activation in again:
         state.step()
         tape.pop()
     planned.check(state.running, driver.host.monitor.graph)
-    return state.moment(setup, tape, planned.inputs(driver.us), planned.decided_anew)
+    return state.moment(setup, tape, planned.inputs(driver.us), again)
 
 
 # --- the phases of a fork, and the setup of its parent ---
@@ -132,11 +128,6 @@ def _origin(side: Mapping[str, Any]) -> _Origin:
     return origin
 
 
-def earliest(side: Mapping[str, Any]) -> int:
-    """The earliest record at which a run can be forked, from its side file."""
-    return _origin(side).earliest
-
-
 def earliest_of(side: Mapping[str, Any], at: int, changes: Sequence[RunChange], repeat: int) -> int:
     """The earliest record at which a fork of a run can be forked.
 
@@ -149,7 +140,7 @@ def earliest_of(side: Mapping[str, Any], at: int, changes: Sequence[RunChange], 
     if at_once := [change.at for change in changes if isinstance(change, AT_ONCE)]:
         return 1 + max(at_once)
     lasts = any(isinstance(change, Reseat | WaitLonger) for change in changes)
-    return max(at, earliest(side)) if lasts or repeat else earliest(side)
+    return max(at, _origin(side).earliest) if lasts or repeat else _origin(side).earliest
 
 
 def phases_with(

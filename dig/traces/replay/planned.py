@@ -17,15 +17,7 @@ from dig.monitor.monitor import Monitor
 from dig.runtime.checkpoint import ExternalInput
 from dig.traces.journal.reader import read_records, trace_path
 
-from .changes import (
-    AskAgain,
-    EditRecord,
-    OmitRecord,
-    ReleaseSooner,
-    Resend,
-    RunChange,
-    TellAgent,
-)
+from .changes import AskAgain, EditRecord, OmitRecord, ReleaseSooner, Resend, RunChange, TellAgent
 from .drive import Request
 from .edits import RecordEdit, changeable, is_healed
 from .rewinding import repeatable
