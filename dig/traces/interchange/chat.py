@@ -1,4 +1,4 @@
-"""A conversation as a run: writes the activations and fates between its messages.
+"""A conversation as a run, with activations and fates between the messages.
 
 A message log knows neither. The rules by which they are supplied are in docs/interchange.md, and
 each that was needed is told as a guess.
@@ -34,7 +34,7 @@ def as_run(
 
 
 class _Chat:
-    """Writes one turn after the other.
+    """Writes the turns in order.
 
     An activation lasts from the message that completes what it uses to its own messages, so that
     an agent that will answer is at work in between.
@@ -63,7 +63,7 @@ class _Chat:
                 self._beginning[number].append(turn)
 
     def take(self, number: int, turn: ChatTurn) -> None:
-        """Write the messages of a turn, and begin the activations that waited for them."""
+        """Write the messages of a turn, and begin the activations after it."""
         self._scribe.at(turn.messages[0].us)
         if turn.sender is None:
             for message in turn.messages:
@@ -96,7 +96,7 @@ class _Chat:
             self._scribe.deliver(event, turn.sender)
 
     def _begin(self, turn: ChatTurn) -> None:
-        """Activate a sender; one that is at work already has read what it saw, and goes on."""
+        """Activate a sender; a sender at work has read all inputs, and goes on."""
         sender = turn.sender or ""
         if sender in self._activations:
             self._end(turn, (), goes_on=True)
@@ -116,12 +116,12 @@ class _Chat:
         self._end(turn, turn.messages, goes_on=turn.goes_on)
 
     def _used(self, turn: ChatTurn) -> list[str]:
-        """The inputs of the activation in progress that its turn uses, and a continuation."""
+        """The used inputs of the activation in progress, and a continuation."""
         inputs = self._scribe.graph.activations[self._activations[turn.sender or ""]].inputs
         return [e.id for e in inputs if e.id in turn.uses or e.id in self._onward]
 
     def _end(self, turn: ChatTurn, messages: Sequence[ChatMessage], *, goes_on: bool) -> None:
-        """End the activation in progress with messages and, if its turn goes on, a continuation."""
+        """End the activation in progress with messages and, if the turn goes on, a continuation."""
         sender = turn.sender or ""
         fates = [Fate(event, "consume") for event in self._used(turn)]
         activation = self._activations.pop(sender)

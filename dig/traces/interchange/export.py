@@ -71,7 +71,7 @@ def writer(name: str) -> Writer:
 
 
 def node_link(export: Export) -> Iterator[str]:
-    """Node-link data of networkx, edges under the key `edges`: what `graph --json` prints."""
+    """Node-link data of networkx, edges under the key `edges`: the output of `graph --json`."""
     yield json.dumps(export.view().node_link()) + "\n"
 
 

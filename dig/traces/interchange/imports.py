@@ -78,7 +78,7 @@ def import_file(path: Path, format: str | None = None) -> Imported:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that another program wrote.
+    """The text of a file of another program.
 
     Raises:
         TraceError: The file cannot be read, is too long, or is not UTF-8.
@@ -96,7 +96,7 @@ def read_text(path: Path) -> str:
 
 
 def save(imported: Imported, out: Path) -> Path:
-    """Write an imported trace; returns its path.
+    """Write an imported trace; return the path.
 
     Args:
         imported: The trace.

@@ -106,7 +106,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a JSON list, of `{"messages": [...]}` or of JSON lines, with their numbers.
+    """The objects of a JSON list, of `{"messages": [...]}` or of JSON lines, with numbers.
 
     Raises:
         TraceError: The text is something else; the line (or the number of the object) is named.

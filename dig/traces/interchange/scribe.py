@@ -1,4 +1,4 @@
-"""Writes the trace of a run that another program recorded, and notes all guesses."""
+"""Writes the trace of a run recorded by another program, and notes all guesses."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ IMPORT = "import"
 
 
 class Guesses:
-    """The details that were missing in the source and were guessed, each kind once."""
+    """The guessed details of a source, each kind once."""
 
     def __init__(self) -> None:
         self._examples: dict[str, list[str]] = {}
 
     def note(self, what: str, example: str = "") -> None:
-        """Note a guess of some kind (`what`), and an example."""
+        """Note a guess, and an example."""
         self._examples.setdefault(what, []).append(example)
 
     def __iter__(self) -> Iterator[str]:
@@ -46,7 +46,7 @@ class Guesses:
 
 
 class Scribe:
-    """Appends records that follow from each other; its graph knows where everything is.
+    """Appends records, with a graph to know the places of all events.
 
     Attributes:
         graph: The graph up to now.
@@ -61,11 +61,11 @@ class Scribe:
         self._write(replace(run, patterns=EDITION))
 
     def at(self, us: int) -> None:
-        """Set the time of the next records to this moment or, if that is past, the latest one."""
+        """Set the time of the next records; a moment in the past counts as the latest."""
         self._us = max(self._us, us)
 
     def emit(self, event: str, by: str | None, to: Sequence[str], type: str, **more: Any) -> None:
-        """Write that an event comes into being.
+        """Write a new event.
 
         Args:
             event: Its id.
@@ -77,15 +77,15 @@ class Scribe:
         self._write(Emit(*self._stamp(), event, by, tuple(to), type, **more))
 
     def deliver(self, event: str, to: str | None) -> None:
-        """Write that an event reaches an agent, or (``None``) the environment."""
+        """Write the delivery of an event to an agent, or (``None``) the environment."""
         self._write(Deliver(*self._stamp(), event, to))
 
     def redirect(self, event: str, to: Sequence[str]) -> None:
-        """Write that an event is sent to other agents."""
+        """Write the redirection of an event."""
         self._write(Redirect(*self._stamp(), event, tuple(to)))
 
     def start(self, activation: str, agent: str) -> tuple[str, ...]:
-        """Write that an agent is activated; returns the events that it is shown."""
+        """Write the start of an activation; return the inputs."""
         inputs = tuple(self.graph.agents[agent].buffer)
         self._write(Start(*self._stamp(), activation, agent, inputs))
         return inputs
@@ -94,7 +94,7 @@ class Scribe:
         self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None,
         **whose: Any,
     ) -> None:  # fmt: skip
-        """Write that an activation ends; its outputs must be emitted next.
+        """Write the end of an activation; the outputs must be emitted next.
 
         Args:
             activation: Its id.
@@ -109,7 +109,7 @@ class Scribe:
     def healed(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
     ) -> None:
-        """Write a finding, and an intervention about it.
+        """Write a finding and an intervention.
 
         Args:
             pattern: The pattern of the finding.

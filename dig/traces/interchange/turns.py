@@ -1,4 +1,4 @@
-"""The turns of a conversation: what each uses, when it begins, and whether it goes on."""
+"""The turns of a conversation: inputs, beginning and continuation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scribe import Guesses
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """One message of a log.
+    """A message of a log.
 
     Attributes:
         line: The line on which the message stands, counted from 1.
@@ -38,7 +38,7 @@ class ChatMessage:
 
 @dataclass
 class ChatTurn:
-    """Messages that a sender sent together.
+    """Messages of a sender, sent together.
 
     Attributes:
         messages: The messages.
@@ -62,7 +62,7 @@ class ChatTurn:
 
     @property
     def sender(self) -> str | None:
-        """The agent whose turn it is; ``None``: the outside."""
+        """The agent of the turn; ``None``: the outside."""
         return self.messages[0].sender
 
 
@@ -106,7 +106,7 @@ def is_answer(message: ChatMessage) -> bool:
 
 
 def _turn_of(message: ChatMessage) -> object:
-    """The key of a message; messages in a row with equal keys come from one activation."""
+    """The key of a message; neighbours with equal keys come from the same activation."""
     alone = message.id if None in message.to else None  # an answer is its activation's sole output
     return message.sender, message.us, message.reply_to, alone
 
@@ -114,7 +114,7 @@ def _turn_of(message: ChatMessage) -> object:
 def _replies(
     message: ChatMessage, sent: dict[str, ChatMessage], guesses: Guesses
 ) -> tuple[str, ...]:
-    """The messages that a message says it replies to, as far as that can be."""
+    """The messages a message replies to, as far as possible."""
     replies = dict.fromkeys(message.reply_to or ())
     if any(event not in sent for event in replies):
         guesses.note(
@@ -126,7 +126,7 @@ def _replies(
 
 
 class _Arrival(NamedTuple):
-    """How a message came: with which turn, after how many that nobody had prompted, and when."""
+    """The arrival of a message: turn, unprompted turns before, and time."""
 
     number: int
     unprompted: int
@@ -135,7 +135,7 @@ class _Arrival(NamedTuple):
 
 
 class _Desk:
-    """The unused messages of an agent, and the work that it does."""
+    """The unused messages of an agent, and the work in progress."""
 
     def __init__(self) -> None:
         self.lying: dict[str, _Arrival] = {}
@@ -147,7 +147,7 @@ class _Desk:
         self._told: set[str] = set()  # those of them that its latest turn called
 
     def plan(self, turn: ChatTurn, replies: Sequence[str], guesses: Guesses) -> None:
-        """Find what a turn uses, when it begins, and whether the one before goes on with it."""
+        """Find the inputs and the beginning of a turn, and whether the turn before goes on."""
         lying, before = self.lying, self._latest
         told = {name for message in turn.messages for name in receivers(message)}
         turn.again = [event for event in replies if event not in lying]
@@ -186,7 +186,7 @@ class _Desk:
         self._latest = turn if is_open else None
 
     def _begins(self, arrivals: Collection[_Arrival], *, goes_on: bool) -> list[int]:
-        """The numbers of the turns after which a turn begins that uses these arrivals."""
+        """The numbers of the turns after which a turn with these inputs begins."""
         arrivals = sorted(arrivals, key=lambda arrival: arrival.number)
         begins = [
             earlier.number

@@ -1,4 +1,4 @@
-"""Writing the files of a journal: whole lines, one after the other, from one file to the next."""
+"""Appending to the files of a journal: whole lines, from file to file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Appending:
             raise JournalError(f"cannot write {path}: another process has locked it")
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines, each in a next file if there is no room for it in this one.
+        """Write lines; a line without room in the current file begins the next file.
 
         Raises:
             OSError: The lines cannot be written; then no part of those that were to stand in the
@@ -98,7 +98,7 @@ class Appending:
         self._bytes += len(data)
 
     def look(self) -> None:
-        """See whether the current file is still there, as it was written; sets `taken`."""
+        """Look whether the current file is unchanged; sets `damage`."""
         ours = os.fstat(self._file)
         try:
             is_there = os.path.samestat(ours, os.stat(self.folder / self.current.name))
@@ -110,13 +110,13 @@ class Appending:
             self.taken = f"{self.current} was cut, or written to by somebody else,"
 
     def close(self) -> None:
-        """Close the files, which releases the lock; a second call does nothing."""
+        """Close the files and release the lock; a second call does nothing."""
         for file in {self._file, self._first} - {-1}:
             os.close(file)
         self._file = self._first = -1
 
     def _go_on(self) -> None:
-        """Begin the next file; if it cannot be made, nothing has changed."""
+        """Begin the next file; after an error nothing has changed."""
         self.look()
         path = segment_path(self.path, self._number + 1)
         file = _new(path)

@@ -1,4 +1,4 @@
-"""The lines of a journal: what a trace has, and a hash chain that finds damage to the line.
+"""The lines of a journal: records, and a hash chain to find damage to the line.
 
 A journal's line is that of its record with further keys, which a plain reader ignores: `journal`
 in the first one, `blobs` where a large payload lies beside the trace, and in every line, last,
@@ -30,7 +30,7 @@ _SEAL = len(_OPEN) + 2 * _DIGEST + len(_CLOSE)
 
 
 class Chain:
-    """The checksums of a journal's lines, one after the other."""
+    """The checksums of a journal's lines, in order."""
 
     __slots__ = ("_last",)
 
@@ -39,13 +39,13 @@ class Chain:
         self._last = b""
 
     def seal(self, text: bytes) -> bytes:
-        """The line for a JSON object: with its checksum, and a newline."""
+        """The line for a JSON object: with checksum and newline."""
         body = text[:-1]
         self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
         return body + _OPEN + self._last.hex().encode() + _CLOSE
 
     def fits(self, line: bytes) -> bool:
-        """Whether a line is whole, and the one that was written after those before it."""
+        """Whether a line is whole, and follows the lines before."""
         body, end = line[:-_SEAL], line[-_SEAL:]
         digest = blake2b(self._last + body, digest_size=_DIGEST).digest()
         if end != _OPEN + digest.hex().encode() + _CLOSE:
@@ -55,14 +55,14 @@ class Chain:
 
 
 def bare(line: bytes) -> str:
-    """A line as text, without its checksum and newline."""
+    """A line as text, without checksum and newline."""
     at = len(line) - _SEAL
     text = line[:at] + b"}" if line[at : at + len(_OPEN)] == _OPEN else line
     return text.decode("utf-8", "replace").rstrip("\n")
 
 
 def is_journal(first: Mapping[str, Any]) -> bool:
-    """Whether the JSON object of a first line begins a journal; else it begins a plain trace.
+    """Whether the JSON object of a first line begins a journal, not a plain trace.
 
     One of two keys is enough, so that damage to one does not make it pass for a plain trace.
     """
@@ -70,7 +70,7 @@ def is_journal(first: Mapping[str, Any]) -> bool:
 
 
 class SealedLines:
-    """Records as the lines of one journal.
+    """Records as the lines of a journal.
 
     Attributes:
         blobs: Large payloads of the latest line as JSON, by their hash.
@@ -83,7 +83,7 @@ class SealedLines:
         self.blobs: dict[str, bytes] = {}
 
     def line(self, record: Record) -> bytes:
-        """The next line, with its newline."""
+        """The next line, with a newline."""
         text = encode(record)
         self.blobs = {}
         if len(text) > LARGE and isinstance(record, Emit | Finish):
@@ -94,7 +94,7 @@ class SealedLines:
         return self._chain.seal(text.encode("ascii"))
 
     def _lightened(self, record: Emit | Finish) -> str | None:
-        """A record without its large payload, if it has one."""
+        """A record without the large payload, if any."""
         row = to_row(record)
         key = "payload" if isinstance(record, Emit) else "answer"
         value = row.get(key)

@@ -24,7 +24,7 @@ INCOMPLETE = ".incomplete"
 
 
 class AskedModel(Protocol):
-    """A model that reports its exchanges: a `dig.runtime.llm.Model`."""
+    """A model with reported exchanges: a `dig.runtime.llm.Model`."""
 
     keep: Callable[[dict[str, Any]], None]
 
@@ -33,7 +33,7 @@ class AskedModel(Protocol):
 def exchanges(
     models: Sequence[AskedModel], directory: Path, *, disk_full: DiskFull = "stop"
 ) -> Iterator[None]:
-    """Record the requests to models and their answers, for as long as the block lasts.
+    """Record the requests to models, and the answers, in a block.
 
     Args:
         models: The models; if there are none, no file is made.
@@ -67,7 +67,7 @@ def are_incomplete(directory: Path) -> bool:
 
 
 class _Keeping:
-    """Writes exchanges down, as long as there is room for them."""
+    """Writes exchanges to the file, until the disk is full."""
 
     def __init__(self, file: Appending, disk_full: DiskFull) -> None:
         self._file = file

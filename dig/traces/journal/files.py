@@ -1,4 +1,4 @@
-"""Files: written whole or not at all; only the owner can read those of a run.
+"""Files: written whole or not at all; files of a run are for the owner only.
 
 Files, and the directories made for them, are synced on request.
 """
@@ -67,7 +67,7 @@ def write_output(path: Path, data: bytes) -> None:
 
 
 def make_directory(path: Path, *, synced: bool = False) -> None:
-    """Make a new directory, for its owner only, and those above it that are missing.
+    """Make a new directory for the owner only, and missing directories above.
 
     Args:
         path: The path of the directory; it must not exist.
@@ -101,7 +101,7 @@ def sync_file(path: Path, sync: Callable[[int], None] | None = None) -> None:
 
 
 def mark(path: Path) -> None:
-    """Make an empty file; it needs no room for data, so a full disk mostly has room for it.
+    """Make an empty file; mostly possible even on a full disk.
 
     Raises:
         JournalError: The file cannot be made.
@@ -113,17 +113,17 @@ def mark(path: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether an error says that there is no room left."""
+    """Whether an error means a full disk."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether an error says that a file, or the folder that it was in, is not there any more."""
+    """Whether an error means a missing file or folder."""
     return isinstance(error, FileNotFoundError | NotADirectoryError)
 
 
 def cannot(what: str, path: Path, error: OSError) -> JournalError:
-    """The error for an action (`what`) that failed on a file.
+    """The error for an action on a file.
 
     Args:
         what: The action, as a verb: `write`.

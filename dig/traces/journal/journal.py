@@ -1,4 +1,4 @@
-"""A run directory, and the journal in it: every record is written before its effect happens.
+"""A run directory and the journal inside: every record is written before the effect.
 
     runs/<execution id>/
         trace.dig.jsonl       the trace, one record a line, with a hash chain; the truth
@@ -61,7 +61,7 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Journal:
-    """Writes records to a trace file before it returns; those of a request in one write.
+    """Writes records to a trace file before returning; the records of a request in one write.
 
     A written record survives a crash of this process. A journal is a `Sink`: hand it to a monitor;
     and a `Durable`: hand it to a bus, too, if a record is to be synced before its effect.
@@ -122,11 +122,11 @@ class Journal:
             raise cannot("make", path, error) from None
 
     def __call__(self, record: Record) -> None:
-        """Write one record, as `write` does."""
+        """Write a record, like `write`."""
         self.write([record])
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write some records, all of them or none.
+        """Write some records, all or none.
 
         Raises:
             JournalError: The lines cannot be written, because the disk is full for instance; or
@@ -194,7 +194,7 @@ class Journal:
             sync_file(self.path.parent)
 
     def _keep(self, name: str, data: bytes) -> None:
-        """Write a payload beside the trace, unless an equal one is there already."""
+        """Write a payload beside the trace, unless an equal payload is there already."""
         folder = self.path.parent / BLOBS
         folder.mkdir(mode=0o700, exist_ok=True)
         path = folder / f"{name}.json"
@@ -203,7 +203,7 @@ class Journal:
             self._blobs.append(path)
 
     def _is_to_look(self, records: Sequence[Record]) -> bool:
-        """Whether it is time to look after the file; a look is two calls of the system."""
+        """Whether to look after the file now; a look is two calls of the system."""
         now, number = self._clock(), self._records + len(records)
         is_soon = now < self._looked_s + LOOK_S and number < self._looked + LOOK_RECORDS
         if is_soon and type(records[-1]) is not Finish:
@@ -212,7 +212,7 @@ class Journal:
         return True
 
     def _lose(self, change: str) -> None:
-        """Somebody has taken the file away: go on without it, or stop the run."""
+        """Go on without a file after damage to it, or stop the run."""
         what = f"{change} while it was written: nothing is kept from record {self._records} on"
         self._lost = JournalError(what)
         logger.error("dig: %s", self._lost)
@@ -223,7 +223,7 @@ class Journal:
             raise self._lost
 
     def _go_on_without(self) -> None:
-        """Mark the trace: the run goes on after its last record, so it cannot be replayed whole."""
+        """Mark the trace as not replayable: the run goes on after the last record."""
         mark(self._files.folder / (self.path.name + UNREPLAYABLE))
         self.unreplayable_from = self._records
 
@@ -256,7 +256,7 @@ KEEPING = Keeping()
 
 
 class RunDirectory:
-    """The directory of one execution.
+    """The directory of an execution.
 
     Attributes:
         path: The directory; its name is the execution id.
@@ -271,7 +271,7 @@ class RunDirectory:
         header: Mapping[str, Any] | None = None,
         keeping: Keeping = KEEPING,
     ) -> None:
-        """Make a directory for a new execution below `parent`, with its side file.
+        """Make a directory for a new execution below `parent`, with a side file.
 
         Args:
             parent: The directory of all runs; made if it is missing.
@@ -297,7 +297,7 @@ class RunDirectory:
         self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
-        """Write `result.json`, whole or not at all; returns its path.
+        """Write `result.json`, whole or not at all; return the path.
 
         Raises:
             JournalError: The result cannot be written.
@@ -319,7 +319,7 @@ class RunDirectory:
 
 
 def _taken(paths: deque[Path]) -> list[Path]:
-    """Take all current items out of a queue, to which other threads may be adding more."""
+    """Take all current items out of a queue; other threads may be adding more."""
     return [paths.popleft() for _ in range(len(paths))]
 
 

@@ -20,7 +20,7 @@ MOST_LEVELS = MOST_DEPTH + 4
 
 
 def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
-    """A JSON value as it stands in a text.
+    """The JSON value of a text.
 
     Refused, although some readers accept them: `NaN` and `Infinity`, numbers too large for
     Python, a key that stands twice in an object, and nesting deeper than `MOST_LEVELS`. Half a

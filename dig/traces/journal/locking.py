@@ -1,4 +1,4 @@
-"""One writer a journal: an advisory lock, which the system releases when its process ends."""
+"""One writer a journal: an advisory lock, released by the system with the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ except ImportError:  # Windows; there a journal is opened once, when it is made
 
 
 def lock(file: int, *, shared: bool = False) -> bool:
-    """Lock an open file, for one writer or (`shared`) any number of readers; returns success."""
+    """Lock an open file for a writer, or `shared` for readers; return success."""
     if fcntl is None:
         return True
     try:
@@ -24,13 +24,13 @@ def lock(file: int, *, shared: bool = False) -> bool:
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether a process has locked a journal, so that its run is still going on."""
+    """Whether a process has locked a journal: the run is still going on."""
     with open_file(path) as file:
         return not lock(file.fileno(), shared=True)
 
 
 def is_abandoned(path: Path) -> bool:
-    """Whether certainly no process has locked a journal: without an end, it was cut off."""
+    """Whether certainly no process has locked a journal: a run without an end was cut off."""
     try:
         return fcntl is not None and not is_being_written(path)
     except OSError:

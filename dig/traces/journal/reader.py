@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
-    """Read the records of a trace (file or run directory), one a line, over all of its segments.
+    """Read the records of a trace (file or run directory), a record a line, from all segments.
 
     The hash chain of a journal is checked on the way. A part of a line at its end, which a crash
     or a writer at work leaves there, is not read.
@@ -50,7 +50,7 @@ def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
 
 
 class Line(NamedTuple):
-    """One line of a trace.
+    """A line of a trace.
 
     Attributes:
         text: The line, with its newline.
@@ -94,7 +94,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 class Tail:
-    """The lines of a trace that may still be growing, each read once.
+    """The lines of a possibly growing trace, each read once.
 
     Attributes:
         path: The trace file; the first one, if there are several.
@@ -123,7 +123,7 @@ class Tail:
         self._is_open = False  # the latest line had no newline
 
     def read(self, *, is_growing: bool = False) -> Iterator[Line]:
-        """Read the lines that were not read yet.
+        """Read all new lines.
 
         Args:
             is_growing: Whether a part of a line may stand at the end of any trace: it is left
@@ -228,7 +228,7 @@ def _is_whole(text: bytes) -> bool:
 
 
 def parse_row(line: bytes) -> dict[str, Any]:
-    """The JSON object of one line of a trace file.
+    """The JSON object of a line of a trace file.
 
     Raises:
         RecordError: The line is no JSON object; the message says why.
@@ -264,7 +264,7 @@ def check_trace(
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     usual: TeamUsual | None = None,
 ) -> Iterator[Finding]:
-    """The findings of detectors in a stored trace, in order, each as soon as it is raised.
+    """The findings of detectors in a stored trace, in order, each as soon as raised.
 
     `follow_trace` has the arguments.
 
@@ -283,7 +283,7 @@ def follow_trace(
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     usual: TeamUsual | None = None,
 ) -> Iterator[Record | Finding]:
-    """The records of a stored trace, each when the graph has applied it, among the findings.
+    """The records of a stored trace, applied to the graph, among the findings.
 
     What a record makes due stands before it, what it raises after it.
 
@@ -321,7 +321,7 @@ def _usual_of(path: Path, usual: TeamUsual, run: Run) -> Usual:
 def feed_records(
     path: Path, feed: Callable[[Record], _T], *, payloads: bool = False
 ) -> Iterator[_T]:
-    """The results of a function for each record of a trace, which checks the rules.
+    """The results of a function for each record of a trace; the function checks the rules.
 
     Args:
         path: The trace file or run directory.
@@ -343,7 +343,7 @@ def feed_records(
 
 
 def _hashes(blobs: Any) -> dict[str, str]:
-    """Stand-ins for payloads beside a trace that are not read: equal for equal payloads."""
+    """Stand-ins for unread payloads beside a trace: equal for equal payloads."""
     return {key: f"blob {name}" for key, name in blobs.items()} if type(blobs) is dict else {}
 
 
@@ -353,7 +353,7 @@ _NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file
 
 
 def read_blobs(folder: Path, names: object) -> dict[str, Any]:
-    """The payloads that lie beside a trace, by their keys in a record.
+    """The payloads beside a trace, by key in a record.
 
     Raises:
         RecordError: One is missing or damaged.

@@ -28,7 +28,7 @@ from .segments import later_segments, segments
 
 @dataclass(frozen=True)
 class SetAside:
-    """The part of a journal that was moved out of it.
+    """The part moved out of a journal.
 
     Attributes:
         path: The file from whose end the part was taken, or after which it was.
@@ -48,7 +48,7 @@ class SetAside:
 
     @property
     def where(self) -> str:
-        """The names of the files in which it is now."""
+        """The names of the files with the part."""
         further = len(self.files) - 1
         return self.files[0].name + (f" and {counted(further, 'further file')}" if further else "")
 
@@ -97,7 +97,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
 
 
 def torn_bytes(path: Path) -> int:
-    """The size of the part of a line at the end of a journal that no process writes any more."""
+    """The size of a torn line at the end of a journal without a writer."""
     path = trace_path(path)
     try:
         if not _needs_care(path, False) or is_being_written(path):
@@ -109,7 +109,7 @@ def torn_bytes(path: Path) -> int:
 
 
 def is_cut_off(path: Path) -> bool:
-    """Whether a trace without an end gets no more records: a journal that no process writes.
+    """Whether a trace without an end gets no more records: a journal without a writer.
 
     Of a plain trace this is unknown, so the result is false.
     """
@@ -123,7 +123,7 @@ def is_cut_off(path: Path) -> bool:
 
 
 def _needs_care(first: Path, salvage: bool) -> bool:
-    """Whether a file is a journal without a newline at its end (or, for `salvage`, any)."""
+    """Whether a file is a journal without a newline at the end (or, for `salvage`, any)."""
     *_, last = segments(first)
     if not (salvage or _is_torn(last)):
         return False
@@ -188,7 +188,7 @@ def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
 
 
 def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
-    """Move all damaged parts; the last file first, so that a crash in between can be resumed."""
+    """Move all damaged parts, the last file first: a crash in between can be resumed."""
     moved: list[Path] = []
     for path in reversed(whole.later):
         aside, file = _beside(path)
@@ -202,7 +202,7 @@ def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
 
 
 def _cut(path: Path, end: int) -> Path:
-    """Move all from a byte on to a new file; a crash in between leaves it in both."""
+    """Move all from a byte on to a new file; after a crash in between both have the bytes."""
     aside, copy = _beside(path)
     try:
         with path.open("r+b") as file, open(copy, "wb") as torn:
@@ -219,7 +219,7 @@ def _cut(path: Path, end: int) -> Path:
 
 
 def _beside(path: Path) -> tuple[Path, int]:
-    """Make a new file beside another one, for the part moved out of it; open for writing."""
+    """Make a new file beside another, for the part moved out; open for writing."""
     for number in count():
         aside = path.with_name(f"{path.name}.torn{f'.{number}' if number else ''}")
         try:

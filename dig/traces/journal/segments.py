@@ -1,4 +1,4 @@
-"""The files of one trace: a journal that becomes long goes on in further files.
+"""The files of a trace: a long journal goes on in further files.
 
     trace.dig.jsonl           the first, after which the others are called
     trace.dig.jsonl.000002    goes on where the first one ends
@@ -31,22 +31,22 @@ _LATER = re.compile(r"(.+)\.(\d{6,})", re.DOTALL)
 
 
 def trace_path(path: Path) -> Path:
-    """The trace file of a path: a run directory stands for the trace in it."""
+    """The trace file of a path: a run directory stands for the trace inside."""
     return path / TRACE if path.is_dir() else path
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory is that of a run, be it one whose first segments are gone."""
+    """Whether a directory belongs to a run, even without the first segments."""
     return (path / TRACE).is_file() or bool(path.is_dir() and later_segments(path / TRACE, 1))
 
 
 def segment_path(first: Path, number: int) -> Path:
-    """The path of a segment, counted from 1, of the trace that begins in a file."""
+    """The path of a segment, counted from 1, of the trace beginning in a file."""
     return first if number == 1 else first.with_name(f"{first.name}.{number:06}")
 
 
 def segments(first: Path) -> Iterator[Path]:
-    """The files of a trace, in order: the first one, and others as far as none is missing."""
+    """The files of a trace, in order, up to the first missing file."""
     yield first
     for number in count(2):
         path = segment_path(first, number)
@@ -56,19 +56,19 @@ def segments(first: Path) -> Iterator[Path]:
 
 
 def later_segments(first: Path, number: int) -> list[Path]:
-    """The segments that there are after one, in order, even if some in between are missing."""
+    """The existing segments after a number, in order, even with gaps."""
     found = [int(match[2]) for name in _names(first.parent) if (match := _of(first, name))]
     return [segment_path(first, other) for other in sorted(found) if other > number]
 
 
 def first_segment(path: Path) -> Path | None:
-    """The file in which a trace begins, if the name of this one is that of a later segment."""
+    """The first file of a trace, for the name of a later segment; else ``None``."""
     match = _LATER.fullmatch(path.name)
     return path.with_name(match[1]) if match and _of(path.with_name(match[1]), path.name) else None
 
 
 def fault(first: Path, number: int, reason: str) -> TraceError:
-    """The error that says what is wrong with a line of a trace, counted over all of its files.
+    """The error about a line of a trace, counted over all files.
 
     Args:
         first: The first file of the trace.
@@ -80,7 +80,7 @@ def fault(first: Path, number: int, reason: str) -> TraceError:
 
 
 class LineIndex:
-    """The places of the lines of a trace, which are counted over all of its files."""
+    """The places of the lines of a trace, counted over all files."""
 
     def __init__(self, first: Path) -> None:
         """Count the lines of all files but the last.
@@ -92,7 +92,7 @@ class LineIndex:
         self._lines = [_count_lines(file) for file in self._full]
 
     def of(self, number: int) -> tuple[Path, int]:
-        """The file of a line, and its number there, both counted from 1."""
+        """The file of a line, and the number in the file, both counted from 1."""
         for file, lines in zip(self._full, self._lines, strict=True):
             if number <= lines:
                 return file, number
@@ -101,7 +101,7 @@ class LineIndex:
 
 
 def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
-    """The error about a segment that is missing; it names the next one that exists.
+    """The error about a missing segment, with the name of the next existing segment.
 
     Args:
         first: The file in which the trace begins, or should.
@@ -132,7 +132,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _of(first: Path, name: str) -> re.Match[str] | None:
-    """The name of a later segment of a trace, if it is one."""
+    """Match the name of a later segment of a trace."""
     match = _LATER.fullmatch(name)
     is_one = match and int(match[2]) > 1 and name == segment_path(first, int(match[2])).name
     return match if is_one else None

@@ -19,7 +19,7 @@ from dig.graph.words import DISCARDS, REROUTES, RESPONDS, SUBMITS, WORKS, deed
 
 from .content import OTHER, Content, FewLabels, label
 from .ids import Origin, remote
-from .items import Attribute, Attributes, Count, Item, Level, Mark, Sample, Span, SpanLink
+from .items import Attributes, Count, Item, Level, Mark, Sample, Span, SpanLink
 from .tree import SpanPlace, Tree
 
 OUTSIDE = "outside"
@@ -57,20 +57,20 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Ended:
-    """An activation that has ended, and whose outputs are yet to be emitted."""
+    """An ended activation, until the outputs are emitted."""
 
     span: Span
     fates: dict[str, str]
     outputs: tuple[str, ...]
     to: tuple[str, ...]  # where it reroutes to
     types: list[str]
-    said: list[tuple[str, str]]
+    texts: list[tuple[str, str]]
     final: bool = False
 
 
 @frozen
 class _Message:
-    """The data of an event that is kept as long as an agent may be shown the event."""
+    """The data of an event, kept as long as an agent may be shown the event."""
 
     sender: str
     text: str
@@ -98,30 +98,32 @@ class Activations:
         self._messages: dict[str, _Message] = {}
         self._held: dict[str, int] = {}  # event -> when it was emitted, until its first delivery
         self._arrived: dict[str, dict[str, int]] = {}  # agent -> event -> when, in microseconds
-        self._seen: dict[str, frozenset[str]] = {}  # agent -> what it had in front of it last
+        self._shown_inputs: dict[
+            str, frozenset[str]
+        ] = {}  # agent -> what it had in front of it last
         self._busy: dict[str, _Begun] = {}  # by agent
         self._ended: _Ended | None = None
         self._few = FewLabels(MOST_AGENTS)
 
     # --- the life of an event ---
 
-    def emitted(self, record: Emit) -> Iterator[Item]:
-        """Take in a new event; the last output of an activation completes its span."""
+    def emit(self, record: Emit) -> Iterator[Item]:
+        """Take in a new event; the last output of an activation completes the span."""
         history = self._graph.history
         sender = history.sender(len(history.event_ids) - 1) or record.by or OUTSIDE
         text = self._content.text(record.payload) if self._content.payloads else ""
         context = remote(record.traceparent) if record.traceparent else None
         self._messages[record.event] = _Message(sender, text, context)
         self._held[record.event] = record.us
-        yield self._counted("generate", sender)
+        yield self._count("generate", sender)
         if self._ended is not None and record.by not in (None, SYSTEM):
             self._ended.types.append(label(record.type))
-            self._ended.said.append(("assistant", text))
+            self._ended.texts.append(("assistant", text))
             self._ended.final = record.final
             if not self._graph.awaited:
                 yield from self.complete()
 
-    def delivered(self, record: Deliver) -> Iterator[Item]:
+    def deliver(self, record: Deliver) -> Iterator[Item]:
         """Take in a delivery of an event to a buffer, or to the environment."""
         held = self._held.pop(record.event, None)
         if held is not None:
@@ -131,39 +133,39 @@ class Activations:
             yield from self._buffer(record.to, record.us)
 
     def text_of(self, event: str) -> str:
-        """The payload of an event that is not forgotten, as it may leave."""
+        """The exportable payload of an event, if not forgotten."""
         message = self._messages.get(event)
         return message.text if message else ""
 
     def forget(self, event: str) -> None:
-        """Forget an event that cannot be shown to any agent any more."""
+        """Forget an event; no agent can be shown the event any more."""
         self._messages.pop(event, None)
         self._held.pop(event, None)
 
-    def evicted(self) -> None:
-        """Forget the events that the graph has evicted."""
+    def forget_evicted(self) -> None:
+        """Forget the events evicted by the graph."""
         knows = self._graph.knows
         self._messages = {event: it for event, it in self._messages.items() if knows(event)}
         self._held = {event: us for event, us in self._held.items() if knows(event)}
 
     # --- the life of an activation ---
 
-    def started(self, record: Start) -> Iterator[Item]:
-        """Begin a span, triggered by the first input that the agent had not seen before."""
-        seen = self._seen.get(record.agent, frozenset())
-        fresh = (event for event in record.inputs if event not in seen)
+    def start(self, record: Start) -> Iterator[Item]:
+        """Begin a span, triggered by the first input new to the agent."""
+        before = self._shown_inputs.get(record.agent, frozenset())
+        fresh = (event for event in record.inputs if event not in before)
         trigger = next(fresh, record.inputs[0] if record.inputs else None)
         arrived = self._arrived.get(record.agent, {})
         waits = {event: record.us - arrived.get(event, record.us) for event in record.inputs}
         place = self._tree.start(record.activation, trigger, record.t, record.us)
-        self._seen[record.agent] = frozenset(record.inputs)
+        self._shown_inputs[record.agent] = frozenset(record.inputs)
         self._busy[record.agent] = _Begun(
             record.activation, record.agent, record.us, place, trigger, waits
         )
         yield self._at_work(record.us)
 
-    def ended(self, record: End) -> Iterator[Item]:
-        """End an activation; its span is complete once its outputs are there."""
+    def end(self, record: End) -> Iterator[Item]:
+        """End an activation; the span is complete with the last output."""
         history = self._graph.history
         v = history.activation_number(record.activation)
         agent = history.agent(v)
@@ -173,7 +175,7 @@ class Activations:
         }
         arrived = self._arrived.get(agent, {})
         for event, fate in fates.items():
-            yield self._counted(fate, agent)
+            yield self._count(fate, agent)
             if fate == "consume":
                 yield Sample("dig.event.wait", begun.waits[event] / 1e6, ())
             if fate != "delay":
@@ -181,7 +183,7 @@ class Activations:
         yield from self._buffer(agent, record.us)
         yield self._at_work(record.us)
         error = "" if record.error is None else self._content.detail(record.error)
-        yield self._lasted(begun, record.us, "agent_error" if error else "")
+        yield self._duration(begun, record.us, "agent_error" if error else "")
         to = tuple(dict.fromkeys(agent for fate in record.fates for agent in fate.to or ()))
         span = self._span(begun, record, fates, error)
         self._ended = _Ended(span, fates, record.outputs, to, [], [])
@@ -189,49 +191,49 @@ class Activations:
             yield from self.complete()
 
     def complete(self) -> Iterator[Item]:
-        """The span of the activation that ended last, with its outputs so far."""
+        """The span of the latest ended activation, with all outputs so far."""
         ended, self._ended = self._ended, None
         if ended is None:
             return
         span, outputs = ended.span, ended.outputs
-        what = deed(ended.fates.values(), len(outputs), final=ended.final, failed=bool(span.error))
-        about = [e for e, fate in ended.fates.items() if fate == _CONCERNED.get(what, "delay")]
-        made = ended.to if what == REROUTES else outputs
+        act = deed(ended.fates.values(), len(outputs), final=ended.final, failed=bool(span.error))
+        about = [e for e, fate in ended.fates.items() if fate == _CONCERNED.get(act, "delay")]
+        targets = ended.to if act == REROUTES else outputs
         attributes: Attributes = {
             **span.attributes,
             "dig.out.event_ids": [label(event) for event in outputs[:MOST_LISTED]],
             "dig.out.types": ended.types,
             **({"dig.final": ended.final} if outputs else {}),
-            **_said("output", ended.said),
+            **_text_attributes("output", ended.texts),
         }
-        yield replace(span, name=_turn(span.agent, what, about, made), attributes=attributes)
+        yield replace(span, name=_turn(span.agent, act, about, targets), attributes=attributes)
 
-    def cut_off(self, agent: str, us: int, why: str) -> Iterator[Item]:
-        """Close the span of an agent's activation, if there is one: it will never end.
+    def cut_off(self, agent: str, us: int, reason: str) -> Iterator[Item]:
+        """Close the span of an agent's activation, if any: no end will come.
 
         Args:
             agent: The agent.
             us: The time, in microseconds.
-            why: The reason, for the span.
+            reason: The reason, for the span.
         """
         begun = self._busy.pop(agent, None)
         if begun is not None:
             yield self._at_work(us)
-            yield self._lasted(begun, us, why)
-            yield self._span(begun, End(0, us, begun.activation), {}, "", unfinished=why)
+            yield self._duration(begun, us, reason)
+            yield self._span(begun, End(0, us, begun.activation), {}, "", unfinished=reason)
 
-    def left(self, agent: str, us: int) -> Iterator[Item]:
-        """Forget an agent that has left, and close its span."""
-        self._seen.pop(agent, None)
+    def leave(self, agent: str, us: int) -> Iterator[Item]:
+        """Forget an absent agent, and close the open span."""
+        self._shown_inputs.pop(agent, None)
         if self._arrived.pop(agent, None):
             yield from self._buffer(agent, us)
         yield from self.cut_off(agent, us, "left")
 
-    def all_cut_off(self, us: int, why: str) -> Iterator[Item]:
+    def cut_off_all(self, us: int, reason: str) -> Iterator[Item]:
         """Close all open spans: no activation will ever end any more."""
         yield from self.complete()
         for agent in list(self._busy):
-            yield from self.cut_off(agent, us, why)
+            yield from self.cut_off(agent, us, reason)
 
     # --- spans ---
 
@@ -239,8 +241,12 @@ class Activations:
         self, begun: _Begun, record: End, fates: dict[str, str], error: str, unfinished: str = ""
     ) -> Span:
         consumed = [event for event, fate in fates.items() if fate == "consume"]
-        attributes: dict[str, Attribute] = self._who(begun)
-        attributes |= self._inputs(consumed[:MOST_LISTED])
+        listed = consumed[:MOST_LISTED]
+        attributes = self._common(begun) | {
+            "dig.in.event_ids": [label(event) for event in listed],
+            "dig.in.edges": ["consume"] * len(listed),
+            "dig.in.producers": [label(self._producer(event)) for event in listed],
+        }
         kinds = len(consumed), len(fates) - len(consumed)
         if omitted := sum(max(0, number - MOST_LISTED) for number in kinds):
             attributes["dig.in.omitted"] = omitted
@@ -250,8 +256,8 @@ class Activations:
         if unfinished:
             attributes["dig.unfinished"] = unfinished
         if self._content.payloads:
-            heard = [(m.sender, m.text) for m in map(self._messages.get, consumed) if m]
-            attributes |= _said("input", heard[:MOST_LISTED])
+            texts = [(m.sender, m.text) for m in map(self._messages.get, consumed) if m]
+            attributes |= _text_attributes("input", texts[:MOST_LISTED])
         place = begun.place
         return Span(
             name=_turn(begun.agent, WORKS, list(begun.waits), ()),
@@ -263,14 +269,14 @@ class Activations:
             agent=begun.agent,
             attributes=attributes,
             marks=list(self._marks(record, fates, bool(error)))[:MOST_LISTED],
-            links=[self._link(event, begun) for event in consumed[:MOST_LISTED]],
+            links=[self._link(event, begun) for event in listed],
             triggered=begun.trigger is not None,
             error=error,
         )
 
-    def _who(self, begun: _Begun) -> dict[str, Attribute]:
+    def _common(self, begun: _Begun) -> Attributes:
         agent, execution = label(begun.agent), label(self._origin.execution)
-        attributes: dict[str, Attribute] = {
+        attributes: Attributes = {
             "openinference.span.kind": "AGENT",
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": agent,
@@ -290,13 +296,6 @@ class Activations:
             attributes["messaging.message.id"] = label(begun.trigger)
         return attributes
 
-    def _inputs(self, consumed: list[str]) -> dict[str, Attribute]:
-        return {
-            "dig.in.event_ids": [label(event) for event in consumed],
-            "dig.in.edges": ["consume"] * len(consumed),
-            "dig.in.producers": [label(self._producer(event)) for event in consumed],
-        }
-
     def _producer(self, event: str) -> str:
         history = self._graph.history
         generator = history.generator[self._graph.event(event).n]
@@ -304,7 +303,7 @@ class Activations:
         return names.get(generator) or history.activation_ids[generator]
 
     def _link(self, event: str, begun: _Begun) -> SpanLink:
-        about: dict[str, Attribute] = {
+        about: Attributes = {
             "dig.event.id": label(event),
             "dig.edge": "consume",
             "dig.event.wait_ms": begun.waits[event] / 1000,
@@ -321,7 +320,7 @@ class Activations:
         for event, fate in fates.items():
             if fate == "consume":
                 continue
-            about: dict[str, Attribute] = {"dig.event.id": label(event)}
+            about: Attributes = {"dig.event.id": label(event)}
             if fate == "reroute":
                 about["dig.target"] = [label(agent) for agent in to[event][:MOST_LISTED]]
             if has_failed:
@@ -340,58 +339,59 @@ class Activations:
     def _at_work(self, us: int) -> Item:
         return Level("dig.open_activations", self._origin.moment(us), len(self._busy))
 
-    def _counted(self, edge: str, agent: str) -> Count:
+    def _count(self, edge: str, agent: str) -> Count:
         return Count("dig.events", (("dig.edge", edge), ("gen_ai.agent.name", self._few(agent))))
 
-    def _lasted(self, begun: _Begun, us: int, error: str) -> Sample:
+    def _duration(self, begun: _Begun, us: int, error: str) -> Sample:
         agent = ("gen_ai.agent.name", self._few(begun.agent))
         about = (agent, ("error.type", error)) if error else (agent,)
         return Sample("gen_ai.invoke_agent.duration", (us - begun.us) / 1e6, about)
 
 
-def _usage(usage: Any) -> dict[str, Attribute]:
+def _usage(usage: Any) -> Attributes:
     if not isinstance(usage, dict):
         return {}
-    found: dict[str, Attribute] = {}
-    for key, keys in _USAGE.items():
-        tokens = next((usage[one] for one in keys if type(usage.get(one)) is int), -1)
+    attributes: Attributes = {}
+    for key, spellings in _USAGE.items():
+        tokens = next((usage[name] for name in spellings if type(usage.get(name)) is int), -1)
         if 0 <= tokens < 2**63:
-            found[key] = tokens
+            attributes[key] = tokens
     if isinstance(usage.get("model"), str):
-        found["gen_ai.request.model"] = label(usage["model"])
-    return found
+        attributes["gen_ai.request.model"] = label(usage["model"])
+    return attributes
 
 
-def _turn(agent: str | None, what: str, about: list[str], made: Sequence[str]) -> str:
+def _turn(agent: str | None, act: str, about: list[str], targets: Sequence[str]) -> str:
     """The name of an activation's span, `agent-6 waits: e3, e9` for instance.
 
     Args:
         agent: The agent.
-        what: Its deed.
-        about: The inputs that the deed is about.
-        made: The outputs, or the agents to which the inputs are rerouted.
+        act: The act of the agent, as a verb.
+        about: The inputs of the act.
+        targets: The outputs, or the agents to which the inputs are rerouted.
     """
-    ids = names(about, MOST_NAMED) + (f" -> {names(made, MOST_NAMED)}" if made else "")
-    return f"{name(agent)} {what}" + (f": {ids.lstrip()}" if ids else "")
+    ids = names(about, MOST_NAMED) + (f" -> {names(targets, MOST_NAMED)}" if targets else "")
+    return f"{name(agent)} {act}" + (f": {ids.lstrip()}" if ids else "")
 
 
-def _said(way: str, said: list[tuple[str, str]]) -> dict[str, Attribute]:
-    """Texts by their roles, as viewers of either convention look for them.
+def _text_attributes(direction: str, texts: list[tuple[str, str]]) -> Attributes:
+    """Texts by role, in the attributes of both conventions for viewers.
 
     Args:
-        way: `input` or `output`.
-        said: The texts; those beyond the limit are left out.
+        direction: `input` or `output`.
+        texts: Each with a role; texts beyond the limit are left out.
     """
     rows, room = [], MOST_IN_MESSAGES
-    for role, text in said:
+    for role, text in texts:
         room -= len(text)
         if text and room >= 0:
             rows.append((role, text))
     if not rows:
         return {}
     messages = [{"role": r, "parts": [{"type": "text", "content": text}]} for r, text in rows]
-    shown = [text if way == "output" else f"{label(role)}: {text}" for role, text in rows]
+    is_output = direction == "output"
+    lines = [text if is_output else f"{label(role)}: {text}" for role, text in rows]
     return {
-        f"gen_ai.{way}.messages": json.dumps(messages, ensure_ascii=False),
-        f"{way}.value": "\n".join(shown),
+        f"gen_ai.{direction}.messages": json.dumps(messages, ensure_ascii=False),
+        f"{direction}.value": "\n".join(lines),
     }

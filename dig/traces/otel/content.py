@@ -1,4 +1,4 @@
-"""The text in exports: its length is limited, and secrets in it are masked.
+"""Text in exports: limited in length, with secrets masked.
 
 Payloads, notes and answers are not exported by default. Names, ids and errors always
 are; they come from outside, so they are made safe and cut, too.
@@ -21,7 +21,7 @@ MOST_IN_DETAIL = 1_000
 
 @dataclass(frozen=True)
 class Content:
-    """The limits on exported text of agents and their tools.
+    """The limits on exported text of agents and tools.
 
     Attributes:
         payloads: Whether payloads, notes and answers are exported at all; by default not.
@@ -42,13 +42,13 @@ class Content:
         return safe_text(self.redact(text[: 4 * most + 4_000]), most)
 
     def detail(self, value: Any) -> str:
-        """A short text that is always exported: an error, evidence."""
+        """A short text, always exported: an error, evidence."""
         return self.text(value, MOST_IN_DETAIL)
 
 
 @lru_cache(maxsize=4096)
 def label(name: str) -> str:
-    """A name or an id, as it may stand in a span."""
+    """A name or id, made safe and cut for a span."""
     return safe_text(mask_secrets(name[:4_000]), MOST_IN_LABEL)
 
 
@@ -56,7 +56,7 @@ OTHER = "other"
 
 
 class FewLabels:
-    """Names as values of a metric's attribute, which must not be endless.
+    """A limited number of names, as values of a metric's attribute.
 
     After the first `most` names, every further one is `other`.
     """
@@ -64,14 +64,14 @@ class FewLabels:
     def __init__(self, most: int) -> None:
         """Begin without a name."""
         self._most = most
-        self._known: set[str] = set()
+        self._names: set[str] = set()
 
     def __call__(self, name: str) -> str:
         """The name as a label, or `other`."""
-        if name not in self._known:
-            if len(self._known) >= self._most:
+        if name not in self._names:
+            if len(self._names) >= self._most:
                 return OTHER
-            self._known.add(name)
+            self._names.add(name)
         return label(name)
 
 

@@ -1,4 +1,4 @@
-"""Delivery: a bounded queue and a thread that exports from it, with exact counts.
+"""Delivery: a bounded queue and an exporting thread, with exact counts.
 
 The SDK's batch processor drops what it has no room for without counting it, drops what an
 exporter failed to send without telling, and reports success when a flush timed out. Here
@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
 
@@ -37,7 +36,7 @@ EVERY_S = 0.5
 
 
 class Delivery(Generic[_T]):
-    """Exports items in order, on a thread of its own; `offer` never blocks.
+    """Exports items in order, on an own thread; `offer` never blocks.
 
     Attributes:
         offered: The number of items that were offered.
@@ -88,11 +87,11 @@ class Delivery(Generic[_T]):
 
     @property
     def waiting(self) -> int:
-        """The number of items that wait."""
+        """The number of waiting items."""
         return len(self._queue)
 
     def offer(self, item: _T) -> None:
-        """Queue an item for export; if there is no room, it is lost and counted."""
+        """Queue an item for export; without room, the item is lost and counted."""
         self.offered += 1
         if len(self._queue) < self._room and not self._is_closing:
             self._queue.append(item)
@@ -113,16 +112,17 @@ class Delivery(Generic[_T]):
         self._wait(lambda: self._is_done, STOPS_IN_S)
 
     def _wait(self, is_over: Callable[[], bool], patience_s: float) -> bool:
-        """Wait for a condition as long as there is progress; returns whether it became true."""
+        """Wait for a condition as long as there is progress; return the condition."""
+        before = -1
+
+        def is_settled() -> bool:
+            return is_over() or self.delivered > before
+
         with self._changed:
-            before = -1
             while not is_over() and self.delivered > before:
                 before = self.delivered
-                self._changed.wait_for(partial(self._is_settled, is_over, before), patience_s)
+                self._changed.wait_for(is_settled, patience_s)
             return is_over()
-
-    def _is_settled(self, is_over: Callable[[], bool], before: int) -> bool:
-        return is_over() or self.delivered > before
 
     # --- the thread ---
 
@@ -172,7 +172,7 @@ class SpanQueue(SpanProcessor):
         self._delivery = delivery
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take a span, if it is sampled."""
+        """Take a span, if sampled."""
         context = span.get_span_context()
         if context is not None and context.trace_flags.sampled:
             self._delivery.offer(span)

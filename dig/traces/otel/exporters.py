@@ -1,4 +1,4 @@
-"""Exporters of OTLP, configured by URL and environment, with their log messages caught."""
+"""Exporters of OTLP, configured by URL and environment, with log messages caught."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMES = {"grpc": "http", "grpcs": "https"}
 
 
 def exporter(signal: str, endpoint: str | None) -> Any:
-    """The SDK's exporter of a signal, to an endpoint or, without one, that of the environment.
+    """The SDK's exporter of a signal, to an endpoint or, by default, to the environment's.
 
     Raises:
         SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
@@ -47,19 +47,19 @@ def exporter(signal: str, endpoint: str | None) -> Any:
         options["timeout"] = TIMEOUT_S
     module, cls = _EXPORTERS[signal]
     try:
-        found = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
+        package = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{module}")
     except ImportError as error:
         raise SettingsError(
             f"OTLP over gRPC is not installed ({error}); try: pip install 'dig-monitor[otlp-grpc]'"
         ) from None
     try:
-        return getattr(found, cls)(**options)
+        return getattr(package, cls)(**options)
     except Exception as error:  # a wrong variable: a timeout that is no number, ...
         raise SettingsError(f"the OTLP exporter for {signal} cannot be set up: {error}") from None
 
 
 def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
-    """The protocol of an endpoint, and its URL for a signal."""
+    """The protocol of an endpoint, and the URL for a signal."""
     try:
         url = urlsplit(endpoint)
         is_sound = url.scheme in ("http", "https", *_SCHEMES) and bool(url.hostname)
@@ -79,7 +79,7 @@ def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
 
 
 class CheckedMetrics(MetricExporter):
-    """A metric exporter that remembers whether the last metrics arrived.
+    """A metric exporter with a memory: whether the last metrics arrived.
 
     The sums only grow, so the last ones contain all those before them.
     """
@@ -106,7 +106,7 @@ class CheckedMetrics(MetricExporter):
         """
         self.arrived = False
         if self.times is not None:
-            metrics_data = _restamped(metrics_data, *self.times)
+            metrics_data = _with_times(metrics_data, *self.times)
         result = self._exporter.export(metrics_data, timeout_millis, **kwargs)
         self.arrived = result is MetricExportResult.SUCCESS
         return result
@@ -116,16 +116,15 @@ class CheckedMetrics(MetricExporter):
         return self._exporter.force_flush(timeout_millis)
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: Any) -> None:
-        """Give up what is in progress."""
+        """Stop exporting."""
         self._exporter.shutdown(timeout_millis)
 
 
-def _restamped(data: MetricsData, start: int, end: int) -> MetricsData:
-    """Metrics with the times of a run that is over."""
-
+def _with_times(data: MetricsData, start: int, end: int) -> MetricsData:
+    """Metrics with the times of a stored run."""
     times = {"start_time_unix_nano": start, "time_unix_nano": end}
 
-    def stamped(metric: Metric) -> Metric:
+    def restamp(metric: Metric) -> Metric:
         data: Any = metric.data
         points = [replace(point, **times) for point in data.data_points]
         return replace(metric, data=replace(data, data_points=points))
@@ -133,7 +132,7 @@ def _restamped(data: MetricsData, start: int, end: int) -> MetricsData:
     resources = []
     for resource in data.resource_metrics:
         scopes = [
-            replace(scope, metrics=[stamped(metric) for metric in scope.metrics])
+            replace(scope, metrics=[restamp(metric) for metric in scope.metrics])
             for scope in resource.scope_metrics
         ]
         resources.append(replace(resource, scope_metrics=scopes))
@@ -141,7 +140,7 @@ def _restamped(data: MetricsData, start: int, end: int) -> MetricsData:
 
 
 class Hush(logging.Handler):
-    """Keeps what the exporters log from the terminal, and remembers the last of it."""
+    """Keeps log messages of exporters from the terminal, and remembers the last."""
 
     def __init__(self) -> None:
         """Begin to listen."""
@@ -153,7 +152,7 @@ class Hush(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Remember a message, unless it is about the shutdown that dig itself caused."""
+        """Remember a message, unless about a shutdown: dig itself causes the shutdown."""
         if "hutdown" not in (message := record.getMessage()):
             self.last = message[:300]
 

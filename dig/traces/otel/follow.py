@@ -10,7 +10,7 @@ import atexit
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Event, Thread
@@ -28,9 +28,7 @@ from dig.monitor.sinks import Eviction
 
 from .content import Content
 from .ids import Origin, segment
-from .items import Item
 from .mapping import Mapping
-from .tree import MOST_DEPTH
 from .writer import Observe, Tracers, Writer, span_of
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ _log = masking_logger(__name__)
 
 
 class Follower:
-    """Makes spans of a run while it goes on. It is a `Sink`; `attach` hands it to a run.
+    """Makes spans of a run in progress: a `Sink`, handed to a run by `attach`.
 
     An error in it stops the export, never the run.
 
@@ -69,7 +67,6 @@ class Follower:
         origin: Origin | None = None,
         *,
         content: Content | None = None,
-        most_depth: int = MOST_DEPTH,
         room: int = ROOM,
         may_wait: bool = False,
     ) -> None:
@@ -81,13 +78,12 @@ class Follower:
             origin: The execution and its beginning; by default one with a random name
                 that begins with its first record.
             content: The limits on exported text; by default no payloads.
-            most_depth: The most levels of spans that may be nested.
             room: The number of records that may wait.
             may_wait: Whether the run may wait when there is no room: in virtual time it may.
         """
         self.fault = ""
         self._origin = origin
-        self._settings = content, most_depth
+        self._content = content
         self._room = room
         self._may_wait = may_wait
         self._free = 0  # room as far as the hot path is concerned: none before the first record
@@ -103,11 +99,11 @@ class Follower:
 
     @property
     def missed(self) -> int:
-        """The number of records that were not exported."""
+        """The number of records not exported."""
         return self._late + self._dropped + (len(self._queue) if self._is_closing else 0)
 
     def attach(self, target: Monitor | Bus) -> None:
-        """Follow a run from its first record on.
+        """Follow a run from the first record on.
 
         Raises:
             RequestError: A request was made already.
@@ -120,7 +116,7 @@ class Follower:
             target.follow(self, self.around)
 
     def __call__(self, record: Record) -> None:
-        """Take a record; this is all that the run itself does."""
+        """Take a record: the only work on the thread of the run."""
         if len(self._queue) < self._free:
             self._queue.append(record)
         else:
@@ -132,12 +128,12 @@ class Follower:
             self._evictions.append(eviction)
 
     def detector_seconds(self) -> dict[str, float]:
-        """The seconds that each detector of the run has taken."""
+        """The seconds taken by each detector of the run."""
         monitor = self._monitor()
         return dict(monitor.detector_seconds) if monitor else {}
 
     def around(self, started: Started) -> AbstractContextManager[object]:
-        """Make an activation's span current while its agent acts, so that its own nest below."""
+        """Make the span of an activation current while the agent acts: inner spans nest below."""
         monitor, origin = self._monitor(), self._origin
         state = monitor.graph.activations.get(started.activation) if monitor else None
         if monitor is None or state is None or origin is None:
@@ -146,7 +142,7 @@ class Follower:
         return trace.use_span(_ActingSpan(origin, number, started.activation))
 
     def close(self, patience_s: float = 30.0) -> None:
-        """Export all waiting records; call it when the run is over. A second call does nothing.
+        """Export all waiting records after the run. A second call does nothing.
 
         Args:
             patience_s: Seconds after which it gives up, if the providers do not take spans.
@@ -173,11 +169,11 @@ class Follower:
     # --- on the run's thread ---
 
     def _make_room(self, record: Record) -> None:
-        """The first record, or one for which there is no room."""
+        """Take the first record, or a record without room."""
         if self._mapping is None:
             began = time.time_ns() - 1000 * record.us
             self._origin = self._origin or Origin(f"run-{secrets.token_hex(6)}", began)
-            self._mapping = Mapping(self._origin, *self._settings)
+            self._mapping = Mapping(self._origin, self._content)
             self._free = self._room
             self._thread.start()
             atexit.register(self.close)
@@ -205,13 +201,8 @@ class Follower:
         self._free = 0
         self._is_closing = self._is_done = True
 
-    def _yield(self, worked_s: float) -> None:
-        """Give the run's own thread its time, unless the run is over or room becomes scarce."""
-        if not self._is_closing and len(self._queue) < self._room // 2:
-            self._wake.wait(worked_s * (1 / SHARE - 1))
-
     def _drain(self) -> bool:
-        """Export all waiting records; returns whether the last one ended the run."""
+        """Export all waiting records; return whether the run has ended."""
         mapping, is_over = self._mapping, False
         if mapping is None:  # for the type checker: the first record makes it
             return True
@@ -219,38 +210,39 @@ class Follower:
             start = time.perf_counter()
             records = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
             try:
-                self._writer.write([*self._made_of(records, mapping)])
+                items = []
+                for record in records:
+                    # Evictions, at their places, keep the mapping as short as the session.
+                    while self._evictions and self._evictions[0].t < record.t:
+                        mapping.evicted(self._evictions.popleft())
+                    items += mapping.feed(record)
+                self._writer.write(items)
             except Exception:
                 self._dropped += len(records)
                 raise
             is_over = isinstance(records[-1], Finish)
-            self._yield(time.perf_counter() - start)
+            # The run's own thread gets its time, unless the run is over or room becomes scarce.
+            if not self._is_closing and len(self._queue) < self._room // 2:
+                self._wake.wait((time.perf_counter() - start) * (1 / SHARE - 1))
         if self._is_closing and not is_over:
-            why = "what came after was not exported" if self._late else "still going"
-            self._writer.write(mapping.close(why))
+            reason = "what came after was not exported" if self._late else "still going"
+            self._writer.write(mapping.close(reason))
         return is_over
-
-    def _made_of(self, records: Sequence[Record], mapping: Mapping) -> Iterator[Item]:
-        """The items of the next records; evictions keep the mapping as short as the session."""
-        for record in records:
-            while self._evictions and self._evictions[0].t < record.t:
-                mapping.evicted(self._evictions.popleft())
-            yield from mapping.feed(record)
 
 
 class _ActingSpan(trace.NonRecordingSpan):
-    """The span of an activation in progress; its ids are made when they are first used."""
+    """The span of an activation in progress, with ids made at first use."""
 
     def __init__(self, origin: Origin, number: int, activation: str) -> None:
         self._parts = origin, number, activation
-        self._made: trace.SpanContext | None = None
+        self._acting: trace.SpanContext | None = None
 
     def get_span_context(self) -> trace.SpanContext:
-        if self._made is None:
+        if self._acting is None:
             origin, number, activation = self._parts
             ids = origin.trace_id(number), origin.activation(activation)
-            self._made = span_of(*ids).get_span_context()
-        return self._made
+            self._acting = span_of(*ids).get_span_context()
+        return self._acting
 
     def __repr__(self) -> str:
         return f"_ActingSpan({self.get_span_context()!r})"
@@ -264,9 +256,8 @@ def instrument(
     logger_provider: LoggerProvider | None = None,
     origin: Origin | None = None,
     content: Content | None = None,
-    most_depth: int = MOST_DEPTH,
 ) -> Follower:
-    """Export a run to OpenTelemetry while it goes on.
+    """Export a run in progress to OpenTelemetry.
 
     Call it before the run is opened (a bus) or asked anything (a monitor). On a bus, what an
     agent traces itself while it acts nests below its activation.
@@ -280,7 +271,6 @@ def instrument(
         origin: The execution and its beginning, from which ids and times follow; by default, one
             with a random name.
         content: The limits on exported text; by default no payloads.
-        most_depth: The most levels of spans below a root.
 
     Returns:
         The follower; `close` it when the run is over, before the providers are shut down.
@@ -303,7 +293,7 @@ def instrument(
             {"dig.detector.time": detector_seconds},
         )
 
-    follower = Follower(make_writer, origin, content=content, most_depth=most_depth)
+    follower = Follower(make_writer, origin, content=content)
     follower.attach(target)
     return follower
 
@@ -321,7 +311,7 @@ def sending(
     service_per_agent: bool = False,
     may_wait: bool = False,
 ) -> Iterator[Exporting]:
-    """Send what runs in a block to a receiver.
+    """Send the runs in a block to a receiver.
 
     Args:
         endpoint: The address that spans are sent to; ``None``: as the environment says.

@@ -1,4 +1,4 @@
-"""Trace and span ids that follow from names: the same run, exported again, has the same ids.
+"""Trace and span ids from names: the same run, exported again, has the same ids.
 
 A run is one trace, a long one several: a *segment* has its number from the logical and the wall
 time alone, so that the trace of an activation is known as soon as it begins.
@@ -25,7 +25,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9
 
 @frozen
 class Origin:
-    """The name and beginning of an execution, from which all ids and times follow.
+    """The name and beginning of an execution: the source of all ids and times.
 
     Attributes:
         execution: The name of the execution.
@@ -42,7 +42,7 @@ class Origin:
         return self._digest(f"segment {segment}", 16)
 
     def root(self, segment: int) -> int:
-        """The id of the span that a segment begins with."""
+        """The id of the first span of a segment."""
         return self._digest(f"root {segment}", 8)
 
     def activation(self, activation: str) -> int:
@@ -50,31 +50,31 @@ class Origin:
         return self._digest(f"activation {activation}", 8)
 
     def record(self, t: int) -> int:
-        """The id of the span of a record that has one: a finding, healing, the end."""
+        """The id of the span of a record: a finding, healing, the end."""
         return self._digest(f"record {t}", 8)
 
     def moment(self, us: int) -> int:
         """A time of the run in nanoseconds since 1970."""
         return min(self.began_ns + 1000 * us, MOST_NS)
 
-    def _digest(self, what: str, size: int) -> int:
-        name = f"{self.execution}\0{what}".encode("utf-8", "surrogatepass")
+    def _digest(self, place: str, size: int) -> int:
+        name = f"{self.execution}\0{place}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(name, digest_size=size, person=b"dig-monitor").digest()) or 1
 
 
 def segment(t: int, us: int) -> int:
-    """The segment of a span that begins at a logical and a wall time; it never falls."""
+    """The segment of a span by logical and wall time of the beginning; never falls."""
     return t // SEGMENT_RECORDS + us // SEGMENT_US
 
 
 def remote(traceparent: str) -> tuple[int, int] | None:
-    """Trace and span id of a W3C trace context; ``None``, if it is none.
+    """Trace and span id of a W3C trace context; ``None`` for another text.
 
     >>> remote("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") is not None
     True
     """
-    found = _TRACEPARENT.fullmatch(traceparent)
-    if found is None:
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None:
         return None
-    trace, span = int(found[1], 16), int(found[2], 16)
+    trace, span = int(match[1], 16), int(match[2], 16)
     return (trace, span) if trace and span else None

@@ -20,7 +20,7 @@ NAME = "dig-monitor"
 
 @frozen
 class SpanLink:
-    """A reference to a span, of this or of another trace."""
+    """A reference to a span, possibly of another trace."""
 
     trace_id: int
     span_id: int
@@ -30,7 +30,7 @@ class SpanLink:
 
 @frozen
 class Mark:
-    """Something that happened at one moment of a span."""
+    """An event at a moment of a span."""
 
     name: str
     ns: int
@@ -39,7 +39,7 @@ class Mark:
 
 @frozen
 class Span:
-    """A span. That of a whole run comes twice: when it begins, and with its end.
+    """A span. The span of a run comes twice: at the beginning, and with the end.
 
     Attributes:
         name: Its name.
@@ -87,7 +87,7 @@ class LogItem:
 
 @frozen
 class Count:
-    """One more of something."""
+    """An increment of a counter by 1."""
 
     metric: str
     attributes: tuple[tuple[str, str], ...]

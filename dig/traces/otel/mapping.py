@@ -1,4 +1,4 @@
-"""From records to spans, log records and measurements: the one mapping behind every export.
+"""From records to spans, log records and measurements: the mapping of all exports.
 
 A `Mapping` is pure and is fed record by record, so the export of a run in progress equals
 the export of its trace afterwards. docs/jaeger.md explains the items.
@@ -16,20 +16,9 @@ from dig.detectors.finding import PAST
 from dig.detectors.headline import Headline
 from dig.detectors.patterns import severity_of
 from dig.detectors.run_so_far import RunSoFar
-from dig.graph import words
+from dig.graph import records, words
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    Deliver,
-    Emit,
-    End,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Leave,
-    Record,
-    Start,
-)
+from dig.graph.records import Deliver, Emit, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 from dig.runtime.errors import MOST_STACK, STACK
@@ -37,18 +26,7 @@ from dig.runtime.errors import MOST_STACK, STACK
 from .activations import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
 from .ids import Origin, segment
-from .items import (
-    Attribute,
-    Attributes,
-    Count,
-    Item,
-    Level,
-    LogItem,
-    Mark,
-    Sample,
-    Span,
-    SpanLink,
-)  # fmt: skip
+from .items import Attribute, Attributes, Count, Item, Level, LogItem, Mark, Sample, Span, SpanLink
 from .tree import MOST_DEPTH, SpanPlace, Tree
 
 MOST_PATTERNS = 50
@@ -61,7 +39,7 @@ MOST_STACKS = 100
 
 
 class Mapping:
-    """Turns the records of one run into exported items."""
+    """Turns the records of a run into exported items."""
 
     def __init__(
         self, origin: Origin, content: Content | None = None, most_depth: int = MOST_DEPTH
@@ -81,7 +59,7 @@ class Mapping:
         self._work = Activations(origin, self._graph, self._tree, self._content)
         self._segment = -1
         self._root: Span | None = None  # of the segment, while it is open
-        self._said: Attributes = {}  # the input and the output of the segment, if they may leave
+        self._texts: Attributes = {}  # the input and the output of the segment, if they may leave
         self._stacks: dict[str, str] = {}  # the latest stack traces, by activation
         self._open_events = 0
         self._few = FewLabels(MOST_PATTERNS)
@@ -89,18 +67,19 @@ class Mapping:
 
     @property
     def needs_payloads(self) -> bool:
-        """Whether payloads and answers leave; if not, the records may come without them."""
+        """Whether payloads and answers are exported; else records may come without payloads."""
         return self._content.payloads
 
     def feed(self, record: Record) -> list[Item]:
-        """The items that the next record adds.
+        """The items of the next record.
 
         Raises:
             RuleError: The record contradicts those before it.
         """
         self._graph.apply(record)
         self._so_far(record)
-        items = list(self._rooted(record, self._look(record)))
+        new = self._items(record)  # whose spans are made only after the root of their segment
+        items = [*self._begin_segment(record), *new]
         if self._open_events != len(self._graph.open):
             self._open_events = len(self._graph.open)
             ns = self._origin.moment(record.us)
@@ -120,15 +99,15 @@ class Mapping:
         history = self._graph.history
         activations, events = history.activation_ids, history.event_ids
         eviction.repeat(self._graph)
-        self._tree.evicted(activations, events)
-        self._work.evicted()
+        self._tree.forget_evicted(activations, events)
+        self._work.forget_evicted()
 
-    def close(self, why: str = "still going") -> list[Item]:
-        """The open spans, if the records stop before the end of the run, and `why` they stop."""
+    def close(self, reason: str = "still going") -> list[Item]:
+        """End the open spans, if the records stop before the end of the run for some reason."""
         now = self._graph.now
-        cut_off = list(self._work.all_cut_off(now, why))
-        told = self._verdict() | {"dig.unfinished": why} if self._root else {}
-        return [*cut_off, *self._ended_root(now, told)]
+        cut_off = list(self._work.cut_off_all(now, reason))
+        verdict = self._verdict() | {"dig.unfinished": reason} if self._root else {}
+        return [*cut_off, *self._end_root(now, verdict)]
 
     @property
     def now(self) -> int:
@@ -136,34 +115,29 @@ class Mapping:
         return self._graph.now
 
     def _is_used_up(self, event: EventState) -> bool:
-        """Whether an event cannot come back: orphaned work can, and an answer without verdict."""
+        # Orphaned work can come back, and so can an answer without a verdict.
         if event.final and not event.consumed:
             return self._graph.is_accepted(event.id) or self._graph.is_bounced(event.id)
         return event.consumed or not event.work
 
-    def _rooted(self, record: Record, items: Iterable[Item]) -> Iterator[Item]:
-        """The items of a record, after the root of the segment that begins with it."""
-        now = segment(record.t, record.us)
-        if now > self._segment:
-            yield from self._ended_root(record.us)
-            before, self._segment = self._segment, now
-            self._root = self._begun_root(now, before, record.us)
-            yield self._root
-        yield from items
-
-    def _look(self, record: Record) -> Iterable[Item]:
-        work = self._work
+    def _items(self, record: Record) -> Iterable[Item]:
+        work, payloads = self._work, self._content.payloads
         match record:
             case Emit():
-                return self._emitted(record)
+                self._tree.emit(record.us)
+                if record.by is None and payloads:
+                    self._texts.setdefault("input.value", self._content.text(record.payload))
+                return work.emit(record)
             case Deliver():
-                return self._delivered(record)
-            case Start():
-                return work.started(record)
-            case End():
-                return work.ended(record)
-            case Leave():
-                return work.left(record.agent, record.us)
+                if record.to is None and payloads:
+                    self._texts["output.value"] = work.text_of(record.event)
+                return work.deliver(record)
+            case records.Start():
+                return work.start(record)
+            case records.End():
+                return work.end(record)
+            case records.Leave():
+                return work.leave(record.agent, record.us)
             case FindingRow():
                 return self._finding(record)
             case HealRow():
@@ -176,24 +150,20 @@ class Mapping:
 
     # --- the run ---
 
-    def _emitted(self, record: Emit) -> Iterator[Item]:
-        self._tree.emitted(record.us)
-        if record.by is None and self._content.payloads:
-            self._said.setdefault("input.value", self._content.text(record.payload))
-        return self._work.emitted(record)
-
-    def _delivered(self, record: Deliver) -> Iterator[Item]:
-        if record.to is None and self._content.payloads:
-            self._said["output.value"] = self._work.text_of(record.event)
-        return self._work.delivered(record)
-
-    def _begun_root(self, number: int, before: int, us: int) -> Span:
+    def _begin_segment(self, record: Record) -> Iterator[Item]:
+        """End the root of the segment before, and begin the next, if the record is the first of a
+        segment."""
+        now = segment(record.t, record.us)
+        if now <= self._segment:
+            return
+        yield from self._end_root(record.us)
+        before, self._segment = self._segment, now
         run, content = self._graph.run, self._content
         attributes = self._common("CHAIN") | {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": label(run.run),
             "dig.run": label(run.run),
-            "dig.segment": number,
+            "dig.segment": now,
             "dig.session": run.session,
             "dig.agents": [label(agent) for agent in run.agents[:MOST_LISTED]],
         }
@@ -208,16 +178,17 @@ class Mapping:
         if before >= 0:
             place = self._tree.root(before)
             links.append(SpanLink(place.trace_id, place.span_id, {"dig.edge": "continues"}))
-        name = f"invoke_workflow {label(run.run)}"
-        root = self._span(name, self._tree.root(number), us, us, attributes, links)
-        return replace(root, is_open=True)
+        name, us = f"invoke_workflow {label(run.run)}", record.us
+        root = self._span(name, self._tree.root(now), us, us, attributes, links)
+        self._root = replace(root, is_open=True)
+        yield self._root
 
-    def _ended_root(
-        self, us: int, told: Attributes | None = None, error: str = ""
+    def _end_root(
+        self, us: int, extra: Attributes | None = None, error: str = ""
     ) -> Iterator[Span]:
-        """The root of the segment with its end, and what was said in the segment."""
+        """The root of the segment at the end, with the input and output of the segment."""
         if self._root is not None:
-            attributes = {**self._root.attributes, **(told or {}), **self._said}
+            attributes = {**self._root.attributes, **(extra or {}), **self._texts}
             headline, marks = self._so_far.headline, list[Mark]()
             is_request = headline is not None and headline.stage == "request"
             if headline and is_request and self._origin.moment(headline.us) >= self._root.start_ns:
@@ -226,26 +197,26 @@ class Mapping:
                 self._root, end_ns=self._origin.moment(us), attributes=attributes, error=error,
                 is_open=False, marks=marks,
             )  # fmt: skip
-        self._root, self._said = None, {}
+        self._root, self._texts = None, {}
 
     def _exception(self, headline: Headline) -> Mark:
-        """The event of a span for the exception that ended a request, as OpenTelemetry names it."""
+        """The span event for an exception behind a failed request, in OpenTelemetry's names."""
         kind, message = headline.exception
-        told = {"exception.type": kind or "error", "exception.message": message or headline.says}
-        about: Attributes = {key: self._content.detail(text) for key, text in told.items()}
+        texts = {"exception.type": kind or "error", "exception.message": message or headline.says}
+        about: Attributes = {key: self._content.detail(text) for key, text in texts.items()}
         if headline.activation in self._stacks:
             stack = self._stacks[headline.activation]
             about["exception.stacktrace"] = self._content.text(stack, MOST_STACK)
         return Mark("exception", self._origin.moment(headline.us), about)
 
     def _verdict(self) -> Attributes:
-        told = self._so_far.verdict(private=not self._content.payloads)
-        lines = [self._content.detail(f"{head}: {text}") for head, text in told.lines()]
-        return {"dig.verdict": lines, "output.value": told.end}
+        verdict = self._so_far.verdict(private=not self._content.payloads)
+        lines = [self._content.detail(f"{head}: {text}") for head, text in verdict.lines()]
+        return {"dig.verdict": lines, "output.value": verdict.end}
 
     def _finish(self, record: Finish) -> Iterator[Item]:
-        yield from self._work.all_cut_off(record.us, "the run ended")
-        told = self._verdict() | {
+        yield from self._work.cut_off_all(record.us, "the run ended")
+        attributes = self._verdict() | {
             "dig.outcome": record.outcome,
             "dig.records": record.t + 1,
             "dig.events.total": self._graph.event_count,
@@ -255,8 +226,9 @@ class Mapping:
             "dig.duration_s": record.ts,
         }
         is_served = record.outcome == "stopped" and self._graph.run.session
-        error = "" if record.outcome == "submitted" or is_served else str(told["output.value"])
-        yield from self._ended_root(record.us, told, error)
+        is_fine = record.outcome == "submitted" or is_served
+        error = "" if is_fine else str(attributes["output.value"])
+        yield from self._end_root(record.us, attributes, error)
         yield Sample("gen_ai.workflow.duration", record.ts, (("dig.outcome", record.outcome),))
         body = f"the run is over: {record.outcome}"
         place = self._tree.root(self._segment)
@@ -268,15 +240,15 @@ class Mapping:
         place = self._tree.finding(record.t, record.us)
         self._totals["findings"] += 1
         pattern, worth = label(str(record.pattern)), describe.worth(record)
-        told = self._content.detail(describe.finding_text(record))
+        text = self._content.detail(describe.finding_text(record))
         attributes = self._common("EVALUATOR") | {
             "dig.pattern": pattern,
             "dig.severity": severity_of(record),
             "dig.finding.t": record.t,
-            "dig.finding.text": told,
+            "dig.finding.text": text,
             "dig.subject": self._content.detail(record.subject),
             "dig.evidence": self._content.detail(record.evidence),
-            "output.value": told,
+            "output.value": text,
         }
         if record.stage is not None:
             attributes["dig.stage"] = label(str(record.stage))
@@ -287,25 +259,25 @@ class Mapping:
             attributes["dig.report.url"] = url
         yield self._span(
             f"dig.finding {pattern}", place, self._since(record), record.us, attributes,
-            list(self._implicated(record)), told if worth == "error" else "",
+            list(self._links_to(record)), text if worth == "error" else "",
         )  # fmt: skip
         level = _LEVELS[worth]
-        yield self._log("dig.finding", record, level, f"{pattern}: {told}", attributes, place)
+        yield self._log("dig.finding", record, level, f"{pattern}: {text}", attributes, place)
         about = (("dig.pattern", self._few(pattern)), ("dig.severity", worth))
         yield Count("dig.findings", about)
 
     def _heal(self, record: HealRow) -> Iterator[Item]:
         action, refused = label(str(record.action)), record.action == "refused"
-        made = record.event if record.action == "create" else None
-        place, cause = self._tree.heal(record.t, record.finding, made)
+        system_event = record.event if record.action == "create" else None
+        place, cause = self._tree.heal(record.t, record.finding, system_event)
         outcome = "refused" if refused else "applied"
         self._totals["heals"] += not refused
-        told = self._content.detail(words.healing_text(record))
+        text = self._content.detail(words.healing_text(record))
         attributes = self._common("GUARDRAIL") | {
             "dig.heal.action": action,
             "dig.heal.outcome": outcome,
             "dig.finding.t": record.finding,
-            "output.value": told,
+            "output.value": text,
         }
         if isinstance(record.event, str):
             attributes["dig.event.id"] = label(record.event)
@@ -317,51 +289,49 @@ class Mapping:
             attributes["dig.note"] = self._content.text(record.note)
         links = [SpanLink(cause.trace_id, cause.span_id, {"dig.edge": "heals"})]
         yield self._span(f"dig.heal {action}", place, record.us, record.us, attributes, links)
-        yield self._log("dig.heal", record, "WARN" if refused else "INFO", told, attributes, place)
+        yield self._log("dig.heal", record, "WARN" if refused else "INFO", text, attributes, place)
         about = (("dig.heal.action", self._few(action)), ("dig.heal.outcome", outcome))
         yield Count("dig.heals", about)
 
     def _incident(self, record: IncidentRow) -> Iterator[Item]:
-        told = self._content.detail(words.incident_text(record))
+        text = self._content.detail(words.incident_text(record))
         if record.what == STACK and isinstance(record.detail, dict):
             # Lines of code are contents, so they leave with payloads alone.
             activation = str(record.detail.get("activation"))
-            told = self._content.detail(f"{STACK} of {activation}")
+            text = self._content.detail(f"{STACK} of {activation}")
             if self._content.payloads:
                 self._stacks[activation] = str(record.detail.get("text"))
                 if len(self._stacks) > MOST_STACKS:
                     del self._stacks[next(iter(self._stacks))]
         place = self._tree.root(self._segment)
-        yield self._log("dig.incident", record, "WARN", told, self._common(""), place)
+        yield self._log("dig.incident", record, "WARN", text, self._common(""), place)
 
     def _since(self, record: FindingRow) -> int:
-        """The time of the first evidence of a finding; without any, that of the finding."""
+        """The time of the first evidence of a finding; without evidence, of the finding."""
         evidence = record.evidence
         if isinstance(evidence, dict):  # a session may have evicted what is past
             evidence = {k: v for k, v in evidence.items() if (record.pattern, k) not in PAST}
         times = map(self._tree.since, _names((record.subject, evidence)))
         return min([record.us, *(us for us in times if us is not None)])
 
-    def _implicated(self, record: FindingRow) -> Iterator[SpanLink]:
-        """The activations that a finding names, and those behind the events that it names."""
+    def _links_to(self, record: FindingRow) -> Iterator[SpanLink]:
+        """Links to the activations named by a finding, or behind named events."""
         history = self._graph.history
-        found: dict[int, str] = {}
+        ids: dict[int, str] = {}
         for name in _names((record.subject, record.evidence)):
             v, n = history.activation(name), history.event(name)
             if n is not None and history.generator[n] >= 0:
                 v = history.generator[n]
-            if v is not None and len(found) < MOST_LISTED:
-                found.setdefault(v, name)
-        for v, name in found.items():
-            place = self._tree.activation(v)
-            yield SpanLink(
-                place.trace_id, place.span_id, {"dig.edge": "about", "dig.id": label(name)}
-            )
+            if v is not None and len(ids) < MOST_LISTED:
+                ids.setdefault(v, name)
+        for v, name in ids.items():
+            place, about = self._tree.activation(v), {"dig.edge": "about", "dig.id": label(name)}
+            yield SpanLink(place.trace_id, place.span_id, dict[str, Attribute](about))
 
     # --- pieces ---
 
-    def _common(self, kind: str) -> dict[str, Attribute]:
-        """The attributes that the monitor's spans have in common; `kind` is OpenInference's."""
+    def _common(self, kind: str) -> Attributes:
+        """The common attributes of the monitor's spans; `kind` is OpenInference's."""
         execution = label(self._origin.execution)
         common: Attributes = {"gen_ai.conversation.id": execution, "session.id": execution}
         return common | {"openinference.span.kind": kind} if kind else common
@@ -377,8 +347,8 @@ class Mapping:
         )  # fmt: skip
 
     def _log(
-        self, name: str, record: Record, severity: Any, body: str,
-        attributes: dict[str, Attribute], place: SpanPlace,
+        self, name: str, record: Record, severity: Any, body: str, attributes: Attributes,
+        place: SpanPlace,
     ) -> LogItem:  # fmt: skip
         ns = self._origin.moment(record.us)
         return LogItem(name, ns, severity, body, attributes, place.trace_id, place.span_id)
@@ -388,7 +358,7 @@ _NO_IDS = ("agent", "path", "cause")  # keys whose values are no ids, though the
 
 
 def _names(value: Any, depth: int = 0) -> Iterator[str]:
-    """Everything in a subject or evidence that may be an id."""
+    """All possible ids in a subject or evidence."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict) and depth < 6:

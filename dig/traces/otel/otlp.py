@@ -61,7 +61,7 @@ class ExportReport:
         return self.lost_spans + (self.lost_logs if self.logs or not self.spans else 0)
 
     def __str__(self) -> str:
-        """One line."""
+        """The report as a line of text."""
         parts = [f"{self.spans:,} spans", f"{self.logs:,} log records"]
         parts += ["metrics"] if self.metrics else []
         text = f"delivered {', '.join(parts[:-1])} and {parts[-1]}"
@@ -76,7 +76,7 @@ class ExportReport:
 
 
 class Otlp:
-    """Providers that send to one OTLP receiver.
+    """Providers for an OTLP receiver.
 
     Attributes:
         spans: The delivery of spans; ``None`` if they are switched off.
@@ -102,28 +102,31 @@ class Otlp:
         Raises:
             SettingsError: The endpoint or a variable makes no sense, or gRPC is not installed.
         """
-        wanted = [s for s in SIGNALS if environ.get(f"OTEL_{s.upper()}_EXPORTER") != "none"]
-        made = {signal: exporter(signal, endpoint) for signal in wanted}
+        exporters = {
+            signal: exporter(signal, endpoint)
+            for signal in SIGNALS
+            if environ.get(f"OTEL_{signal.upper()}_EXPORTER") != "none"
+        }
         self._hush = Hush()
         self._resource = _resource()
         self._tracers: dict[str | None, TracerProvider] = {}
         self._is_per_agent = service_per_agent
         self._metrics: CheckedMetrics | None = None
-        self.spans = _delivery("spans", made.get("traces"), size=size_of)
-        self.logs = _delivery("logs", made.get("logs"))
+        self.spans = _delivery("spans", exporters.get("traces"), size=size_of)
+        self.logs = _delivery("logs", exporters.get("logs"))
         self._logger = LoggerProvider(self._resource, shutdown_on_exit=False)
         if self.logs is not None:
             self._logger.add_log_record_processor(LogQueue(self.logs))
         readers = []
-        if "metrics" in made:
-            self._metrics = CheckedMetrics(made["metrics"])
+        if "metrics" in exporters:
+            self._metrics = CheckedMetrics(exporters["metrics"])
             interval_ms = math.inf if is_stored else None
             readers.append(PeriodicExportingMetricReader(self._metrics, interval_ms))
         self._meter = MeterProvider(readers, self._resource, shutdown_on_exit=False)
 
     def writer(self, detector_seconds: Callable[[], Mapping[str, float]] = dict) -> Writer:
-        """Make the writer of items to these providers."""
-        observed = {"dig.detector.time": detector_seconds, "dig.export.dropped": self._refused}
+        """Make the writer of items to the providers."""
+        observed = {"dig.detector.time": detector_seconds, "dig.export.dropped": self._dropped}
         return Writer(self._tracer, self._meter, self._logger, observed)
 
     def wait_for_room(self, patience_s: float) -> None:
@@ -169,16 +172,25 @@ class Otlp:
             service = None
         provider = self._tracers.get(service)
         if provider is None:
+            resource = self._resource
+            if service is not None:
+                team = str(resource.attributes[SERVICE_NAME])
+                names = {SERVICE_NAME: service, SERVICE_NAMESPACE: team}
+                resource = resource.merge(Resource(names))
+            # An aggregator may have more inputs than the SDK has room for by default.
+            links, events = (
+                None if environ.get(name) else MOST_LISTED
+                for name in ("OTEL_SPAN_LINK_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
+            )
+            limits = SpanLimits(max_links=links, max_events=events)
             provider = self._tracers[service] = TracerProvider(
-                resource=self._resource if service is None else _service(self._resource, service),
-                shutdown_on_exit=False,
-                span_limits=_limits(),
+                resource=resource, shutdown_on_exit=False, span_limits=limits
             )
             if self.spans is not None:
                 provider.add_span_processor(SpanQueue(self.spans))
         return provider
 
-    def _refused(self) -> Mapping[str, float]:
+    def _dropped(self) -> Mapping[str, float]:
         deliveries = {"spans": self.spans, "logs": self.logs}
         return {name: d.refused + d.failed for name, d in deliveries.items() if d is not None}
 
@@ -197,21 +209,7 @@ def _delivery(name: str, exporter: Any, **options: Any) -> Delivery[Any] | None:
 
 
 def _resource() -> Resource:
-    found = Resource.create()
-    if str(found.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        return found.merge(Resource({SERVICE_NAME: NAME}))
-    return found
-
-
-def _service(resource: Resource, service: str) -> Resource:
-    whole = str(resource.attributes[SERVICE_NAME])
-    return resource.merge(Resource({SERVICE_NAME: service, SERVICE_NAMESPACE: whole}))
-
-
-def _limits() -> SpanLimits:
-    """The SDK's limits, but so many links and events as an aggregator may have inputs."""
-    links, events = (
-        None if environ.get(name) else MOST_LISTED
-        for name in ("OTEL_SPAN_LINK_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
-    )
-    return SpanLimits(max_links=links, max_events=events)
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        return resource.merge(Resource({SERVICE_NAME: NAME}))
+    return resource

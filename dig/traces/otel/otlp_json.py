@@ -1,4 +1,4 @@
-"""Spans as OTLP/JSON, which a collector reads from a file and `curl` can post.
+"""Spans as OTLP/JSON: for a collector's file receiver, or to post by `curl`.
 
 Ids are hexadecimal, as the OTLP specification has them, where protobuf's own JSON has base64.
 """
@@ -21,7 +21,7 @@ _KNOWS_REMOTE, _IS_REMOTE = 0x100, 0x200
 
 
 def otlp_json(spans: Iterable[Span], service_per_agent: bool = False) -> Iterator[str]:
-    """The pieces of one JSON object on one line, an `ExportTraceServiceRequest`."""
+    """The pieces of a JSON object on a line, an `ExportTraceServiceRequest`."""
     services: dict[str, list[str]] = {}
     for span in spans:
         services.setdefault(service_of(span, service_per_agent), []).append(dumps(_span(span)))
@@ -37,7 +37,7 @@ def otlp_json(spans: Iterable[Span], service_per_agent: bool = False) -> Iterato
 
 
 def service_of(span: Span, per_agent: bool) -> str:
-    """The service that a span belongs to."""
+    """The service of a span."""
     if per_agent and span.agent is not None:
         return label(span.agent)
     return environ.get("OTEL_SERVICE_NAME") or NAME

@@ -28,7 +28,7 @@ _COUNTERS = {
 
 
 def perfetto(items: Iterable[Item], began_ns: int) -> Iterator[str]:
-    """The pieces of one JSON object; times are microseconds since the run began."""
+    """The pieces of a JSON object; times are microseconds since the run began."""
     events = list(_Tracks(began_ns).events(items))
     yield '{"displayTimeUnit":"ms","traceEvents":['
     for n, event in enumerate(events):
@@ -37,7 +37,7 @@ def perfetto(items: Iterable[Item], began_ns: int) -> Iterator[str]:
 
 
 class _Tracks:
-    """Gives each span its track, and arrows their ends."""
+    """Gives spans a track, and arrows two ends."""
 
     def __init__(self, began_ns: int) -> None:
         self._began_ns = began_ns
@@ -46,13 +46,17 @@ class _Tracks:
 
     def events(self, items: Iterable[Item]) -> Iterator[dict[str, Any]]:
         """The trace events of a run."""
-        yield _named("process_name", _RUN, "dig-monitor")
+        yield _metadata("process_name", _RUN, "dig-monitor")
         yield from _track(_RUN, "run")
         yield from _track(_HEALING, "healing")
         linked: list[Span] = []
         for item in items:
             if isinstance(item, Level):
-                yield self._counter(item)
+                agents = "".join(f" of {agent}" for _, agent in item.attributes)
+                yield {
+                    "name": _COUNTERS[item.metric] + agents, "ph": "C", "pid": _PID,
+                    "ts": self._time(item.ns), "args": {"events": item.value},
+                }  # fmt: skip
             elif isinstance(item, Span) and not item.is_open:
                 yield from self._span(item)
                 if item.agent is not None:
@@ -84,7 +88,7 @@ class _Tracks:
         yield {**about, "ph": "X", "tid": track, "dur": end - start, "args": _arguments(span)}
 
     def _arrow(self, number: int, source: int, target: int) -> Iterator[dict[str, Any]]:
-        """An arrow from the end of a slice, or from when it had to go, to the begin of another."""
+        """An arrow from the end of a slice, or from the latest possible moment, to a begin."""
         begin, end, track = self._slices[source]
         until, _, to = self._slices[target]
         since = max(begin, min(end - _SHORTEST, until))
@@ -92,27 +96,20 @@ class _Tracks:
         yield {**about, "ph": "s", "tid": track, "ts": since}
         yield {**about, "ph": "f", "bp": "e", "tid": to, "ts": until}
 
-    def _counter(self, level: Level) -> dict[str, Any]:
-        agents = "".join(f" of {agent}" for _, agent in level.attributes)
-        return {
-            "name": _COUNTERS[level.metric] + agents, "ph": "C", "pid": _PID,
-            "ts": self._time(level.ns), "args": {"events": level.value},
-        }  # fmt: skip
-
     def _time(self, ns: int) -> float:
         return (ns - self._began_ns) / 1000
 
 
 def _arguments(span: Span) -> dict[str, Any]:
     marks = [{"name": mark.name, **mark.attributes} for mark in span.marks]
-    found: dict[str, Any] = {**span.attributes, **({"events": marks} if marks else {})}
-    return {**found, "error": span.error} if span.error else found
+    arguments: dict[str, Any] = {**span.attributes, **({"events": marks} if marks else {})}
+    return {**arguments, "error": span.error} if span.error else arguments
 
 
 def _track(track: int, name: str) -> Iterator[dict[str, Any]]:
-    yield _named("thread_name", track, name)
-    yield {**_named("thread_sort_index", track, ""), "args": {"sort_index": track}}
+    yield _metadata("thread_name", track, name)
+    yield {**_metadata("thread_sort_index", track, ""), "args": {"sort_index": track}}
 
 
-def _named(what: str, track: int, name: str) -> dict[str, Any]:
-    return {"name": what, "ph": "M", "pid": _PID, "tid": track, "args": {"name": name}}
+def _metadata(key: str, track: int, name: str) -> dict[str, Any]:
+    return {"name": key, "ph": "M", "pid": _PID, "tid": track, "args": {"name": name}}

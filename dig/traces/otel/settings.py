@@ -17,6 +17,6 @@ def is_configured() -> bool:
 
 
 def content_of_environment() -> Content:
-    """The limits on text by the environment, whose variable can also allow payloads."""
-    wanted = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
-    return Content(payloads=wanted.strip().lower() in ("true", "1", "span_only", "span_and_event"))
+    """The limits on text by the environment; a variable can allow payloads."""
+    capture = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
+    return Content(payloads=capture.strip().lower() in ("true", "1", "span_only", "span_and_event"))

@@ -23,7 +23,6 @@ from .items import Item, Span
 from .mapping import Mapping
 from .otlp_json import otlp_json
 from .perfetto import perfetto
-from .tree import MOST_DEPTH
 
 if TYPE_CHECKING:
     from .otlp import ExportReport
@@ -42,7 +41,7 @@ SpanFormat = Literal["otlp-json", "perfetto"]
 
 
 def origin_of(path: Path) -> Origin:
-    """The execution of a trace, and its beginning.
+    """The execution of a trace, and the beginning.
 
     In a run directory the side file names both. A single trace file is identified by its content,
     and is taken to have begun when its file was last changed.
@@ -92,23 +91,21 @@ def export_text(
     kind: SpanFormat,
     *,
     content: Content | None = None,
-    most_depth: int = MOST_DEPTH,
     service_per_agent: bool = False,
 ) -> Iterator[str]:
-    """A trace in one of the formats that are a file, piece by piece.
+    """A trace in a format for files, piece by piece.
 
     Args:
         path: The trace file or run directory.
         kind: The format.
         content: The limits on exported text; by default no payloads.
-        most_depth: The most levels of spans below a root.
         service_per_agent: Whether each agent is a service of its own; by default not.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
     """
     origin = origin_of(path)
-    mapping = Mapping(origin, content, most_depth)
+    mapping = Mapping(origin, content)
     items = (item for of_record in items_of(path, mapping) for item in of_record)
     if kind == "perfetto":
         return perfetto(items, origin.began_ns)
@@ -121,17 +118,15 @@ def send(
     endpoint: str | None,
     *,
     content: Content | None = None,
-    most_depth: int = MOST_DEPTH,
     service_per_agent: bool = False,
     patience_s: float = PATIENCE_S,
 ) -> ExportReport:
-    """Send a trace to an OTLP receiver; a slow one is waited for.
+    """Send a trace to an OTLP receiver; wait for a slow receiver.
 
     Args:
         path: The trace file or run directory.
         endpoint: The URL of the receiver; ``None``: that of the environment.
         content: The limits on exported text; by default no payloads.
-        most_depth: The most levels of spans below a root.
         service_per_agent: Whether each agent is a service of its own.
         patience_s: Seconds without a delivery after which it gives up.
 
@@ -142,7 +137,7 @@ def send(
     from .otlp import Otlp
 
     origin = origin_of(path)
-    mapping = Mapping(origin, content, most_depth)
+    mapping = Mapping(origin, content)
     otlp = Otlp(endpoint, service_per_agent=service_per_agent, is_stored=True)
     try:
         writer, waiting, end = otlp.writer(), list[Item](), 0

@@ -1,4 +1,4 @@
-"""The place of spans: in which trace, below which parent, how deep, and since when.
+"""The places of spans: trace, parent, depth and beginning.
 
 Parents follow the triggers, because viewers draw the parent tree and little else. A tree that is
 too deep is unreadable, and at some thousand levels no viewer draws it: what would be too deep
@@ -42,7 +42,7 @@ class SpanPlace:
 
 
 class Tree:
-    """The places of all spans of a run: four numbers an activation, and one an event."""
+    """The places of all spans of a run: four numbers an activation, a number an event."""
 
     def __init__(self, origin: Origin, graph: InteractionGraph, most_depth: int) -> None:
         """Begin without a span.
@@ -63,7 +63,7 @@ class Tree:
         self._roots: dict[int, SpanPlace] = {}
         self._span_id = lru_cache(maxsize=4096)(origin.activation)
         self._findings: dict[int, int] = {}  # logical time -> segment
-        self._made: dict[str, SpanPlace] = {}  # system event -> the healing that made it
+        self._heals: dict[str, SpanPlace] = {}  # system event -> the healing that made it
 
     def root(self, number: int) -> SpanPlace:
         """The root of a segment."""
@@ -74,31 +74,31 @@ class Tree:
         return root
 
     def record(self, t: int, us: int) -> SpanPlace:
-        """The place of a record that has a span of its own, below the root."""
-        return self._below(self.root(segment(t, us)), self._origin.record(t))
+        """The place of the span of a record, below the root."""
+        return self._place_below(self.root(segment(t, us)), self._origin.record(t))
 
     def finding(self, t: int, us: int) -> SpanPlace:
-        """The place of a finding, which healing may refer to."""
+        """The place of a finding; healing may refer to findings."""
         self._findings[t] = segment(t, us)
         return self.record(t, us)
 
-    def heal(self, t: int, finding: int, made: str | None) -> tuple[SpanPlace, SpanPlace]:
-        """The places of an intervention and of its finding.
+    def heal(self, t: int, finding: int, system_event: str | None) -> tuple[SpanPlace, SpanPlace]:
+        """The places of an intervention and of the finding.
 
         Args:
             t: The record of the intervention.
             finding: The record of the finding.
-            made: The system event that the intervention creates, if it does.
+            system_event: The system event that the intervention creates, if it does.
         """
         root = self.root(self._findings.get(finding, 0))
-        cause = self._below(root, self._origin.record(finding))
-        place = self._below(cause, self._origin.record(t))
-        if made is not None:
-            self._made[made] = place
+        cause = self._place_below(root, self._origin.record(finding))
+        place = self._place_below(cause, self._origin.record(t))
+        if system_event is not None:
+            self._heals[system_event] = place
         return place, cause
 
     def start(self, activation: str, trigger: str | None, t: int, us: int) -> SpanPlace:
-        """The place of an activation that begins; activations come in order of their start.
+        """The place of a new activation; activations come in order of start.
 
         Args:
             activation: Its id.
@@ -109,19 +109,19 @@ class Tree:
         number = segment(t, us)
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
         parent = cause if cause.segment == number else self.root(number)
-        place = self._below(parent, self._span_id(activation), cause.steps + 1)
+        place = self._place_below(parent, self._span_id(activation), cause.steps + 1)
         self._segments.append(number)
         self._depths.append(place.depth)
         self._steps.append(place.steps)
         self._began.append(us)
         return place
 
-    def emitted(self, us: int) -> None:
+    def emit(self, us: int) -> None:
         """Note the time of the latest event."""
         self._emitted.append(us)
 
     def since(self, name: str) -> int | None:
-        """The time since which there is an event or activation, in microseconds, if there is."""
+        """The beginning of an event or activation in microseconds, if known."""
         history = self._graph.history
         n, v = history.event(name), history.activation(name)
         if n is not None:
@@ -134,20 +134,20 @@ class Tree:
         generator = history.generator[self._graph.event(event).n]
         if generator >= 0:
             return self.activation(generator)
-        return self._made.get(event) or self.root(number)
+        return self._heals.get(event) or self.root(number)
 
     def activation(self, v: int) -> SpanPlace:
-        """The place of an activation, without its parent."""
+        """The place of an activation, without the parent."""
         number, span_id = self._segments[v], self._span_id(self._graph.history.activation_ids[v])
         trace_id = self.root(number).trace_id
         return SpanPlace(trace_id, span_id, None, number, self._depths[v], self._steps[v])
 
     def forget(self, event: str) -> None:
-        """Forget an event that cannot be shown to any agent any more."""
-        self._made.pop(event, None)
+        """Forget an event; no agent can be shown the event any more."""
+        self._heals.pop(event, None)
 
-    def evicted(self, activations: Iterable[str], events: Iterable[str]) -> None:
-        """Drop what the graph has evicted.
+    def forget_evicted(self, activations: Iterable[str], events: Iterable[str]) -> None:
+        """Drop evicted activations and events.
 
         Args:
             activations: The activations that it had before, in order of their numbers.
@@ -155,14 +155,14 @@ class Tree:
         """
         history = self._graph.history
         stays = [*_staying(activations, history.activation_ids)]
-        for kept in (self._segments, self._depths, self._steps, self._began):
-            kept[:] = array(kept.typecode, compress(kept, stays))
+        for numbers in (self._segments, self._depths, self._steps, self._began):
+            numbers[:] = array(numbers.typecode, compress(numbers, stays))
         self._emitted[:] = array("q", compress(self._emitted, _staying(events, history.event_ids)))
-        known = set(self._graph.findings)
-        self._findings = {t: number for t, number in self._findings.items() if t in known}
+        current = set(self._graph.findings)
+        self._findings = {t: number for t, number in self._findings.items() if t in current}
         self._roots = {}
 
-    def _below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
+    def _place_below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
         if parent.depth >= self._most_depth:
             parent = self.root(parent.segment)
         trace_id, above = parent.trace_id, parent.span_id
@@ -170,10 +170,10 @@ class Tree:
 
 
 def _staying(before: Iterable[str], after: Iterable[str]) -> Iterator[bool]:
-    """For each of some ids, whether it is still there: `after` has those that are, in order."""
-    left = iter(after)
-    awaited = next(left, None)
-    for one in before:
-        yield one == awaited
-        if one == awaited:
-            awaited = next(left, None)
+    """For each id in `before`, whether the id is in `after`; both have the same order."""
+    remaining = iter(after)
+    awaited = next(remaining, None)
+    for name in before:
+        yield name == awaited
+        if name == awaited:
+            awaited = next(remaining, None)

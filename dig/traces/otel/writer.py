@@ -1,4 +1,4 @@
-"""Items into the OpenTelemetry SDK: through providers that are handed in.
+"""Items into the OpenTelemetry SDK, through given providers.
 
 The SDK makes ids of its own for every span; here they are given (`GivenIds`), so that a run
 exported again is the same trace.
@@ -13,37 +13,25 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, cast
 
+from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, LogRecord, NoOpLoggerProvider, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.metrics import (
-    CallbackOptions,
-    Meter,
-    MeterProvider,
-    NoOpMeterProvider,
-    Observation,
-)
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import Link as SdkLink
 from opentelemetry.trace import (
-    NonRecordingSpan,
-    NoOpTracer,
     SpanContext,
     SpanKind,
     Status,
     StatusCode,
     TraceFlags,
-    Tracer,
     TracerProvider,
-    set_span_in_context,
 )
-from opentelemetry.trace import Span as SdkSpan
 
 from dig._version import __version__
 from dig.errors import SettingsError
 
 from .delivery import HAS_RESOURCE_APART
-from .items import NAME, Count, Item, Level, LogItem, Span, SpanLink
+from .items import NAME, Count, Item, Level, LogItem, Span
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
 """Bounds of the histograms: from a queue in memory to the patience of a person."""
@@ -77,39 +65,39 @@ _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
 
 class GivenIds(RandomIdGenerator):
-    """Hands out the ids that the calling thread has set; without these, random ones."""
+    """Hands out the ids set by the calling thread, by default random ids."""
 
     def __init__(self) -> None:
         """Begin without given ids."""
-        self._given = threading.local()
+        self._local = threading.local()
 
     @contextmanager
     def giving(self, trace_id: int, span_id: int) -> Iterator[None]:
-        """Give these ids to the span that is started in the block."""
-        self._given.ids = trace_id, span_id
+        """Give these ids to a span started in the block."""
+        self._local.ids = trace_id, span_id
         try:
             yield
         finally:
-            self._given.ids = None
+            self._local.ids = None
 
     def generate_trace_id(self) -> int:
-        """The trace id that the thread has set, else a random one."""
-        ids = getattr(self._given, "ids", None)
+        """The trace id set by the thread, else a random id."""
+        ids = getattr(self._local, "ids", None)
         return ids[0] if ids else super().generate_trace_id()
 
     def generate_span_id(self) -> int:
-        """The span id that the thread has set, else a random one."""
-        ids = getattr(self._given, "ids", None)
+        """The span id set by the thread, else a random id."""
+        ids = getattr(self._local, "ids", None)
         return ids[1] if ids else super().generate_span_id()
 
 
 class Writer:
-    """Writes items to providers. It is used by one thread."""
+    """Writes items to providers, on a single thread."""
 
     def __init__(
         self,
         tracers: Tracers,
-        meter: MeterProvider | None = None,
+        meter: metrics.MeterProvider | None = None,
         logger: LoggerProvider | None = None,
         observed: Mapping[str, Observe] | None = None,
     ) -> None:
@@ -126,13 +114,13 @@ class Writer:
             SettingsError: Spans of this provider cannot be given ids.
         """
         self._provider = tracers
-        self._tracers: dict[str | None, tuple[Tracer, GivenIds | None]] = {}
+        self._tracers: dict[str | None, tuple[trace.Tracer, GivenIds | None]] = {}
         self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
         self._resource = getattr(logger, "resource", None) or Resource.create({})
-        made = (meter or NoOpMeterProvider()).get_meter(NAME, __version__)
-        self._instruments = _instruments(made, observed or {})
+        sdk_meter = (meter or metrics.NoOpMeterProvider()).get_meter(NAME, __version__)
+        self._instruments = _instruments(sdk_meter, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
-        self._open: dict[int, SdkSpan] = {}  # by id: those that have begun
+        self._open: dict[int, trace.Span] = {}  # by id: those that have begun
         self._tracer(None)
 
     def write(self, items: Iterable[Item]) -> None:
@@ -160,7 +148,7 @@ class Writer:
     def _span(self, item: Span) -> None:
         span = self._open.pop(item.span_id, None)
         if span is None:
-            span = self._begun(item)
+            span = self._start(item)
         else:
             span.set_attributes(item.attributes)
         if item.is_open:
@@ -174,15 +162,21 @@ class Writer:
             span.set_status(Status(StatusCode.ERROR, item.error))
         span.end(item.end_ns)
 
-    def _begun(self, item: Span) -> SdkSpan:
+    def _start(self, item: Span) -> trace.Span:
         tracer, ids = self._tracer(item.agent)
+        links = [
+            trace.Link(
+                SpanContext(link.trace_id, link.span_id, link.remote, _SAMPLED), link.attributes
+            )
+            for link in item.links
+        ]
         with ids.giving(item.trace_id, item.span_id) if ids else nullcontext():
             span = tracer.start_span(
                 item.name,
-                self._below(item.trace_id, item.parent_id) if item.parent_id else Context(),
+                self._context(item.trace_id, item.parent_id) if item.parent_id else Context(),
                 SpanKind.CONSUMER if item.triggered else SpanKind.INTERNAL,
                 item.attributes,
-                [_sdk_link(link) for link in item.links],
+                links,
                 item.start_ns,
             )
         if item.parent_id is None:
@@ -195,7 +189,7 @@ class Writer:
         record: Any = LogRecord(
             timestamp=item.ns,
             observed_timestamp=item.ns,
-            context=self._below(item.trace_id, item.span_id),
+            context=self._context(item.trace_id, item.span_id),
             severity_number=SeverityNumber[item.severity],
             severity_text=item.severity,
             body=item.body,
@@ -206,42 +200,37 @@ class Writer:
             record.resource, record.dropped_attributes = self._resource, 0
         self._logger.emit(record)
 
-    def _below(self, trace_id: int, parent_id: int) -> Context:
+    def _context(self, trace_id: int, parent_id: int) -> Context:
         flags = self._flags.get(trace_id, _SAMPLED)
-        return set_span_in_context(span_of(trace_id, parent_id, flags), Context())
+        return trace.set_span_in_context(span_of(trace_id, parent_id, flags), Context())
 
-    def _tracer(self, agent: str | None) -> tuple[Tracer, GivenIds | None]:
+    def _tracer(self, agent: str | None) -> tuple[trace.Tracer, GivenIds | None]:
         provider = self._provider
         if isinstance(provider, TracerProvider):
             agent = None  # one for all
-        found = self._tracers.get(agent)
-        if found is None:
+        tracer = self._tracers.get(agent)
+        if tracer is None:
             if not isinstance(provider, TracerProvider):
                 provider = provider(agent)
-            tracer = provider.get_tracer(NAME, __version__)
-            found = self._tracers[agent] = tracer, _given_ids(tracer)
-        return found
+            sdk_tracer = provider.get_tracer(NAME, __version__)
+            tracer = self._tracers[agent] = sdk_tracer, _given_ids(sdk_tracer)
+        return tracer
 
 
-def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> NonRecordingSpan:
-    """A span that is recorded elsewhere, to be a parent.
+def span_of(trace_id: int, span_id: int, flags: TraceFlags = _SAMPLED) -> trace.NonRecordingSpan:
+    """A parent span, recorded elsewhere.
 
     Args:
         trace_id: Its trace.
         span_id: Its id.
         flags: Its trace flags; by default sampled.
     """
-    return NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
+    return trace.NonRecordingSpan(SpanContext(trace_id, span_id, False, flags))
 
 
-def _sdk_link(link: SpanLink) -> SdkLink:
-    context = SpanContext(link.trace_id, link.span_id, link.remote, _SAMPLED)
-    return SdkLink(context, link.attributes)
-
-
-def _given_ids(tracer: Tracer) -> GivenIds | None:
-    """The id generator of a tracer, as one whose ids can be set."""
-    if isinstance(tracer, NoOpTracer):  # OTEL_SDK_DISABLED
+def _given_ids(tracer: trace.Tracer) -> GivenIds | None:
+    """The id generator of a tracer, replaced by `GivenIds`."""
+    if isinstance(tracer, trace.NoOpTracer):  # OTEL_SDK_DISABLED
         return None
     ids = getattr(tracer, "id_generator", None)
     if ids is None:
@@ -257,21 +246,23 @@ def _given_ids(tracer: Tracer) -> GivenIds | None:
 # --- instruments ---------------------------------------------------------------------------------
 
 
-def _instruments(meter: Meter, observed: Mapping[str, Observe]) -> dict[str, Any]:
-    """The instruments that are written to, by metric; those that are observed are only made."""
+def _instruments(meter: metrics.Meter, observed: Mapping[str, Observe]) -> dict[str, Any]:
+    """The written instruments, by metric; observed instruments are only made."""
 
-    def look(observe: Observe, key: str, options: CallbackOptions) -> list[Observation]:
-        return [Observation(value, {key: name}) for name, value in dict(observe()).items()]
+    def look(
+        observe: Observe, key: str, options: metrics.CallbackOptions
+    ) -> list[metrics.Observation]:
+        return [metrics.Observation(value, {key: name}) for name, value in dict(observe()).items()]
 
     for metric, observe in observed.items():
         unit, about, key = _OBSERVED[metric]
         meter.create_observable_counter(metric, [partial(look, observe, key)], unit, about)
-    made: dict[str, Any] = {}
+    instruments: dict[str, Any] = {}
     for kind, metric, about in _INSTRUMENTS:
         if kind == "histogram":
-            made[metric] = meter.create_histogram(
+            instruments[metric] = meter.create_histogram(
                 metric, "s", about, explicit_bucket_boundaries_advisory=SECONDS
             )
         else:
-            made[metric] = getattr(meter, f"create_{kind}")(metric, "1", about)
-    return made
+            instruments[metric] = getattr(meter, f"create_{kind}")(metric, "1", about)
+    return instruments

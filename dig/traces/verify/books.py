@@ -1,4 +1,4 @@
-"""The books: each record is entered as the format says, and at the end they must balance."""
+"""The books: each record is entered by the format, and in the end all must balance."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _KINDS = {
 
 
 class Books:
-    """The books of one run, and the page for each kind of record in them."""
+    """The books of a run, with a page for each kind of record."""
 
     def __init__(self, report: VerificationReport, folder: Path) -> None:
-        """Begin with empty books; payloads that lie beside the trace are in `folder`."""
+        """Begin with empty books; payloads beside the trace are in `folder`."""
         self.line = 0
         self.places = Locations()
         self._report = report
@@ -62,7 +62,7 @@ class Books:
             refuse(f"a value is of a wrong type: {wrong}")
 
     def close(self) -> None:
-        """Check at the end of the file that the books balance."""
+        """Check the balance of the books at the end of the file."""
         if self._is_finished and self._awaited:
             refuse("the run ended before all outputs were there")
         count = self._count
@@ -306,7 +306,7 @@ class Books:
 
 
 def _read(path: Path) -> bytes:
-    """The content of a regular file; links, pipes and devices in its place are refused."""
+    """The content of a regular file; links, pipes and devices are refused."""
     odd = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, os.O_RDONLY | odd), "rb") as file:
         return file.read(MOST_BYTES + 1)
@@ -368,13 +368,13 @@ class Promises:
         self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
 
     def finding(self, row: dict[str, Any]) -> None:
-        """Enter a finding that may be healed."""
+        """Enter a finding; healing may follow."""
         # A healer may take what is about the same subject for different things, by the evidence.
         about = json.dumps([row["subject"], row["evidence"]], sort_keys=True)
         self._findings[row["t"]] = (str(row["pattern"]), f"{row['pattern']} {about}")
 
     def heal(self, row: dict[str, Any]) -> str | None:
-        """Enter an intervention; returns the rule that it breaks, if any."""
+        """Enter an intervention; return a broken rule, if any."""
         if row["action"] in _EFFECTS:
             self.is_owed = row
         step = row["finding"], row["ts"]
@@ -386,7 +386,7 @@ class Promises:
         return wrong or spent
 
     def _give(self, step: tuple[int, float]) -> str | None:
-        """Enter a step that gives work, or an agent's place, to others."""
+        """Enter a step with work, or an agent's place, given to other agents."""
         if step in self._given:
             return None
         self._given.add(step)
@@ -401,7 +401,7 @@ class Promises:
         self._spent.clear()
 
     def keep(self, row: dict[str, Any]) -> str | None:
-        """Check that the record after an intervention is its effect; returns the broken rule."""
+        """Check the record after an intervention, the effect; return the broken rule."""
         owed, self.is_owed = self.is_owed or {}, None
         kind = _EFFECTS[owed["action"]]
         to = [row.get("agent")] if kind == "leave" else row.get("to")
@@ -411,7 +411,7 @@ class Promises:
         return f"the `{kind}` of {about!r} that healing promised is missing"
 
     def in_order(self, event: TrackedEvent, to: str, agent: TrackedAgent) -> str | None:
-        """Enter a delivery to an agent; names the event that should have come first, if any.
+        """Enter a delivery to an agent; return an error if another event had to come first.
 
         Args:
             event: The event.
@@ -443,5 +443,5 @@ class Promises:
 
 
 def payload(row: dict[str, Any], key: str) -> Any:
-    """The payload or answer of a record, or the name of the file that has it."""
+    """The payload or answer of a record, or the name of the file with the payload."""
     return row.get("blobs", {}).get(key, row.get(key))

@@ -1,4 +1,4 @@
-"""The lines of a trace, over all of its files: whole, undamaged, JSON."""
+"""The lines of a trace, over all files: whole, undamaged, JSON."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str
 
 
 def _files(path: Path) -> tuple[list[Path], str | None]:
-    """The files of a trace, in order, up to the first missing one; and that one.
+    """The files of a trace, in order, up to the first missing file; and the missing file.
 
     After NAME come NAME.000002, NAME.000003, and so on.
     """

@@ -10,7 +10,7 @@ from .report import refuse
 
 
 class Ids:
-    """Ids that are used; those that count up from 1 behind a prefix take no room."""
+    """Used ids; ids counting up from 1 behind a prefix take no room."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ def _split(name: str) -> tuple[str, int]:
 
 @dataclass(slots=True, eq=False)
 class TrackedEvent:
-    """An event and its places: `copies` in buffers, `flight` on their way."""
+    """An event and the places: `copies` in buffers, `flight` on the way."""
 
     id: str
     work: bool = False
@@ -53,7 +53,7 @@ class TrackedEvent:
 
 @dataclass(slots=True, eq=False)
 class TrackedAgent:
-    """A present agent, the events in its buffer and those on their way to it."""
+    """A present agent, the events in the buffer and events on the way."""
 
     buffer: dict[str, TrackedEvent] = field(default_factory=dict)
     incoming: dict[str, TrackedEvent] = field(default_factory=dict)
@@ -70,19 +70,19 @@ class Locations:
         self.live: dict[str, TrackedEvent] = {}  # all but what is closed for good
 
     def use(self, name: str, ids: Ids) -> None:
-        """Use an id for an event or an activation, whichever list it goes to."""
+        """Use an id for an event or an activation."""
         self.check_new(name)
         ids.add(name)
 
     def check_new(self, name: str) -> None:
-        """Check that an id stands for nothing yet."""
+        """Check for an unused id."""
         if type(name) is not str or name == "system":
             refuse(f"{name!r} can be nobody's id")
         if name in self.events or name in self.activations:
             refuse(f"the id {name!r} is used for a second thing")
 
     def event(self, name: str) -> TrackedEvent:
-        """An event that has been emitted."""
+        """An emitted event."""
         event = self.live.get(name)
         if event is None:
             if name not in self.events:
@@ -92,13 +92,13 @@ class Locations:
         return event
 
     def agent(self, name: str) -> TrackedAgent:
-        """An agent that is present."""
+        """A present agent."""
         if name not in self.agents:
             refuse(f"agent {name!r} is not present")
         return self.agents[name]
 
     def send(self, event: TrackedEvent, to: Iterable[str], ordered: bool) -> None:
-        """Put an event on its way to those agents that are present and do not have it yet.
+        """Put an event on the way to present agents without the event.
 
         Args:
             event: The event.
@@ -115,7 +115,7 @@ class Locations:
                     agent.lane[event.id] = None
 
     def land(self, event: TrackedEvent) -> None:
-        """Take an event back from all agents that it is on its way to."""
+        """Take an event in flight back from all agents."""
         for name in event.flight:
             del self.agents[name].incoming[event.id]
             self.agents[name].lane.pop(event.id, None)
@@ -132,14 +132,14 @@ class Locations:
 
 
 def text(given: Any) -> str:
-    """A string, if it is one."""
+    """Check for a string."""
     if type(given) is not str:
         refuse(f"{given!r} is no text")
     return given
 
 
 def said(row: dict[str, Any], key: str) -> str | None:
-    """A text that is not empty, if the row has one there."""
+    """The text of an optional key; empty texts are refused."""
     given = row.get(key)
     if given is not None and not text(given):
         refuse(f"`{key}` is empty")
@@ -147,7 +147,7 @@ def said(row: dict[str, Any], key: str) -> str | None:
 
 
 def flag(row: dict[str, Any], key: str) -> bool:
-    """Whether the row says that something holds; null is as absent."""
+    """The value of an optional flag; null is as absent."""
     given = row.get(key)
     if given is not None and type(given) is not bool:
         refuse(f"`{key}` is not true or false")
@@ -155,7 +155,7 @@ def flag(row: dict[str, Any], key: str) -> bool:
 
 
 def names(given: Any) -> list[str]:
-    """A list of names, if it is one."""
+    """Check for a list of names."""
     if type(given) is not list or not all(type(name) is str for name in given):
         refuse(f"{given!r} is no list of names")
     return given

@@ -10,7 +10,7 @@ MOST_PROBLEMS = 100
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule.
+    """A broken rule.
 
     Attributes:
         line: The line of the trace, counted from 1; or nowhere.
@@ -72,7 +72,7 @@ class VerificationReport:
 
 
 class Broken(Exception):
-    """Raised when a rule is broken: nothing after it can be judged."""
+    """A broken rule as an exception: nothing after can be judged."""
 
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
@@ -80,5 +80,5 @@ class Broken(Exception):
 
 
 def refuse(what: str) -> NoReturn:
-    """Raise `Broken` with the rule that is broken."""
+    """Raise `Broken` with the broken rule."""
     raise Broken(what if len(what) <= 300 else f"{what[:299]}…")
