@@ -83,7 +83,7 @@ SCHEDULED = [
     ),
     Mutant(
         "sweeping-other-spans", "traces/otel/mapping.py",
-        "        self._tree.evicted(activations, events)\n",
+        "        self._tree.forget_evicted(activations, events)\n",
         "",
         "what is exported refers to spans of others once numbers have changed", SIMULATOR,
     ),
@@ -338,8 +338,8 @@ SCHEDULED = [
     # -- the journal ---
     Mutant(
         "journal-short-write", "traces/journal/appending.py",
-        "            while left:  # a write may be cut short",
-        "            if left:  # a write may be cut short",
+        "            while unwritten:  # a write may be cut short",
+        "            if unwritten:  # a write may be cut short",
         "a write that is cut short is not finished", SIMULATOR,
     ),
     Mutant(

@@ -38,7 +38,7 @@ class Appending:
         current: The one that is written to.
         full: The files that are complete and not synced yet; `Journal` removes them.
         folder: Where they are, wherever the program goes to.
-        taken: What somebody else did to a file before it was full, if that was found out.
+        damage: The damage done by another program to a file before it was full; ``None``: none.
     """
 
     def __init__(self, path: Path, most_bytes: int | None, write: Write) -> None:
@@ -61,7 +61,7 @@ class Appending:
         self.path = self.current = path
         self.full: deque[Path] = deque()
         self.folder = path.parent.absolute()
-        self.taken: str | None = None
+        self.damage: str | None = None
         self._most_bytes = most_bytes
         self._put = write
         self._number = 1
@@ -88,9 +88,9 @@ class Appending:
 
     def _write(self, data: bytes) -> None:
         try:
-            left = memoryview(data)
-            while left:  # a write may be cut short, by a signal or a disk that is almost full
-                left = left[self._put(self._file, left) :]
+            unwritten = memoryview(data)
+            while unwritten:  # a write may be cut short, by a signal or a disk that is almost full
+                unwritten = unwritten[self._put(self._file, unwritten) :]
         except OSError:
             with suppress(OSError):  # if that fails too, it is a torn tail
                 os.ftruncate(self._file, self._bytes)
@@ -105,9 +105,9 @@ class Appending:
         except OSError as error:  # it may be that this process may not look any more
             is_there = not is_gone(error)
         if not is_there:
-            self.taken = f"{self.current} was {'moved' if ours.st_nlink else 'removed'}"
+            self.damage = f"{self.current} was {'moved' if ours.st_nlink else 'removed'}"
         elif ours.st_size != self._bytes:
-            self.taken = f"{self.current} was cut, or written to by somebody else,"
+            self.damage = f"{self.current} was cut, or written to by somebody else,"
 
     def close(self) -> None:
         """Close the files and release the lock; a second call does nothing."""

@@ -52,7 +52,7 @@ def exchanges(
         file = Appending(path, None, os.write)
     except OSError as error:
         raise cannot("make", path, error) from None
-    keep = _Keeping(file, disk_full)
+    keep = _ExchangeWriter(file, disk_full)
     for model in models:
         model.keep = keep
     try:
@@ -66,7 +66,7 @@ def are_incomplete(directory: Path) -> bool:
     return (directory / f"{EXCHANGES}{INCOMPLETE}").exists()
 
 
-class _Keeping:
+class _ExchangeWriter:
     """Writes exchanges to the file, until the disk is full."""
 
     def __init__(self, file: Appending, disk_full: DiskFull) -> None:
@@ -77,16 +77,14 @@ class _Keeping:
     def __call__(self, exchange: dict[str, Any]) -> None:
         if self._is_full:
             return
+        path = self._file.path
         try:
             self._file.append([json.dumps(exchange).encode() + b"\n"])
         except OSError as error:
-            self._give_up(error)
-
-    def _give_up(self, error: OSError) -> None:
-        try:
             if self._disk_full == "stop" or not is_full(error):
-                raise cannot("write", self._file.path, error)
-            mark(self._file.path.with_name(self._file.path.name + INCOMPLETE))
-        except JournalError as wrong:
-            raise StopRunError(str(wrong)) from None
-        self._is_full = True
+                raise StopRunError(str(cannot("write", path, error))) from None
+            try:
+                mark(path.with_name(path.name + INCOMPLETE))
+            except JournalError as wrong:
+                raise StopRunError(str(wrong)) from None
+            self._is_full = True

@@ -59,11 +59,11 @@ def write_output(path: Path, data: bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
     else:
-        there = path.resolve()  # a link is followed
-        before = there.stat().st_mode & 0o777 if there.exists() else None
-        write_file(there, data, mode=0o666 if before is None else before)
+        target = path.resolve()  # a link is followed
+        before = target.stat().st_mode & 0o777 if target.exists() else None
+        write_file(target, data, mode=0o666 if before is None else before)
         if before is not None:
-            there.chmod(before)  # with what the umask took
+            target.chmod(before)  # with what the umask took
 
 
 def make_directory(path: Path, *, synced: bool = False) -> None:
@@ -122,12 +122,12 @@ def is_gone(error: OSError) -> bool:
     return isinstance(error, FileNotFoundError | NotADirectoryError)
 
 
-def cannot(what: str, path: Path, error: OSError) -> JournalError:
+def cannot(verb: str, path: Path, error: OSError) -> JournalError:
     """The error for an action on a file.
 
     Args:
-        what: The action, as a verb: `write`.
+        verb: The action: `write`.
         path: The file.
         error: The reason.
     """
-    return JournalError(f"cannot {what} {path}: {error.strerror or error}")
+    return JournalError(f"cannot {verb} {path}: {error.strerror or error}")

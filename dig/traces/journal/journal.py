@@ -113,7 +113,7 @@ class Journal:
         self._blobs: deque[Path] = deque()  # not synced yet
         self._syncing = Lock()
         self._broken: OSError | None = None
-        self._lost: JournalError | None = None
+        self._loss: JournalError | None = None
         self._clock = clock
         self._looked, self._looked_s = 0, clock()
         try:
@@ -132,8 +132,8 @@ class Journal:
             JournalError: The lines cannot be written, because the disk is full for instance; or
                 somebody has removed, moved or cut the file.
         """
-        if self._lost is not None and self._disk_full == "stop":
-            raise self._lost
+        if self._loss is not None and self._disk_full == "stop":
+            raise self._loss
         if self.unreplayable_from is not None:
             return
         try:
@@ -152,8 +152,8 @@ class Journal:
             return
         if self._is_to_look(records):
             self._files.look()
-        if self._files.taken is not None:
-            return self._lose(self._files.taken)
+        if self._files.damage is not None:
+            return self._lose(self._files.damage)
         self._records += len(records)
 
     def sync(self) -> None:
@@ -166,7 +166,7 @@ class Journal:
             written = self._records
             if self._broken is not None:
                 raise cannot("sync", self.path, self._broken)
-            if written == self._synced or self._lost is not None:
+            if written == self._synced or self._loss is not None:
                 return
             try:
                 self._sync_files()
@@ -184,7 +184,7 @@ class Journal:
     def _sync_files(self) -> None:
         """Sync new files, by name: another thread may be going on to the next file."""
         current = self._files.current  # first: if it is full by now, it is synced twice
-        blobs, full = _taken(self._blobs), _taken(self._files.full)
+        blobs, full = _take_all(self._blobs), _take_all(self._files.full)
         for path in (*blobs, *full):
             sync_file(path)
         sync_file(current, _sync)
@@ -213,14 +213,14 @@ class Journal:
 
     def _lose(self, change: str) -> None:
         """Go on without a file after damage to it, or stop the run."""
-        what = f"{change} while it was written: nothing is kept from record {self._records} on"
-        self._lost = JournalError(what)
-        logger.error("dig: %s", self._lost)
+        reason = f"{change} while it was written: nothing is kept from record {self._records} on"
+        self._loss = JournalError(reason)
+        logger.error("dig: %s", self._loss)
         with suppress(JournalError):  # its folder may be gone
             self._go_on_without()
         self.unreplayable_from = self._records
         if self._disk_full == "stop":
-            raise self._lost
+            raise self._loss
 
     def _go_on_without(self) -> None:
         """Mark the trace as not replayable: the run goes on after the last record."""
@@ -292,8 +292,13 @@ class RunDirectory:
             make_directory(self.path, synced=self._is_synced)
         except OSError as error:
             raise cannot("make", self.path, error) from None
-        said = {"execution": execution, "began": now.isoformat(), **about}
-        self._write(SIDE, {**said, "durability": keeping.durability, **_machine()})
+        machine = {
+            "dig": __version__,
+            "python": platform.python_version(),
+            "platform": sys.platform,
+        }
+        head = {"execution": execution, "began": now.isoformat(), **about}
+        self._write(SIDE, {**head, "durability": keeping.durability, **machine})
         self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
@@ -318,7 +323,7 @@ class RunDirectory:
         return path
 
 
-def _taken(paths: deque[Path]) -> list[Path]:
+def _take_all(paths: deque[Path]) -> list[Path]:
     """Take all current items out of a queue; other threads may be adding more."""
     return [paths.popleft() for _ in range(len(paths))]
 
@@ -338,11 +343,3 @@ def read_side(run: Path) -> dict[str, Any]:
     if not isinstance(side, dict):
         raise SettingsError(f"{run / SIDE} is no JSON object")
     return side
-
-
-def _machine() -> dict[str, str]:
-    return {
-        "dig": __version__,
-        "python": platform.python_version(),
-        "platform": sys.platform,
-    }

@@ -19,7 +19,7 @@ MOST_LEVELS = MOST_DEPTH + 4
 """The deepest nesting that is read: that of the deepest payload, and of a record around it."""
 
 
-def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
+def parse(text: str, name: str = "the line", *, finite: bool = True) -> Any:
     """The JSON value of a text.
 
     Refused, although some readers accept them: `NaN` and `Infinity`, numbers too large for
@@ -28,7 +28,7 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
 
     Args:
         text: The text.
-        what: The name of the text in errors.
+        name: The name of the text in errors.
         finite: Whether to refuse `NaN` and `Infinity`, the default; else the caller does, and can
             name their place.
 
@@ -37,25 +37,18 @@ def parse(text: str, what: str = "the line", *, finite: bool = True) -> Any:
         RecordError: The text is JSON that is refused; the message says why.
     """
     try:
-        value = _whole(text.strip(_BLANKS), _FINITE if finite else _ANY)
+        value = (_FINITE if finite else _ANY).decode(text.strip(_BLANKS))
     except json.JSONDecodeError:
         raise
     except RecordError as reason:
-        raise RecordError(f"{what} holds {reason}") from None
+        raise RecordError(f"{name} holds {reason}") from None
     except RecursionError:
-        raise RecordError(f"{what} is nested too deeply") from None
+        raise RecordError(f"{name} is nested too deeply") from None
     except ValueError as error:  # a number with more digits than Python turns into an int
-        raise RecordError(f"{what} holds a number that cannot be read: {error}") from None
+        raise RecordError(f"{name} holds a number that cannot be read: {error}") from None
     # To count is cheap, and few texts hold so many.
     if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
-        raise RecordError(f"{what} is nested too deeply")
-    return value
-
-
-def _whole(text: str, decoder: json.JSONDecoder) -> Any:
-    value, end = decoder.raw_decode(text)
-    if end != len(text):
-        raise json.JSONDecodeError("Extra data", text, end)
+        raise RecordError(f"{name} is nested too deeply")
     return value
 
 
@@ -85,8 +78,8 @@ def _float(text: str) -> float:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) != len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise RecordError(f"an object in which the key {twice[:60]!r} stands twice")
+        double = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise RecordError(f"an object in which the key {double[:60]!r} stands twice")
     return row
 
 

@@ -18,7 +18,7 @@ from dig.detectors.watch import Watch
 from dig.errors import DamageError, RecordError, RuleError, SettingsError, TraceError
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import Finish, Limits, Record, Run, Usual
+from dig.graph.records import Finish, Limits, Record, Run
 
 from .chain import BLOBS, CHAIN, Chain, is_journal
 from .json_text import MOST_BYTES as MOST_BYTES
@@ -74,8 +74,7 @@ def record_of(line: Line, *, payloads: bool = True) -> Record:
     try:
         row = line.row
         if BLOBS in row:
-            blobs = row[BLOBS]
-            row = row | (read_blobs(line.file.parent, blobs) if payloads else _hashes(blobs))
+            row = row | _blobs(line.file.parent, row[BLOBS], payloads=payloads)
         return decode(row)
     except RecordError as error:
         raise TraceError(line.file, line.number, str(error)) from None
@@ -152,7 +151,8 @@ class Tail:
         strays = [] if self._is_finished else later_segments(self.path, self._segment)
         if not strays or following.is_file():
             return bool(strays)
-        raise missing(self.path, self._segment + 1, kept=self.number if self.is_journal else 0)
+        whole_records = self.number if self.is_journal else 0
+        raise missing(self.path, self._segment + 1, whole_records=whole_records)
 
     def _read_file(self, is_growing: bool, is_full: bool) -> Iterator[Line]:
         try:
@@ -272,9 +272,9 @@ def check_trace(
         TraceError: The trace cannot be read or breaks a rule; the line is named.
         SettingsError: The usual findings were learned from another team.
     """
-    for one in follow_trace(path, watch, limits, usual):
-        if isinstance(one, Finding):
-            yield one
+    for item in follow_trace(path, watch, limits, usual):
+        if isinstance(item, Finding):
+            yield item
 
 
 def follow_trace(
@@ -302,20 +302,17 @@ def follow_trace(
         if isinstance(record, Run):
             record = replace(record, limits=limits(record.limits))
             if usual is not None:
-                record = replace(record, usual=_usual_of(path, usual, record))
+                try:
+                    expected = usual.of_team(record.agents, record.limits)
+                except SettingsError as error:
+                    raise SettingsError(f"{path}: {error}") from None
+                record = replace(record, usual=expected)
         due = watch.advance(record.us)
         watch.graph.apply(record)
         return [*due, record, *watch.look(record)]
 
-    for one in feed_records(path, feed):
-        yield from one
-
-
-def _usual_of(path: Path, usual: TeamUsual, run: Run) -> Usual:
-    try:
-        return usual.of_team(run.agents, run.limits)
-    except SettingsError as error:
-        raise SettingsError(f"{path}: {error}") from None
+    for items in feed_records(path, feed):
+        yield from items
 
 
 def feed_records(
@@ -342,29 +339,24 @@ def feed_records(
 # --- payloads beside the trace ---
 
 
-def _hashes(blobs: Any) -> dict[str, str]:
-    """Stand-ins for unread payloads beside a trace: equal for equal payloads."""
-    return {key: f"blob {name}" for key, name in blobs.items()} if type(blobs) is dict else {}
-
-
-_BLOB = re.compile("[0-9a-f]{64}")
+_CHECKSUM = re.compile("[0-9a-f]{64}")
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # a pipe in the place of a file
 
 
-def read_blobs(folder: Path, names: object) -> dict[str, Any]:
-    """The payloads beside a trace, by key in a record.
-
-    Raises:
-        RecordError: One is missing or damaged.
-    """
+def _blobs(folder: Path, names: object, *, payloads: bool) -> dict[str, Any]:
+    """The payloads beside a trace, by key in a record; unread, the hash stands for each."""
     if type(names) is not dict:
+        if not payloads:
+            return {}
         raise RecordError("`blobs` must be an object of checksums")
+    if not payloads:
+        return {key: f"blob {name}" for key, name in names.items()}
     return {key: _read_blob(folder, name) for key, name in names.items()}
 
 
 def _read_blob(folder: Path, name: object) -> Any:
-    if type(name) is not str or not _BLOB.fullmatch(name):
+    if type(name) is not str or not _CHECKSUM.fullmatch(name):
         raise RecordError("`blobs` names what is no checksum")
     try:
         file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS | _NO_WAITING)

@@ -3,7 +3,7 @@
 A crash leaves a torn tail: part of a line, without its newline, at the end of the last
 segment. It is moved to a file beside it, so nothing is lost and a reader accepts the trace.
 Damage in the middle is not touched unless `salvage` is set; then all from the damaged
-line on is moved, later segments as a whole.
+line on is moved, later segments as a prefix.
 """
 
 from __future__ import annotations
@@ -78,22 +78,22 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     try:
         if not _needs_care(path, salvage) or is_being_written(path):
             return None
-        whole = _whole(path)
-        left = whole.file.stat().st_size - whole.end
-        size = left + sum(file.stat().st_size for file in whole.later)
+        prefix = _valid_prefix(path)
+        rest_bytes = prefix.file.stat().st_size - prefix.end
+        size = rest_bytes + sum(file.stat().st_size for file in prefix.later)
     except OSError:
         return None  # the reader of the trace reports the error
-    is_torn = left > 0 and not (whole.is_damaged or whole.later)
-    if not (is_torn or (salvage and (left or whole.later))):
+    is_torn = rest_bytes > 0 and not (prefix.is_damaged or prefix.later)
+    if not (is_torn or (salvage and (rest_bytes or prefix.later))):
         return None
-    if not whole.records:
+    if not prefix.records:
         raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
-    if whole.file.is_symlink():  # its target may be any file, so it is not cut
-        raise JournalError(f"cannot write {whole.file}: it is a link; recover the file itself")
-    line = whole.lines + 1 if left and not is_torn else None
-    what = "a torn last record" if is_torn else "what follows a missing file"
-    what = f"line {line} and what follows" if line else what
-    return SetAside(whole.file, _set_aside(whole, left), size, line, whole.records, what)
+    if prefix.file.is_symlink():  # its target may be any file, so it is not cut
+        raise JournalError(f"cannot write {prefix.file}: it is a link; recover the file itself")
+    line = prefix.lines + 1 if rest_bytes and not is_torn else None
+    part = "a torn last record" if is_torn else "what follows a missing file"
+    part = f"line {line} and what follows" if line else part
+    return SetAside(prefix.file, _set_aside(prefix, rest_bytes), size, line, prefix.records, part)
 
 
 def torn_bytes(path: Path) -> int:
@@ -102,8 +102,8 @@ def torn_bytes(path: Path) -> int:
     try:
         if not _needs_care(path, False) or is_being_written(path):
             return 0
-        whole = _whole(path)
-        return 0 if whole.is_damaged else whole.file.stat().st_size - whole.end
+        prefix = _valid_prefix(path)
+        return 0 if prefix.is_damaged else prefix.file.stat().st_size - prefix.end
     except OSError:
         return 0  # the reader of the trace reports the error
 
@@ -115,18 +115,12 @@ def is_cut_off(path: Path) -> bool:
     """
     path = trace_path(path)
     try:
-        with open_file(path) as file:
-            first = parse_row(file.readline(MOST_BYTES + 1))
-    except (OSError, RecordError):
+        return _is_journal(path) and is_abandoned(path)
+    except OSError:
         return False
-    return is_journal(first) and is_abandoned(path)
 
 
-def _needs_care(first: Path, salvage: bool) -> bool:
-    """Whether a file is a journal without a newline at the end (or, for `salvage`, any)."""
-    *_, last = segments(first)
-    if not (salvage or _is_torn(last)):
-        return False
+def _is_journal(first: Path) -> bool:
     with open_file(first) as file:
         try:
             return is_journal(parse_row(file.readline(MOST_BYTES + 1)))
@@ -134,15 +128,19 @@ def _needs_care(first: Path, salvage: bool) -> bool:
             return False
 
 
-def _is_torn(path: Path) -> bool:
-    with open_file(path) as file:
+def _needs_care(first: Path, salvage: bool) -> bool:
+    """Whether a file is a journal without a newline at the end (or, for `salvage`, any)."""
+    *_, last = segments(first)
+    if salvage:
+        return _is_journal(first)
+    with open_file(last) as file:
         if not file.seek(0, os.SEEK_END):  # the next segment was made, and nothing written to it
             return False
         file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
+        return file.read(1) != b"\n" and _is_journal(first)
 
 
-class _Whole(NamedTuple):
+class _Prefix(NamedTuple):
     """The longest valid prefix of a journal.
 
     Attributes:
@@ -162,18 +160,18 @@ class _Whole(NamedTuple):
     later: list[Path]
 
 
-def _whole(first: Path) -> _Whole:
-    chain, whole = Chain(), _Whole(first, 0, 0, 0, False, [])
+def _valid_prefix(first: Path) -> _Prefix:
+    chain, prefix = Chain(), _Prefix(first, 0, 0, 0, False, [])
     for number, path in enumerate(segments(first), 1):
-        end, lines, is_damaged = _whole_lines(path, chain)
+        end, lines, is_damaged = _valid_lines(path, chain)
         later = later_segments(first, number)
-        whole = _Whole(path, end, lines, whole.records + lines, is_damaged, later)
+        prefix = _Prefix(path, end, lines, prefix.records + lines, is_damaged, later)
         if end < path.stat().st_size:
             break
-    return whole
+    return prefix
 
 
-def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
+def _valid_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
     """The bytes and lines of a segment that are whole, and whether a damaged line follows."""
     end = lines = 0
     with open_file(path) as file:
@@ -187,23 +185,23 @@ def _whole_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
     return end, lines, False
 
 
-def _set_aside(whole: _Whole, left: int) -> tuple[Path, ...]:
+def _set_aside(prefix: _Prefix, size: int) -> tuple[Path, ...]:
     """Move all damaged parts, the last file first: a crash in between can be resumed."""
     moved: list[Path] = []
-    for path in reversed(whole.later):
-        aside, file = _beside(path)
+    for path in reversed(prefix.later):
+        aside, file = _make_aside(path)
         os.close(file)
         try:
             path.replace(aside)
         except OSError as error:
             raise cannot("move", path, error) from None
         moved.insert(0, aside)
-    return (_cut(whole.file, whole.end), *moved) if left else tuple(moved)
+    return (_cut(prefix.file, prefix.end), *moved) if size else tuple(moved)
 
 
 def _cut(path: Path, end: int) -> Path:
     """Move all from a byte on to a new file; after a crash in between both have the bytes."""
-    aside, copy = _beside(path)
+    aside, copy = _make_aside(path)
     try:
         with path.open("r+b") as file, open(copy, "wb") as torn:
             file.seek(end)
@@ -218,7 +216,7 @@ def _cut(path: Path, end: int) -> Path:
     return aside
 
 
-def _beside(path: Path) -> tuple[Path, int]:
+def _make_aside(path: Path) -> tuple[Path, int]:
     """Make a new file beside another, for the part moved out; open for writing."""
     for number in count():
         aside = path.with_name(f"{path.name}.torn{f'.{number}' if number else ''}")

@@ -57,8 +57,8 @@ def segments(first: Path) -> Iterator[Path]:
 
 def later_segments(first: Path, number: int) -> list[Path]:
     """The existing segments after a number, in order, even with gaps."""
-    found = [int(match[2]) for name in _names(first.parent) if (match := _of(first, name))]
-    return [segment_path(first, other) for other in sorted(found) if other > number]
+    numbers = [int(match[2]) for name in _names(first.parent) if (match := _of(first, name))]
+    return [segment_path(first, later) for later in sorted(numbers) if later > number]
 
 
 def first_segment(path: Path) -> Path | None:
@@ -100,27 +100,27 @@ class LineIndex:
         return self._last, number
 
 
-def missing(first: Path, number: int = 1, *, kept: int = 0) -> TraceError:
+def missing(first: Path, number: int = 1, *, whole_records: int = 0) -> TraceError:
     """The error about a missing segment, with the name of the next existing segment.
 
     Args:
         first: The file in which the trace begins, or should.
         number: The number of the missing segment; by default the first one.
-        kept: The number of records before it that can be kept.
+        whole_records: The number of records before it that can be kept.
     """
     path, folder = segment_path(first, number), first.parent
     if later := later_segments(first, number):
         reason = f"is missing: {later[0].name} is there, and goes on after it; put it back"
-        if kept:
-            reason += f" (`digmon verify --salvage` keeps the {kept} records before it)"
+        if whole_records:
+            reason += f" (`digmon verify --salvage` keeps the {whole_records} records before it)"
         return TraceError(path, None, reason)
     if os.path.lexists(path):
         return TraceError(path, None, "is no file that can be read")
     if first.name != TRACE or not folder.is_dir():
         return TraceError(path, None, f"cannot be read: {os.strerror(errno.ENOENT)}")
     if runs := sum(is_run(folder / name) for name in _names(folder)):
-        what = f"is no run, but a directory of {counted(runs, 'run')}: name one of them"
-        return TraceError(folder, None, f"{what} (`digmon runs` lists them)")
+        reason = f"is no run, but a directory of {counted(runs, 'run')}: name one of them"
+        return TraceError(folder, None, f"{reason} (`digmon runs` lists them)")
     return TraceError(folder, None, f"is no run: there is no {TRACE} in it")
 
 
