@@ -261,13 +261,13 @@ class RecordedRun:
 
     def ancestors(self, event: str) -> frozenset[str]:
         """The events with a causal path to an event, itself included."""
-        known = self._ancestors.get(event)
-        if known is None:
+        ancestors = self._ancestors.get(event)
+        if ancestors is None:
             by = self.events[event].by
             used = self.activations[by].with_fate("consume") if by in self.activations else ()
-            known = frozenset({event}).union(*(self.ancestors(one) for one in used))
-            self._ancestors[event] = known
-        return known
+            ancestors = frozenset({event}).union(*(self.ancestors(parent) for parent in used))
+            self._ancestors[event] = ancestors
+        return ancestors
 
     def _watched(self) -> Watch:
         if self._watch is None:
@@ -286,7 +286,7 @@ class RecordedRun:
         self._enter(record)
 
     def _apply(self, watch: Watch, record: Record) -> None:
-        self.found += [in_graph(watch.graph, one) for one in watch.feed(record)]
+        self.found += [in_graph(watch.graph, finding) for finding in watch.feed(record)]
         touched = watch.graph.touched
         for event in touched:
             if event.cause is not None:
@@ -341,7 +341,7 @@ class RecordedRun:
 
 
 def recorded_rows(
-    found: Sequence[Finding], rows: Iterable[FindingRow]
+    findings: Sequence[Finding], rows: Iterable[FindingRow]
 ) -> tuple[list[FindingRow | None], list[FindingRow]]:
     """The row of a trace that each finding of its detectors was recorded as.
 
@@ -349,7 +349,7 @@ def recorded_rows(
     evidence are; an old row has no severity.
 
     Args:
-        found: The findings that detectors raise in the trace, in order.
+        findings: The findings that detectors raise in the trace, in order.
         rows: The rows of kind `finding` in the trace, in order.
 
     Returns:
@@ -359,13 +359,15 @@ def recorded_rows(
     for row in rows:
         by_finding.setdefault(_content(row), deque()).append(row)
     if not by_finding:
-        return [None] * len(found), []
+        return [None] * len(findings), []
     nothing = deque[FindingRow]()
     matched = [
-        waiting.popleft() if (waiting := by_finding.get(_content(one), nothing)) else None
-        for one in found
+        waiting.popleft() if (waiting := by_finding.get(_content(finding), nothing)) else None
+        for finding in findings
     ]
-    return matched, sorted((row for rest in by_finding.values() for row in rest), key=_number)
+    return matched, sorted(
+        (row for unmatched in by_finding.values() for row in unmatched), key=_number
+    )
 
 
 def _number(row: FindingRow) -> int:

@@ -50,9 +50,9 @@ def cost_text(sums: Mapping[str, float]) -> str:
     all_tokens, parts = tokens(sums), list[str]()
     if all_tokens is not None:
         sent = sums.get("input_tokens", sums.get("prompt_tokens"))
-        got = sums.get("output_tokens", sums.get("completion_tokens"))
-        how = f" ({sent:,.0f} sent, {got:,.0f} received)" if sent and got else ""
-        parts.append(f"{all_tokens:,.0f} tokens{how}")
+        received = sums.get("output_tokens", sums.get("completion_tokens"))
+        parts_text = f" ({sent:,.0f} sent, {received:,.0f} received)" if sent and received else ""
+        parts.append(f"{all_tokens:,.0f} tokens{parts_text}")
     if "cost_usd" in sums:
         parts.append(f"${sums['cost_usd']:,.4f}")
     if "model_calls" in sums:

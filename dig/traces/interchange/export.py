@@ -65,8 +65,8 @@ def writer(name: str) -> Writer:
     if name == "jaeger":
         raise SettingsError("Jaeger's page loads OTLP/JSON: write it with --format otlp -o FILE")
     if name not in FORMATS:
-        known = f"{', '.join(FORMATS)}; and otlp, which is sent"
-        raise SettingsError(f"there is no format {name!r} of a file; known are: {known}")
+        formats = f"{', '.join(FORMATS)}; and otlp, which is sent"
+        raise SettingsError(f"there is no format {name!r} of a file; known are: {formats}")
     return FORMATS[name]
 
 
@@ -91,7 +91,7 @@ def graphml(export: Export) -> Iterator[str]:
 
 
 def _xml(text: str) -> str:
-    return _NOT_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _all_xml(keys: dict[str, Any]) -> dict[str, Any]:
@@ -108,16 +108,16 @@ def dot(export: Export) -> Iterator[str]:
         else:
             shape = "doubleoctagon" if keys["final"] else "ellipse"
             label = f"{node}\n{keys['type']}"
-        yield f"  {_quoted(node)} [label={_quoted(label)}, shape={shape}];\n"
+        yield f"  {_quote(node)} [label={_quote(label)}, shape={shape}];\n"
     for source, target, keys in view.edges():
         style = ""
         if keys["kind"] == "delivery" and keys.get("fate") != "consume":
-            style = f" [label={_quoted(keys.get('fate', 'sees'))}, style=dashed]"
-        yield f"  {_quoted(source)} -> {_quoted(target)}{style};\n"
+            style = f" [label={_quote(keys.get('fate', 'sees'))}, style=dashed]"
+        yield f"  {_quote(source)} -> {_quote(target)}{style};\n"
     yield "}\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text as a quoted string of the DOT language."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "\\n".join(safe_text(line) for line in shown.split("\n")) + '"'

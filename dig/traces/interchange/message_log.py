@@ -112,8 +112,8 @@ def json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         TraceError: The text is something else; the line (or the number of the object) is named.
     """
     try:
-        whole = parse(text, "what begins here", finite=False)
-        rows = whole.get("messages", [whole]) if isinstance(whole, dict) else whole
+        document = parse(text, "what begins here", finite=False)
+        rows = document.get("messages", [document]) if isinstance(document, dict) else document
     except RecordError as error:
         raise TraceError(path, 1, str(error)) from None
     except json.JSONDecodeError:
@@ -161,20 +161,20 @@ def _time(path: Path, line: int, row: Mapping[str, Any], guesses: Guesses) -> fl
 def _names(value: Any) -> list[str]:
     """The names in a cell or a list; several in a cell stand between `;`."""
     if isinstance(value, list):
-        return [str(one).strip() for one in value]
-    return [one.strip() for one in str(value or "").split(";")]
+        return [str(name).strip() for name in value]
+    return [name.strip() for name in str(value or "").split(";")]
 
 
 def _people(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> list[str]:
     """All senders and recipients, by order of appearance, but for the outside."""
-    found: dict[str, None] = {}
+    people: dict[str, None] = {}
     for line, row in rows:
-        for one in (*_names(_get(row, "sender")), *_names(_get(row, "to"))):
-            if one == SYSTEM:
+        for name in (*_names(_get(row, "sender")), *_names(_get(row, "to"))):
+            if name == SYSTEM:
                 raise TraceError(path, line, "`system` can be nobody's name here")
-            if one.lower() not in (*OUTSIDE, *EVERYBODY):
-                found[one] = None
-    return list(found)
+            if name.lower() not in (*OUTSIDE, *EVERYBODY):
+                people[name] = None
+    return list(people)
 
 
 def _message(
@@ -197,7 +197,7 @@ def _message(
     return ChatMessage(
         line, f"m{line}" if name is None else str(name), None if is_outside else sender,
         _recipients(row, sender, people, guesses), us,
-        None if replies is None else tuple(one for one in _names(replies) if one),
+        None if replies is None else tuple(event for event in _names(replies) if event),
         str(_get(row, "type") or "message"), payload,
     )  # fmt: skip
 
@@ -205,23 +205,23 @@ def _message(
 def _recipients(
     row: Mapping[str, Any], sender: str, people: list[str], guesses: Guesses
 ) -> tuple[str | None, ...]:
-    found: dict[str | None, None] = {}
-    for one in _names(_get(row, "to")):
-        if not one or one.lower() in EVERYBODY:
-            whom = "everybody" if one else "nobody in particular"
+    recipients: dict[str | None, None] = {}
+    for name in _names(_get(row, "to")):
+        if not name or name.lower() in EVERYBODY:
+            whom = "everybody" if name else "nobody in particular"
             guesses.note(f"a message to {whom} went to all who appear in the log")
-            found.update(dict.fromkeys(name for name in people if name != sender))
+            recipients.update(dict.fromkeys(name for name in people if name != sender))
         else:
-            found[None if one.lower() in OUTSIDE else one] = None
-    return tuple(found)
+            recipients[None if name.lower() in OUTSIDE else name] = None
+    return tuple(recipients)
 
 
 def _check_ids(path: Path, messages: Iterable[ChatMessage]) -> None:
-    seen: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for message in messages:
         if message.id == SYSTEM:
             raise TraceError(path, message.line, "`system` can be nobody's id")
-        if message.id in seen:
-            reason = f"the id {message.id[:60]!r} is used in line {seen[message.id]} as well"
+        if message.id in lines:
+            reason = f"the id {message.id[:60]!r} is used in line {lines[message.id]} as well"
             raise TraceError(path, message.line, reason)
-        seen[message.id] = message.line
+        lines[message.id] = message.line

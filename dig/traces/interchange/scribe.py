@@ -35,14 +35,14 @@ class Guesses:
     def __init__(self) -> None:
         self._examples: dict[str, list[str]] = {}
 
-    def note(self, what: str, example: str = "") -> None:
+    def note(self, guess: str, example: str = "") -> None:
         """Note a guess, and an example."""
-        self._examples.setdefault(what, []).append(example)
+        self._examples.setdefault(guess, []).append(example)
 
     def __iter__(self) -> Iterator[str]:
-        for what, examples in self._examples.items():
+        for guess, examples in self._examples.items():
             named = [example for example in examples if example]
-            yield what + (f": {cut(named, most=MOST_EXAMPLES)}" if named else "")
+            yield guess + (f": {cut(named, most=MOST_EXAMPLES)}" if named else "")
 
 
 class Scribe:
@@ -92,7 +92,7 @@ class Scribe:
 
     def end(
         self, activation: str, fates: Sequence[Fate], outputs: Sequence[str], error: Any = None,
-        **whose: Any,
+        **origin: Any,
     ) -> None:  # fmt: skip
         """Write the end of an activation; the outputs must be emitted next.
 
@@ -101,9 +101,9 @@ class Scribe:
             fates: The fates of its inputs.
             outputs: The ids of its outputs.
             error: Its error; ``None``: it had none.
-            whose: Whose error it is, as `End` says it; by default its own.
+            origin: Whose error it is, as `End` says it; by default its own.
         """
-        end = End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **whose)
+        end = End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **origin)
         self._write(end)
 
     def healed(
@@ -118,9 +118,9 @@ class Scribe:
             event: The event of the intervention.
             more: Further fields of the intervention; by default those of `HealRow`.
         """
-        found = FindingRow(*self._stamp(), pattern, None, subject, {})
-        self._write(found)
-        self._write(HealRow(*self._stamp(), found.t, action, event, **more))
+        finding = FindingRow(*self._stamp(), pattern, None, subject, {})
+        self._write(finding)
+        self._write(HealRow(*self._stamp(), finding.t, action, event, **more))
 
     def finish(self, outcome: Outcome, source: str) -> list[Record]:
         """Write the end of the run; returns the trace, with incidents about the guesses.
@@ -130,10 +130,10 @@ class Scribe:
             source: The name of the file that it was read from.
         """
         self._write(Finish(*self._stamp(), outcome))
-        first, *others = self._records
-        told = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
-        said = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(told, 1)]
-        return [first, *said, *(_later(record, len(said)) for record in others)]
+        first, *later = self._records
+        texts = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
+        incidents = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(texts, 1)]
+        return [first, *incidents, *(_later(record, len(incidents)) for record in later)]
 
     def _stamp(self) -> tuple[int, int]:
         return self.graph.t + 1, self._us

@@ -149,10 +149,10 @@ class _Desk:
     def plan(self, turn: ChatTurn, replies: Sequence[str], guesses: Guesses) -> None:
         """Find the inputs and the beginning of a turn, and whether the turn before goes on."""
         lying, before = self.lying, self._latest
-        told = {name for message in turn.messages for name in receivers(message)}
+        receivers_of_turn = {name for message in turn.messages for name in receivers(message)}
         turn.again = [event for event in replies if event not in lying]
         is_more = bool(before and turn.again and self._asked.issuperset(replies)
-                       and told.isdisjoint(self._called))  # fmt: skip
+                       and receivers_of_turn.isdisjoint(self._called))  # fmt: skip
         if is_more:  # of what it has begun to answer: with what those say whom it called
             turn.again, replies = [], [e for e in lying if lying[e].turn.sender in self._called]
         elif not replies:
@@ -179,7 +179,7 @@ class _Desk:
         if not turn.again:
             turn.begins = self._begins(arrivals, goes_on=goes_on)
         self._asked.update(turn.uses)
-        self._told = told - senders
+        self._told = receivers_of_turn - senders
         self._called |= self._told
         self._awaited = (self._awaited - senders) | self._told
         is_open = bool(turn.uses or goes_on) and not is_answer(turn.messages[0])

@@ -44,7 +44,7 @@ class Chain:
         self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()
         return body + _OPEN + self._last.hex().encode() + _CLOSE
 
-    def fits(self, line: bytes) -> bool:
+    def follows(self, line: bytes) -> bool:
         """Whether a line is whole, and follows the lines before."""
         body, end = line[:-_SEAL], line[-_SEAL:]
         digest = blake2b(self._last + body, digest_size=_DIGEST).digest()
@@ -87,13 +87,13 @@ class SealedLines:
         text = encode(record)
         self.blobs = {}
         if len(text) > LARGE and isinstance(record, Emit | Finish):
-            text = self._lightened(record) or text
+            text = self._lighten(record) or text
         if self._header is not None:
             text = f'{text[:-1]},"{HEADER}":{dumps(self._header)}}}'
             self._header = None
         return self._chain.seal(text.encode("ascii"))
 
-    def _lightened(self, record: Emit | Finish) -> str | None:
+    def _lighten(self, record: Emit | Finish) -> str | None:
         """A record without the large payload, if any."""
         row = to_row(record)
         key = "payload" if isinstance(record, Emit) else "answer"

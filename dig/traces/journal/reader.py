@@ -204,7 +204,7 @@ class Tail:
             self._check_chain(1, text)
 
     def _check_chain(self, number: int, text: bytes) -> None:
-        if self._chain.fits(text):
+        if self._chain.follows(text):
             return
         reason = "the line is damaged"
         if number == 1 and self._segment > 1:

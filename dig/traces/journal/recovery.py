@@ -178,7 +178,7 @@ def _valid_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
         while text := file.readline(MOST_BYTES + 1):
             if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
                 break
-            if not chain.fits(text):
+            if not chain.follows(text):
                 return end, lines, True
             end += len(text)
             lines += 1

@@ -59,37 +59,37 @@ def in_words(row: Mapping[str, Any]) -> str:
     """An intervention as the end of a sentence that begins with `if`."""
     match read_interventions([row])[0]:
         case EditRecord(at=at, edit=edit):
-            what = _edited(at, edit)
+            text = _edit_in_words(at, edit)
         case Resend(at=at, events=events, to=to):
             again = f" to {names(to)}" if to else ""
             verb = "are" if len(events) > 1 else "is"
-            what = f"{names(events)} {verb} sent once more{again} at record {at}"
+            text = f"{names(events)} {verb} sent once more{again} at record {at}"
         case ReleaseSooner(at=at, event=event):
-            what = f"{name(event)} is delivered at record {at}"
+            text = f"{name(event)} is delivered at record {at}"
         case AskAgain(at=at, activation=activation, note=note):
             told = f" with the note {one_line(note, 100)!r}" if note else ""
-            what = f"activation {name(activation)} is decided once more at record {at}{told}"
+            text = f"activation {name(activation)} is decided once more at record {at}{told}"
         case TellAgent(at=at, agent=agent, note=note):
-            what = f"{name(agent)} is told at record {at}: {one_line(note, 100)!r}"
+            text = f"{name(agent)} is told at record {at}: {one_line(note, 100)!r}"
         case OmitRecord(at=at, t=t):
-            what = f"record {t} does not happen"
+            text = f"record {t} does not happen"
         case WaitLonger(seconds=seconds):
-            what = f"the run may take {seconds:g} s longer"
+            text = f"the run may take {seconds:g} s longer"
         case Reseat(at=at, agent=agent, by=by):
-            what = f"{name(by)} decides in place of {name(agent)} from record {at} on"
-    return what
+            text = f"{name(by)} decides in place of {name(agent)} from record {at} on"
+    return text
 
 
-def _edited(at: int, edit: Mapping[str, Any]) -> str:
+def _edit_in_words(at: int, edit: Mapping[str, Any]) -> str:
     """An edit in words: another decision, or another content of a record."""
     if "to" in edit and len(edit) == 1:
         return f"the event of record {at} goes to {names(edit['to'])}"
     if not edit.keys() <= {"fates", "outputs"}:
         return f"record {at} is otherwise ({names(sorted(edit))})"
     fates = [f"{fate['fate']} {fate['event']}" for fate in edit.get("fates", ())]
-    made = len(edit.get("outputs", ()))
-    if not fates and not made:
+    outputs = len(edit.get("outputs", ()))
+    if not fates and not outputs:
         return f"the decision at record {at} is to wait"
-    said = [names(fates, 3)] if fates else []
-    said += [f"generate {counted(made, 'event')}"] if made else []
-    return f"the decision at record {at} is: {', '.join(said)}"
+    phrases = [names(fates, 3)] if fates else []
+    phrases += [f"generate {counted(outputs, 'event')}"] if outputs else []
+    return f"the decision at record {at} is: {', '.join(phrases)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .lines import MOST_BYTES
-from .places import Locations, TrackedAgent, TrackedEvent, flag, names, said, text
+from .places import Locations, TrackedAgent, TrackedEvent, flag, names, optional_text, text
 from .report import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
@@ -52,7 +52,7 @@ class Books:
                 refuse(f"there is no kind {kind!r}")
             promises = self._promises
             if promises and promises.is_owed and kind not in ("finding", "incident"):
-                self._tell(promises.keep(row))
+                self._report_rule(promises.keep(row))
             getattr(self, f"_{kind}")(row)
             if "blobs" in row:
                 self._check_blobs(row["blobs"])
@@ -72,17 +72,17 @@ class Books:
         states = {"open": len(is_open), "consumed": count["consumed"], "orphaned": len(orphaned)}
         self._report.work = states
         if sum(states.values()) != count["work"] or set(is_open) & set(orphaned):
-            self._tell(f"{count['work']} pieces of work are in these states: {states}")
-        kept = sum(len(agent.buffer) for agent in self.places.agents.values())
-        if count["delivered"] != count["taken"] + count["lost"] + kept:
-            self._tell(
+            self._report_rule(f"{count['work']} pieces of work are in these states: {states}")
+        buffered = sum(len(agent.buffer) for agent in self.places.agents.values())
+        if count["delivered"] != count["taken"] + count["lost"] + buffered:
+            self._report_rule(
                 f"{count['delivered']} copies were delivered, {count['taken']} taken, "
-                f"{count['lost']} lost with their agents, and {kept} are there"
+                f"{count['lost']} lost with their agents, and {buffered} are there"
             )
 
-    def _tell(self, what: str | None) -> None:
-        if what is not None:
-            self._report.add(self.line, what)
+    def _report_rule(self, broken: str | None) -> None:
+        if broken is not None:
+            self._report.add(self.line, broken)
 
     def _check_order(self, kind: str, row: dict[str, Any]) -> None:
         t, ts = row["t"], row["ts"]
@@ -121,7 +121,10 @@ class Books:
             refuse(f"`patterns` is {edition!r}, and names no edition of the patterns")
         limits = row.get("limits")
         _check_limits({} if limits is None else dict(limits))
-        _check_usual(row.get("usual"))
+        if (usual := row.get("usual")) is not None:
+            lists = [usual["runs"], *(n for counts in usual["counts"].values() for n in counts)]
+            if any(type(n) is not int or n < 0 for n in lists):
+                refuse("`usual` holds a number of runs that is none")
         if self._report.is_journal:
             self._promises = Promises(dict(row.get("journal", {}).get("budget", {})))
 
@@ -138,7 +141,7 @@ class Books:
             refuse("a final event must be the only output of an activation")
         system, kind = by == "system", text(row["type"])
         work = not (system or final or kind == "notice")
-        to, ordered = names(row["to"]), said(row, "policy") is None
+        to, ordered = names(row["to"]), optional_text(row, "policy") is None
         event = self.places.live[name] = TrackedEvent(name, work, final, system)
         self._count["work"] += work
         if final:
@@ -156,7 +159,7 @@ class Books:
             refuse(f"{event.id!r} is not on its way to {to!r}")
         agent = self.places.agents[to]
         if self._promises:
-            self._tell(self._promises.in_order(event, to, agent))
+            self._report_rule(self._promises.in_order(event, to, agent))
         agent.lane.pop(event.id, None)
         del event.flight[to], agent.incoming[event.id]
         event.copies[to] = None
@@ -172,7 +175,7 @@ class Books:
         self._accepted.append(event.id)
         self._is_over = not self._is_session
         if self._promises:
-            self._promises.accepted()
+            self._promises.renew_budget()
 
     def _start(self, row: dict[str, Any]) -> None:
         name, agent = row["agent"], self.places.agent(row["agent"])
@@ -187,7 +190,7 @@ class Books:
     def _end(self, row: dict[str, Any]) -> None:
         if row["activation"] not in self._running:
             refuse(f"{row['activation']!r} is not in progress")
-        error = said(row, "error")
+        error = optional_text(row, "error")
         name, inputs = self._running.pop(row["activation"])
         agent = self.places.agents[name]
         agent.activation = None
@@ -214,8 +217,8 @@ class Books:
         because, cancelled = row.get("because"), flag(row, "cancelled")
         if because is not None and self._failed.get(text(because), name) == name:
             refuse(f"`because` is {because!r}, which is no failed activation of another agent")
-        said_why = (because is not None) + cancelled
-        if said_why > (error is not None):
+        reasons = (because is not None) + cancelled
+        if reasons > (error is not None):
             refuse("`because` and `cancelled` stand beside `error` only, and not both")
         if error is not None:
             self._failed[row["activation"]] = name
@@ -278,7 +281,7 @@ class Books:
         if "note" not in row and "reason" not in row:
             raise KeyError("note")
         if self._promises:
-            self._tell(self._promises.heal(row))
+            self._report_rule(self._promises.heal(row))
 
     def _incident(self, row: dict[str, Any]) -> None:
         text(row["what"]), row["detail"]
@@ -290,26 +293,23 @@ class Books:
         self._is_finished, self._report.outcome = True, outcome
         if self._promises and not self._is_session:
             last = (self._finals[self._accepted[-1]],) if self._accepted else None
-            self._tell(self._promises.finish(row, last))
+            self._report_rule(self._promises.finish(row, last))
 
     def _check_blobs(self, blobs: dict[str, str]) -> None:
         for name in blobs.values():
             if len(name) != 64 or name.strip("0123456789abcdef"):
                 refuse("`blobs` names what is no checksum")
             try:
-                data = _read(self._folder / "blobs" / f"{name}.json")
+                path = self._folder / "blobs" / f"{name}.json"
+                # Links, pipes and devices in the place of the file are refused.
+                odd = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+                with open(os.open(path, os.O_RDONLY | odd), "rb") as file:
+                    data = file.read(MOST_BYTES + 1)
             except OSError as error:
-                self._tell(f"the payload {name} cannot be read: {error.strerror}")
+                self._report_rule(f"the payload {name} cannot be read: {error.strerror}")
                 continue
             if sha256(data).hexdigest() != name:
-                self._tell(f"the payload {name} is damaged")
-
-
-def _read(path: Path) -> bytes:
-    """The content of a regular file; links, pipes and devices are refused."""
-    odd = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(path, os.O_RDONLY | odd), "rb") as file:
-        return file.read(MOST_BYTES + 1)
+                self._report_rule(f"the payload {name} is damaged")
 
 
 _SECONDS = {
@@ -334,14 +334,6 @@ def _check_limits(limits: dict[str, Any]) -> None:
             refuse("`coverage` is not true or false")
 
 
-def _check_usual(usual: Any) -> None:
-    if usual is None:
-        return
-    lists = [usual["runs"], *(n for counts in usual["counts"].values() for n in counts)]
-    if any(type(n) is not int or n < 0 for n in lists):
-        refuse("`usual` holds a number of runs that is none")
-
-
 # --- what a monitor promises besides the rules ---
 
 
@@ -352,7 +344,7 @@ _EFFECTS = {
 """The record that has to follow an intervention, by its action."""
 
 
-_GIVEN = ("reassign", "replace", "restart")
+_HANDOVERS = ("reassign", "replace", "restart")
 """The actions that give work, or an agent's place, to others."""
 
 
@@ -363,7 +355,7 @@ class Promises:
         self._budget = budget
         self._findings: dict[int, tuple[str, str]] = {}
         self._healed: set[tuple[int, float]] = set()  # one finding is healed step by step
-        self._given: set[tuple[int, float]] = set()
+        self._handovers: set[tuple[int, float]] = set()
         self._spent: Counter[str] = Counter()
         self.is_owed: dict[str, Any] | None = None  # the heal row whose effect comes next
 
@@ -378,25 +370,26 @@ class Promises:
         if row["action"] in _EFFECTS:
             self.is_owed = row
         step = row["finding"], row["ts"]
-        wrong = self._give(step) if row["action"] in _GIVEN else None
+        wrong = None
+        if row["action"] in _HANDOVERS and step not in self._handovers:
+            self._handovers.add(step)
+            wrong = self._count("per_problem")
         if row["action"] == "refused" or step in self._healed:
             return wrong
         self._healed.add(step)
-        spent = self._spend(*self._findings[row["finding"]])
-        return wrong or spent
+        pattern, subject = self._findings[row["finding"]]
+        run, kind = self._count("per_run"), self._count("per_pattern", pattern)
+        return wrong or self._count("per_subject", subject) or kind or run
 
-    def _give(self, step: tuple[int, float]) -> str | None:
-        """Enter a step with work, or an agent's place, given to other agents."""
-        if step in self._given:
+    def _count(self, limit: str, key: str = "") -> str | None:
+        """Count a step against a limit of the budget; return the broken rule, if any."""
+        self._spent[f"{limit} {key}"] += 1
+        most = self._budget.get(limit)
+        if most is None or self._spent[f"{limit} {key}"] <= most:
             return None
-        self._given.add(step)
-        self._spent["given"] += 1
-        most = self._budget.get("per_problem")
-        if most is None or self._spent["given"] <= most:
-            return None
-        return f"healing goes beyond its budget: per_problem is {most}"
+        return f"healing goes beyond its budget: {limit} is {most}"
 
-    def accepted(self) -> None:
+    def renew_budget(self) -> None:
         """Begin the budget anew, after an answer in a session."""
         self._spent.clear()
 
@@ -431,15 +424,6 @@ class Promises:
         if answer is not None and (accepted is None or answer != accepted[0]):
             return "the answer is not what the accepted event carries"
         return None
-
-    def _spend(self, pattern: str, subject: str) -> str | None:
-        wrong = None
-        for what, key in (("per_run", ""), ("per_pattern", pattern), ("per_subject", subject)):
-            self._spent[f"{what} {key}"] += 1
-            most = self._budget.get(what)
-            if most is not None and self._spent[f"{what} {key}"] > most:
-                wrong = f"healing goes beyond its budget: {what} is {most}"
-        return wrong
 
 
 def payload(row: dict[str, Any], key: str) -> Any:

@@ -34,7 +34,9 @@ def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str
                     raise ValueError("it is no trace: its first line is no record")
                 row = _row(text, number, strict=True)
                 report.is_journal = "chain" in row or "journal" in row
-                _check_first(path, row)
+                first, _, part = path.name.rpartition(".")
+                if row.get("kind") != "run" and first and len(part) >= 6 and part.isdecimal():
+                    raise ValueError(f"it is only a part of a trace, which begins in {first}")
             if report.is_journal:
                 is_cut = not text.endswith(b"\n") and len(text) <= MOST_BYTES
                 if is_cut and file == files[-1] and not missing:
@@ -84,12 +86,6 @@ def _texts(path: Path) -> Iterator[bytes]:
             yield text
 
 
-def _check_first(path: Path, row: dict[str, Any]) -> None:
-    first, _, number = path.name.rpartition(".")
-    if row.get("kind") != "run" and first and len(number) >= 6 and number.isdecimal():
-        raise ValueError(f"it is only a part of a trace, which begins in {first}")
-
-
 def _next_seal(last: bytes, text: bytes, number: int, *, begins: bool) -> bytes:
     body, end = text[:-_SEAL], text[-_SEAL:]
     seal = blake2b(last + body, digest_size=16).digest()
@@ -119,7 +115,7 @@ def _is_flat(value: Any, levels: int) -> bool:
         value = list(value.values())
     if type(value) is not list:
         return True
-    return levels > 0 and all(_is_flat(one, levels - 1) for one in value)
+    return levels > 0 and all(_is_flat(part, levels - 1) for part in value)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -131,31 +131,31 @@ class Locations:
             self.live.pop(event.id, None)
 
 
-def text(given: Any) -> str:
+def text(value: Any) -> str:
     """Check for a string."""
-    if type(given) is not str:
-        refuse(f"{given!r} is no text")
-    return given
+    if type(value) is not str:
+        refuse(f"{value!r} is no text")
+    return value
 
 
-def said(row: dict[str, Any], key: str) -> str | None:
+def optional_text(row: dict[str, Any], key: str) -> str | None:
     """The text of an optional key; empty texts are refused."""
-    given = row.get(key)
-    if given is not None and not text(given):
+    value = row.get(key)
+    if value is not None and not text(value):
         refuse(f"`{key}` is empty")
-    return None if given is None else str(given)
+    return None if value is None else str(value)
 
 
 def flag(row: dict[str, Any], key: str) -> bool:
     """The value of an optional flag; null is as absent."""
-    given = row.get(key)
-    if given is not None and type(given) is not bool:
+    value = row.get(key)
+    if value is not None and type(value) is not bool:
         refuse(f"`{key}` is not true or false")
-    return given is True
+    return value is True
 
 
-def names(given: Any) -> list[str]:
+def names(value: Any) -> list[str]:
     """Check for a list of names."""
-    if type(given) is not list or not all(type(name) is str for name in given):
-        refuse(f"{given!r} is no list of names")
-    return given
+    if type(value) is not list or not all(type(name) is str for name in value):
+        refuse(f"{value!r} is no list of names")
+    return value

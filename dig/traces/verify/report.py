@@ -54,12 +54,12 @@ class VerificationReport:
     problems: list[Violation] = field(default_factory=list)
     files: dict[str, int | None] = field(default_factory=dict)
 
-    def add(self, line: int | None, what: str) -> None:
+    def add(self, line: int | None, problem: str) -> None:
         """Add a problem, unless there are too many to read.
 
         Args:
             line: The line, counted from the beginning of the trace; or nowhere.
-            what: The words for the violation.
+            problem: The words for the violation.
         """
         if len(self.problems) >= MOST_PROBLEMS:
             return
@@ -68,17 +68,17 @@ class VerificationReport:
             begun = {first: name for name, first in self.files.items() if first and first <= line}
             first = max(begun)
             file, line = begun[first], line - first + 1
-        self.problems.append(Violation(line, what, file))
+        self.problems.append(Violation(line, problem, file))
 
 
 class Broken(Exception):
     """A broken rule as an exception: nothing after can be judged."""
 
-    def __init__(self, what: str, line: int | None = None) -> None:
-        super().__init__(what)
+    def __init__(self, rule: str, line: int | None = None) -> None:
+        super().__init__(rule)
         self.line = line
 
 
-def refuse(what: str) -> NoReturn:
+def refuse(rule: str) -> NoReturn:
     """Raise `Broken` with the broken rule."""
-    raise Broken(what if len(what) <= 300 else f"{what[:299]}…")
+    raise Broken(rule if len(rule) <= 300 else f"{rule[:299]}…")
