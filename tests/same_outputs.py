@@ -29,7 +29,7 @@ from dig.cli import main as digmon_main
 
 Outputs = dict[str, str]
 
-DATA = Path(__file__).parent / "traces" / "data"
+DATA = Path(__file__).parent / "lab" / "data"
 METHODS = ("mas", "judge", "dig")
 SEEDS = 200
 BLOCK = 10

@@ -34,7 +34,7 @@ from tests.traces.runs import directory, hasty, solved, store
 from .entrance import Entrance, assert_short
 from .sets import Sets
 
-DATA = Path(__file__).parents[1] / "traces" / "data"
+DATA = Path(__file__).parents[1] / "lab" / "data"
 _STATUSES = (200, 302, 400, 403, 404, 405, 414, 421, 431, 501, 505)
 _ROOM = 4 * 1024 * 1024
 

@@ -17,7 +17,7 @@ from dig.lab.reference.reference import FATE_OF
 from dig.traces.interchange.imports import Imported, import_file, save
 from dig.traces.journal.reader import read_graph
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parent / "data"
 TEAM, EXTERNAL = DATA / "dig-graph-team.json", DATA / "dig-graph-external.json"
 
 Body = dict[str, Any]
