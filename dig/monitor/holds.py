@@ -223,6 +223,13 @@ class Holds:
                 kept.append(event)
         return Started(activation, agent, tuple(shown), tuple(kept))
 
+    def has_note(self, agent: str, event: str) -> bool:
+        """Whether a turn of an agent that works on an event would be shown a system event."""
+        graph, scope_of = self._graph, self.payloads.scope
+        concerned = graph.sources_of(graph.history.event_number(event))
+        scopes = [scope_of(e) for e in graph.agents[agent].buffer if graph.event(e).by == SYSTEM]
+        return any(s is None or s.showing(graph, concerned) == "now" for s in scopes)
+
     def ended(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
         """An agent's activation has ended: have the agent started again if it has reason to work.
 

@@ -309,6 +309,10 @@ class Monitor:
         self._holds.redirect(event, tuple(to))
         return self._leave_call()
 
+    def has_note(self, agent: str, event: str) -> bool:
+        """Whether a turn of an agent that works on an event would be shown a system event."""
+        return self._holds.has_note(agent, event)
+
     def tell(self, note: str, to: Sequence[str]) -> list[Effect]:
         """A person tells some agents something: they get it as a system event.
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from functools import partial
 from typing import Any
 
 import pytest
 
 pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
 
+from ag2.events import ModelResponse, ToolCallsEvent
 
+import dig
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .ag2_teams import PAIR, Act, Team, Watched, call, says, scenario
-from .conformance import AskingTheSame, GoingRound
+from . import harness
+from .ag2_teams import PAIR, Act, Client, Team, Watched, call, said, says, scenario
+from .conformance import REQUESTS, AskingTheSame, GoingRound, NotesStayApart, Shown
 from .harness import Scenario, play
 
 
@@ -166,3 +171,67 @@ def test_oe_a_message_to_an_agent_that_is_not_connected_any_more_is_found() -> N
 class TestGoingRound(GoingRound):
     watched, going_round = Watched, [scenario("ping_pong", PING_PONG, ask_ping_pong)]
     unsolved, solved = "round and round", "solved"
+
+
+class Thinking(Client):
+    """A model that is given all that its turn has come to: `await act(messages, 0)`."""
+
+    async def __call__(self, messages: Any, context: Any, **more: Any) -> ModelResponse:
+        does = await self.model.act(messages, 0)
+        if isinstance(does, str):
+            return await said(context, does)
+        return ModelResponse(tool_calls=ToolCallsEvent([does]))
+
+
+def crowded(shown: Shown) -> Scenario:
+    """Ann is asked by workflows, and says nothing at first; and directly, and hangs, for some.
+
+    In a direct question she delegates to `store`, for some requests until she is told.
+    """
+
+    def number_of(messages: Any) -> int:
+        number = int(re.findall(r"request (\d+)", str(messages))[0])
+        shown.append((number, dig.notes_about()))
+        return number
+
+    def is_by_workflow(number: int) -> bool:
+        return number % 5 == 3
+
+    async def ann(messages: Any, _: int) -> Any:
+        number, asked = number_of(messages), str(messages).count("ToolResultsEvent(")
+        if is_by_workflow(number):
+            return "" if number % 10 == 3 and not dig.notes() else f"request {number} is done"
+        if not asked:
+            await asyncio.sleep(30 if number % 10 == 4 else number % 7)
+        is_told = any(about.pattern == "LOOP" for about in dig.notes_about())
+        if is_told or asked >= (12 if number % 10 == 0 else 1):
+            return f"request {number} is done"
+        return call("delegate", target="store", prompt=f"how many for request {number}")
+
+    async def store(messages: Any, _: int) -> str:
+        await asyncio.sleep(0.01)
+        number_of(messages)
+        return "4"
+
+    def ask_one(team: Team, number: int) -> Any:
+        text = f"request {number}"
+        if is_by_workflow(number):
+            return team.workflow(("user", "ann"), says=text, wait=1_000)
+        return team.clients["ann"].agent.ask(text)
+
+    async def ask(team: Team) -> Any:
+        for client in team.clients.values():
+            model = client.agent.config
+            model.create = partial(Thinking, model)
+        await asyncio.gather(*(ask_one(team, number) for number in range(REQUESTS)))
+
+    return scenario("crowd", {"ann": ann, "store": store}, ask)
+
+
+class TestNotesStayApart(NotesStayApart):
+    watched, crowded = Watched, staticmethod(crowded)
+
+    @pytest.fixture(autouse=True)
+    def takes_many_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A hub makes several steps for each message."""
+        monkeypatch.setattr(harness, "STEPS", 100_000)

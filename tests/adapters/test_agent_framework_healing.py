@@ -16,13 +16,30 @@ pytest.importorskip(
 from agent_framework import Workflow, WorkflowBuilder
 
 import dig
+from dig.adapters import Attached, Session, WrapPlan
+from dig.adapters.agent_framework import CAN, _agents
+from dig.adapters.agent_framework.messages import is_handoff
+from dig.adapters.agent_framework.team import WorkflowTeam
+from dig.adapters.agent_framework.workflow import WorkflowPatches
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import Limits
 from dig.runtime.host import Setup
 
-from .agent_framework_teams import Parts, Watched, agents, ends, half_join, passes_on, put_out, send
-from .conformance import AskingTheSame, GoingRound
+from . import harness
+from .agent_framework_teams import (
+    Act,
+    Parts,
+    Watched,
+    agents,
+    ends,
+    half_join,
+    passes_on,
+    put_out,
+    send,
+)
+from .conformance import REQUESTS, AskingTheSame, GoingRound, NotesStayApart, Shown
+from .framework_watch import Watched as Framework
 from .harness import Scenario, Script, play
 
 
@@ -311,3 +328,73 @@ def test_executors_are_named_as_the_workflow_names_them() -> None:
 class TestGoingRound(GoingRound):
     watched, going_round = Watched, [asked(ping_pong, texts)]
     unsolved, solved = "WorkflowConvergenceException", "I do it"
+
+
+class OneSession:
+    """Many workflows under one session: a workflow refuses a second run while one lasts."""
+
+    @staticmethod
+    def plan(workflows: list[Workflow]) -> WrapPlan:
+        by_prefix = {f"{number}/": one for number, one in enumerate(workflows)}
+        teams: list[WorkflowTeam] = []
+
+        def attach(session: Session) -> Attached:
+            patches = [
+                WorkflowPatches(one, WorkflowTeam(one, prefix, session, is_handoff, teams), None)
+                for prefix, one in by_prefix.items()
+            ]
+
+            def restore() -> None:
+                for one in patches:
+                    one.restore()
+
+            return Attached(workflows, restore)
+
+        return WrapPlan("workflows", _agents(by_prefix), attach, CAN, lambda wish: "not here")
+
+
+class WatchedTogether(Framework):
+    adapter = OneSession
+
+
+def crowded(shown: Shown) -> Scenario:
+    """`ask` and `store` talk until they are told, for some requests; for some `ask` hangs."""
+
+    def workflow(script: Script, number: int) -> Workflow:
+        def look(act: Act) -> Act:
+            async def looking(given: Any, turn: int, ctx: Any) -> None:
+                shown.append((number, dig.notes_about()))
+                await act(given, turn, ctx)
+
+            return looking
+
+        answers: list[str] = []
+
+        async def ask(given: Any, turn: int, ctx: Any) -> None:
+            if not answers:
+                await asyncio.sleep(30 if number % 10 == 5 else number % 7)
+            answers.append(given)
+            goes_on = number % 10 == 0 and len(answers) < 12 and not is_told()
+            await ctx.send_message("how many?", "store" if goes_on else "last")
+
+        async def store(given: Any, turn: int, ctx: Any) -> None:
+            await ctx.send_message("four", "last" if is_told() else "ask")
+
+        p = Parts(script, ask=look(ask), store=look(store), last=look(ends))
+        built = p.build("ask").add_edge(p.ask, p.store).add_edge(p.store, p.ask)
+        return built.add_edge(p.ask, p.last).add_edge(p.store, p.last).build()
+
+    async def drive(workflows: list[Workflow]) -> Any:
+        questions = (one.run(f"request {number}") for number, one in enumerate(workflows))
+        return await asyncio.gather(*questions)
+
+    return Scenario("crowd", lambda script: [workflow(script, n) for n in range(REQUESTS)], drive)
+
+
+class TestNotesStayApart(NotesStayApart):
+    watched, crowded = WatchedTogether, staticmethod(crowded)
+
+    @pytest.fixture(autouse=True)
+    def takes_many_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each workflow has a loop of steps of its own."""
+        monkeypatch.setattr(harness, "STEPS", 100_000)

@@ -94,6 +94,8 @@ class HubPatches:
         self._clients: dict[str, Any] = {}  # name -> AgentClient
         self._loop: asyncio.AbstractEventLoop | None = None
         self._woken: set[asyncio.Task[None]] = set()
+        self._to_wake: set[Any] = set()
+        self._postponed: set[Any] = set()  # they were to look again while they were busy
         for name in ("post_envelope", "_dispatch", "report_turn_failure", "register"):
             self._patches.patch(hub, name, getattr(self, name))
         for owned in hub._owned_clients:
@@ -155,7 +157,7 @@ class HubPatches:
     async def receive(self, client: Any, envelope: Any) -> None:
         """Something is delivered to an agent, whose handler runs in here."""
         self._step(self._know, client, default=None)
-        event = self._step(self._team.event_for, client, envelope, default="")
+        event, instance = self._step(self._team.event_for, client, envelope, default=("", ""))
         if not event:
             again = self._step(self._team.look_again, client, envelope, default=None)
             await self._run(again, partial(_receive, client, envelope))
@@ -163,12 +165,12 @@ class HubPatches:
         try:
             await self._session.wait_until_released(event)
         except BaseException as error:
-            self._step(self._team.give_up, client, envelope, event, error, default=None)
+            self._step(self._team.give_up, event, instance, error, default=None)
             raise
         if self._step(self._team.takes_up, client, envelope, event, default=False):
             await _receive(client, envelope)
             return
-        work = self._step(self._team.begin, client, envelope, event, default=None)
+        work = self._step(self._team.begin, client, envelope, event, instance, default=None)
         await self._run(work, partial(_receive, client, envelope))
 
     async def _run(self, work: AgentRun | None, handle: Callable[[], Any]) -> None:
@@ -186,6 +188,9 @@ class HubPatches:
             raise
         finally:
             self._step(self._team.forget, work, default=None)
+            if work.client in self._postponed:
+                self._postponed.discard(work.client)
+                self._start(work.client)
 
     async def _comes_again(self, work: AgentRun) -> bool:
         if work.comes_again:
@@ -252,9 +257,12 @@ class HubPatches:
     def wake(self, name: str) -> None:
         """Have an agent look again at what its channels wait for; from any thread."""
         client, loop = self._clients.get(name), self._loop
-        if self._team.only_observes:
+        if self._team.only_observes or client in self._to_wake:
             return
         if client is not None and loop is not None and not loop.is_closed():
+            # A finding may be told to hundreds of instances of an agent, and to look again means
+            # to read each of its channels: once is enough for all that were told by then.
+            self._to_wake.add(client)
             loop.call_soon_threadsafe(self._start, client)
 
     def _start(self, client: Any) -> None:
@@ -263,11 +271,16 @@ class HubPatches:
         task.add_done_callback(self._woken.discard)
 
     async def _look_again(self, client: Any) -> None:
+        self._to_wake.discard(client)
         for turn in await self._hub.pending_turns_for(client.agent_id):
+            if not self._step(self._team.has_note, client, turn.channel_id, default=False):
+                continue
             for envelope in await self._hub.read_wal(turn.channel_id):
                 if envelope.envelope_id == turn.triggering_envelope_id:
                     work = self._step(self._team.look_again, client, envelope, default=None)
-                    if work is not None:  # else it is busy, and reads the note with its next turn
+                    if work is None:  # it is busy
+                        self._postponed.add(client)
+                    else:
                         await self._run(work, partial(client._on_envelope, envelope))
 
 

@@ -22,8 +22,7 @@ class AgentRun:
         client: Its `AgentClient`.
         envelope: The envelope that the agent was given; ``None``, if it was asked directly.
         turn: The turn.
-        event: The event of what it was given; empty, if it was asked directly, or looks at that
-            again.
+        event: The event of what it was given; empty, if it was asked directly.
         error: The error that its handler has reported.
         comes_again: Whether the agent's answer came back, and it has to look at the message once
             more.
@@ -79,7 +78,10 @@ class HubTeam(AdapterState):
         super().__init__(session)
         self.handoff = handoff
         self._hub = hub
-        self._events: dict[tuple[str, str], str] = {}  # (envelope, agent) -> event
+        # (envelope, agent) -> event, and the instance that takes it up
+        self._events: dict[tuple[str, str], tuple[str, str]] = {}
+        # (channel, agent) -> the event that it has worked on, and the channel still waits for it
+        self._unanswered: dict[tuple[str, str], str] = {}
         self._works: dict[Turn, AgentRun] = {}
         self._awaiting: dict[str, Turn] = {}  # channel -> the turn that has delegated over it
         self._asked: set[str] = set()  # channels over which a question came from outside
@@ -141,8 +143,8 @@ class HubTeam(AdapterState):
             event = self._end(work, sending, to)
         else:
             event = work.turn.call(sending.payload, to, awaits=waits)
-        for id in route.agents:
-            self._events[envelope.envelope_id, id] = event
+        for id, instance in zip(route.agents, to, strict=True):
+            self._events[envelope.envelope_id, id] = event, instance
         if work is not None and waits:
             self._awaiting[envelope.channel_id] = work.turn
 
@@ -159,9 +161,9 @@ class HubTeam(AdapterState):
 
     # --- a message is received ---
 
-    def event_for(self, client: Any, envelope: Any) -> str:
-        """The event that lies in front of an agent; empty: nothing that it is to act on."""
-        return self._events.pop((envelope.envelope_id, client.agent_id), "")
+    def event_for(self, client: Any, envelope: Any) -> tuple[str, str]:
+        """The event that an agent is to act on, and its instance; empty: there is none."""
+        return self._events.pop((envelope.envelope_id, client.agent_id), ("", ""))
 
     def takes_up(self, client: Any, envelope: Any, event: str) -> bool:
         """Whether a message is what a turn of the agent waits for, which now goes on."""
@@ -173,18 +175,32 @@ class HubTeam(AdapterState):
         turn.receive(event)
         return True
 
-    def begin(self, client: Any, envelope: Any, event: str) -> AgentRun:
+    def begin(self, client: Any, envelope: Any, event: str, instance: str) -> AgentRun:
         """An agent begins to work on a message."""
-        turn = self.session.begin(client.passport.name, (event,) if event else ())
+        turn = self.session.begin(instance, (event,) if event else ())
         work = self.adopt(client, envelope, turn)
         work.event = event
         return work
 
+    def has_note(self, client: Any, channel_id: str) -> bool:
+        """Whether a note waits for an agent about the request that a channel waits for it with."""
+        event = self._unanswered.get((channel_id, client.agent_id), "")
+        monitor = self.session.monitor
+        return monitor.graph.knows(event) and monitor.has_note(client.passport.name, event)
+
     def look_again(self, client: Any, envelope: Any) -> AgentRun | None:
         """An agent begins to work on a message once more that its channel still waits for."""
+        name, graph = client.passport.name, self.session.monitor.graph
+        event = self._unanswered.get((envelope.channel_id, client.agent_id), "")
         is_busy = any(work.client is client and work.envelope for work in self._works.values())
-        floor = has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
-        return None if is_busy or not floor else self.begin(client, envelope, "")
+        # Notes lie in front of the agent's first instance, so that must be the one to look again.
+        if is_busy or not graph.knows(event) or not self.session.instances.is_free(name):
+            return None
+        if not self._is_awaited(client, envelope):
+            return None
+        # The message again, so that the turn is for its request: it must be shown no other's notes.
+        self.session.redirect(event, name, as_payload(envelope.event_data))
+        return self.begin(client, envelope, event, name)
 
     def adopt(self, client: Any, envelope: Any, turn: Turn) -> AgentRun:
         """Know the agent and the message of a turn."""
@@ -208,16 +224,25 @@ class HubTeam(AdapterState):
             turn.end()
         return ""
 
-    def give_up(self, client: Any, envelope: Any, event: str, error: BaseException) -> None:
+    def give_up(self, event: str, instance: str, error: BaseException) -> None:
         """The task that waited for a held message is cancelled."""
-        turn = self.session.begin(client.passport.name, (event,), at_once=True)
+        turn = self.session.begin(instance, (event,), at_once=True)
         turn.fail(error)
 
     def forget(self, work: AgentRun) -> None:
         """A handler is done, whatever became of its turn."""
         self._works.pop(work.turn, None)
+        if work.envelope is not None:
+            key = work.envelope.channel_id, work.client.agent_id
+            self._unanswered.pop(key, None)
+            if self._is_awaited(work.client, work.envelope):
+                self._unanswered[key] = work.event
         for channel in [one for one, turn in self._awaiting.items() if turn is work.turn]:
             del self._awaiting[channel]
+
+    def _is_awaited(self, client: Any, envelope: Any) -> bool:
+        """Whether a channel waits for what an agent says to a message."""
+        return has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
 
     # --- turns ---
 
@@ -272,7 +297,6 @@ class HubTeam(AdapterState):
         turn = self._awaiting.get(channel_id)
         if turn is not None and turn.is_open and self._works[turn].client.agent_id == agent_id:
             return turn.instance
-        name: str = self._hub.name_for(agent_id)
-        if name not in self.session.monitor.graph.agents:
-            self.session.release_instance(self.session.reserve_instance(name))  # it joins
-        return name
+        # AG2 gives a model the history of one channel only, so messages of other channels that wait
+        # for the same agent must not lie in front of one instance: a note would speak of them.
+        return self.session.reserve_instance(self._hub.name_for(agent_id))
