@@ -9,7 +9,7 @@ failed (`why`) or the answer is a guess (`investigate`), 2 the call or its input
 was interrupted.
 """
 
-from dig.lab.cli import bench, experiment, investigate
+from dig.lab.cli import bench, experiment, investigate, whowhen
 
 from . import check, draw, export, fork, learn, replay, report, run, runs, show, verify, view, why
 from .app import app, main
@@ -27,4 +27,4 @@ app.registered_commands.sort(
 
 __all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork",
            "investigate", "learn", "main", "replay", "report", "run", "runs", "show", "verify",
-           "view", "why"]  # fmt: skip
+           "view", "whowhen", "why"]  # fmt: skip

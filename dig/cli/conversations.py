@@ -1,4 +1,4 @@
-"""Options about the logs of conversations, and `digmon bench whowhen`."""
+"""Options about the logs of conversations."""
 
 from dataclasses import dataclass
 from enum import StrEnum

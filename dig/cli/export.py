@@ -65,7 +65,7 @@ def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
     return 1 if report.lost else 0
 
 
-@app.command("import", cls=naming(readers="dig.traces.interchange.imports:READERS"))
+@app.command("import", cls=naming(formats="dig.traces.interchange.imports:FORMATS"))
 def import_(
     file: Annotated[Path, typer.Argument(help="What another program recorded.")],
     out: Annotated[
@@ -73,7 +73,7 @@ def import_(
         typer.Option("--out", "-o", help="The run directory to make, or a file NAME.dig.jsonl."),
     ],
     format: Annotated[
-        str | None, typer.Option(help="{readers}; as the file looks, if not given.")
+        str | None, typer.Option(help="{formats}; as the file looks, if not given.")
     ] = None,
 ) -> None:
     """Make a trace of what another program recorded.

@@ -65,7 +65,7 @@ def trace(folder: Path, rows: list[dict[str, Any]]) -> Path:
     ("command", "table"),
     [
         ("export", "dig.traces.interchange.export:FORMATS"),
-        ("import", "dig.traces.interchange.imports:READERS"),
+        ("import", "dig.traces.interchange.imports:FORMATS"),
         ("bench attribute", "dig.lab.benchmark.attributing:ATTRIBUTORS"),
         ("run", "dig.tasks.catalogue:TASKS"),
         ("runs", "dig.show.runs.listing:SORTS"),

@@ -110,7 +110,7 @@ def members(run: TeamRun, task: Task) -> tuple[str, ...]:
     """The names of all agents that work on the task of a run.
 
     Raises:
-        SettingsError: There is no such team.
+        SettingsError: There is no such team, or nothing has imported the method.
     """
     return run.names if is_named_by_number(run.agents_are) else tuple(team(run, task))
 
@@ -146,7 +146,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         speed: The factor by which the clock of a bus goes faster than real time.
 
     Raises:
-        SettingsError: There is no such team.
+        SettingsError: There is no such team, or nothing has imported the method.
     """
     setup = Setup(
         run=run.name,
@@ -165,6 +165,8 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         session=run.problems > 1,
         memory=run.remembers,
     )
+    if run.method not in METHODS:
+        raise SettingsError(f"method {run.method!r} is the laboratory's: `import dig.lab` adds it")
     return METHODS[run.method](run, Arrangement(setup, team(run, task)))
 
 

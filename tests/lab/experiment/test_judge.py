@@ -64,7 +64,7 @@ def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[View, Pla
     def make(seed: int, judging: Judging) -> Listens:
         return Listens(SimulatedJudge(seed, judging), listened)
 
-    monkeypatch.setattr("dig.tasks.run.methods.SimulatedJudge", make)
+    monkeypatch.setattr("dig.lab.methods.SimulatedJudge", make)
     make_simulation(run, make_task(run), lambda record: None).run()
     return listened
 
