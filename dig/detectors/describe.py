@@ -49,7 +49,7 @@ def finding_line(finding: Finding, graph: InteractionGraph | None = None) -> str
 
 
 def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
-    """Explain a finding in one or two sentences, with the paths that prove it.
+    """Explain a finding in one or two sentences, with paths as proof.
 
     Args:
         graph: The graph in which the finding was raised; it may have grown since.
@@ -86,7 +86,7 @@ def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
 
 
 def _unsent(graph: InteractionGraph, finding: Finding) -> str:
-    """The names without an agent to which the missing work of OE or ET was sent."""
+    """The missing work of OE or ET without a recipient, in a sentence."""
     named = texts_in((finding.subject, finding.evidence)) if finding.pattern in ("ET", "OE") else ()
     events = filter(graph.knows, named)
     reasons = dict.fromkeys(filter(None, (nobody_takes(graph, event) for event in events)))
@@ -94,7 +94,7 @@ def _unsent(graph: InteractionGraph, finding: Finding) -> str:
 
 
 def _skipped(graph: InteractionGraph, finding: Finding) -> str:
-    """The agents that never ran and have missing work in front of them, with the senders."""
+    """The agents with missing work in front of them and without a turn, in sentences."""
     if graph.has_evicted:  # an agent whose turns are evicted did run
         return ""
     h, sentences = graph.history, dict[str, None]()
@@ -110,7 +110,7 @@ def _skipped(graph: InteractionGraph, finding: Finding) -> str:
 
 
 def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
-    """Attach the graph to a finding, so that a notebook shows the finding with its paths."""
+    """Attach the graph to a finding, so a notebook shows the finding with its paths."""
     return replace(finding, explains=partial(explain_safely, graph))
 
 
@@ -144,7 +144,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def pattern_label(finding: Finding | FindingRow) -> str:
-    """The short name of a finding's pattern, with the stage if there is one: `FAIL turn`."""
+    """The short name of a finding's pattern, with the stage: `FAIL turn`."""
     stage = f" {name(finding.stage)}" if finding.stage is not None else ""
     return name(finding.pattern) + stage
 
@@ -162,13 +162,13 @@ def finding_text(finding: Finding | FindingRow) -> str:
 
 
 def pattern_title(pattern: object) -> str:
-    """The name of a pattern in words, with its short name: `deadlock (DL)`."""
+    """The name of a pattern in words, with the short name: `deadlock (DL)`."""
     row = BY_NAME.get(str(pattern))
     return f"{row.title} ({row.name})" if row else name(pattern)
 
 
 def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[str, Any]) -> str:
-    """A finding for a reader who knows no graph, with the agents that it names.
+    """Describe a finding and its agents for a reader new to graphs.
 
     Args:
         finding: The finding.
@@ -187,7 +187,7 @@ def plain_text(finding: Finding | FindingRow, limits: Limits, agents: Mapping[st
 
 
 def silenced_text(finding: Finding | FindingRow) -> str:
-    """The reason for which a policy silences a finding; empty: no policy does."""
+    """The reason why a policy silences a finding; empty: the finding is not silenced."""
     if finding.silenced is None:
         return ""
     return f"silenced: {one_line(finding.silenced) or 'no reason is given'}"

@@ -1,4 +1,4 @@
-"""Findings: a failure pattern that was seen, and what explains it."""
+"""Findings: occurrences of a failure pattern, with evidence and explanations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ findings of one pattern that healing may act on (`Budget.per_pattern`)."""
 
 
 def is_rivals(pattern: str) -> bool:
-    """Whether a finding of this pattern is a rival's (`judge:ET`), and none of a detector."""
+    """Whether a pattern is a rival's (`judge:ET`), not a detector's."""
     return pattern.partition(":")[0] in (JUDGE, *MOST) and ":" in pattern
 
 
@@ -64,7 +64,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a finding was raised; as text, the sentences with the paths below them.
+    """The reason for a finding; as text, sentences with the paths below.
 
     Attributes:
         text: One or two plain sentences.
@@ -143,16 +143,16 @@ class Finding:
 
     @property
     def ts(self) -> float:
-        """Its moment, in seconds since the run began."""
+        """The moment, in seconds since the run began."""
         return self.us / 1_000_000
 
     @property
     def is_alarm(self) -> bool:
-        """Whether the finding deserves attention: an error or a warning that is not silenced."""
+        """Whether the finding deserves attention: an error or a warning, not silenced."""
         return self.severity != "notice" and self.silenced is None
 
     def row(self) -> dict[str, Any]:
-        """The object that `digmon check --json` prints for it."""
+        """The JSON object of the finding, as `digmon check --json` prints it."""
         return {
             "pattern": self.pattern,
             "severity": self.severity,
@@ -165,13 +165,13 @@ class Finding:
 
 
 def bound_evidence(evidence: dict[str, Any]) -> dict[str, Any]:
-    """The evidence with the first 100 items of each list; `more` says that items were left out."""
+    """Cut each list of evidence to 100 items; `more` marks evidence with cut lists."""
     first, is_cut = _cut(evidence)
     return {**first, "more": True} if is_cut else evidence
 
 
 def _cut(value: Any) -> tuple[Any, bool]:
-    """A value with its lists cut, and whether something was left out."""
+    """Cut the lists in a value; return also whether a list was longer."""
     if isinstance(value, dict):
         parts = {key: _cut(part) for key, part in value.items()}
         return {key: part for key, (part, _) in parts.items()}, any(c for _, c in parts.values())
@@ -187,7 +187,7 @@ PAST = {("LIVELOCK", "origin"), ("LOOP", "last")}
 
 
 def concerned_nodes(graph: InteractionGraph, finding: Finding) -> tuple[list[str], list[str]]:
-    """The events that a finding names; and the agents that it names, or that made what it names.
+    """The events in a finding; and the agents in the finding, or behind the events.
 
     Both are in the order in which the finding names them. `PAST` evidence is left out, and so are
     names of agents that have left, so that a session that lets go of history, and one that keeps
@@ -227,7 +227,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def findings_html(findings: Sequence[Finding]) -> str:
-    """Some findings: what each is worth, when it was raised, and what it is about."""
+    """Show findings as a table: severity, moment, subject and evidence."""
     rows = [_row(finding) for finding in findings[:MOST_ROWS]]
     if len(findings) > MOST_ROWS:
         rows.append((f"and {len(findings) - MOST_ROWS:,} more",))

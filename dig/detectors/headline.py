@@ -32,7 +32,7 @@ _TYPED = re.compile(r"[A-Za-z_][\w.]*(: |\Z)")
 
 @frozen
 class Headline:
-    """The sentence about a failed request, or about an answer that lacks an agent's work.
+    """The sentence about a failed request, or about an answer without an agent's work.
 
     Attributes:
         stage: `request` or `answer`, the stage of the finding.
@@ -71,7 +71,7 @@ class Headlines:
         self._never_ran: dict[str, str] = {}  # event -> the agent that it was taken back from
 
     def look(self, record: Record) -> None:
-        """Take note of an error, of a request, and of an agent that never ran."""
+        """Take note of an error, a request, or an agent without a turn."""
         if isinstance(record, End) and record.error is not None:
             _remember(self._errors, record.activation, record)
         elif isinstance(record, Emit) and record.by is None:
@@ -109,7 +109,7 @@ class Headlines:
         return Headline(stage, event, finding.t, finding.us, says, private, raising, error)
 
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
-        """The activation that raised the error which an activation passes on."""
+        """Follow an error from activation to activation to the first one."""
         while isinstance(activation, str):
             end = self._errors.get(activation)
             if end is None or end.because is None:
@@ -188,7 +188,7 @@ def worst(headlines: Sequence[Headline], *, has_errors: bool) -> Headline | None
 
 
 def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
-    """The events from outside that go into an answer, or into the memory of its agent."""
+    """The events from outside behind an answer, or behind the memory of its agent."""
     h, n = graph.history, graph.history.event(answer)
     v = -1 if n is None else h.generator[n]
     if v < 0:
@@ -202,7 +202,7 @@ def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
 def never_started(
     graph: InteractionGraph, sources: RangeSet | None, taken_back: Mapping[str, str]
 ) -> list[str]:
-    """The agents that had work about a request and never began on the work.
+    """The agents with work about a request and without a turn about the request.
 
     Args:
         graph: The graph of the run.
@@ -233,7 +233,7 @@ def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None
 
 
 def _turns(graph: InteractionGraph, sources: RangeSet | None) -> str:
-    """The number of turns about a request, with their agents."""
+    """The number of turns about a request, with the agents."""
     h = graph.history
     turns = [
         v for v, activation in enumerate(h.activation_ids) if _concerns(graph, activation, sources)

@@ -1,4 +1,4 @@
-"""Interventions: what healing may do, by which means, and how often."""
+"""Interventions: the actions of healing, the means, and the budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COOLDOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Inject:
-    """Put a note beside the payload of an event; `to` restricts who is shown it."""
+    """Put a note beside the payload of an event; only agents of `to` see the note."""
 
     event: str
     note: str
@@ -29,7 +29,7 @@ beginning."""
 
 @dataclass(frozen=True, slots=True)
 class Reroute:
-    """Put a note beside the payload of an event, and send it to some agents.
+    """Put a note beside the payload of an event, and send the event to some agents.
 
     Whom it is on its way to is replaced; agents that have it already keep it. It arrives after
     `in_s` seconds, or with the next event that does; until then it is on its way. What a gate
@@ -55,7 +55,7 @@ class Reroute:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a system event with a note and deliver it to some agents; `without` as in `Reroute`."""
+    """Make a system event with a note for some agents; `without` as in `Reroute`."""
 
     note: str
     to: tuple[str, ...]
@@ -64,7 +64,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Take an agent out of the team. What it holds is to be sent to others before."""
+    """Take an agent out of the team, after its work was sent to others."""
 
     agent: str
     why: str
@@ -72,7 +72,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Do nothing, and have it written down why."""
+    """Do nothing, and record the reason."""
 
     reason: str
 
@@ -105,7 +105,7 @@ MEANS: tuple[Means, ...] = get_args(Means)
 
 
 def only(means: Collection[Means], fit: Fit | None = None) -> Fit | None:
-    """A fit that leaves healing some means; what a host can do besides is asked afterwards.
+    """Limit healing to some means, before a host fits an intervention to its abilities.
 
     A reroute without its means is a note. Without notes a reroute and a system event have no words:
     the event still goes elsewhere, the agents are still woken. What nothing is left of is refused,
@@ -142,7 +142,7 @@ def _not_in(means: Collection[Means], means_needed: Means) -> Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Bounds on the number of findings that are healed, so that healing always ends.
+    """Bounds on the number of healed findings, so healing always ends.
 
     A finding beyond it is still raised, and its healing recorded as refused. In a session the
     counts begin anew when a final event is accepted.

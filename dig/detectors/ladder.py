@@ -1,4 +1,4 @@
-"""Ladders: what the steps of a healer have in common, if one step follows another.
+"""Ladders: the common part of healers with several steps.
 
 A healer that has a ladder says in `escalate` what its first, second and third step are, and in
 `progress` whether the step before has helped. `dig.monitor.ladders` knows when the next one is due.
@@ -50,7 +50,7 @@ class LadderStep:
     now: int = 0
 
     def helper(self, graph: InteractionGraph, without: Collection[str] = ()) -> str | None:
-        """The agent to turn to: one that was not asked yet, that works, and that has little to do.
+        """Choose an agent to turn to: new to the ladder, working, with little to do.
 
         Args:
             graph: The graph as it stands.
@@ -75,7 +75,7 @@ class LadderStep:
 
 
 def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str]:
-    """The problems from outside that a finding about the whole run, or one of them, is about."""
+    """The problems from outside behind a finding about the run, or about a problem."""
     if graph.run.session:
         return [event for event in [subject.get("event")] if event is not None]
     h = graph.history
@@ -83,13 +83,13 @@ def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str
 
 
 def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState]:
-    """The events among some that are open work still, in order."""
+    """The open work among some events, in order."""
     states = [graph.event(event) for event in events if graph.knows(event)]
     return [event for event in states if graph.is_open(event.n)]
 
 
 def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
-    """The problem, or the whole run, that a finding is about; ``None`` if it is answered."""
+    """The problem, or the whole run, behind a finding; ``None``: answered already."""
     sources = graph.sources_about(finding.subject) or NOTHING
     return next(
         (problem for problem in graph.problems.touching(sources) if not problem.is_over), None
@@ -97,7 +97,7 @@ def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
 
 
 def open_about(graph: InteractionGraph, finding: Finding) -> list[EventState]:
-    """The open work on the problem, or of the run, that a finding is about, in order."""
+    """The open work on the problem, or of the run, behind a finding, in order."""
     problem = open_problem(graph, finding)
     return [] if problem is None else sorted(problem.open.values(), key=by_number)
 
@@ -117,7 +117,7 @@ def is_worked_on(graph: InteractionGraph, problem: Problem, step: LadderStep) ->
 def restart(
     graph: InteractionGraph, finding: Finding, step: LadderStep, without: Sequence[str]
 ) -> Iterator[Intervention]:
-    """Give the problem to another agent, from the beginning, with what is there already.
+    """Give the problem to another agent, from the beginning, with the results so far.
 
     Args:
         graph: The graph as it stands.

@@ -1,4 +1,4 @@
-"""Mended findings: what came right later in the run, with healing or without it.
+"""Mended findings: failures repaired later in the run, with healing or without.
 
 One class says so for checks, goals, reports and benchmarks. It reads along: feed it each record
 after the graph was changed by it, and each finding when it is raised.
@@ -26,7 +26,7 @@ _RUN = ""
 
 
 class Mending:
-    """Follows a run, and says which of its findings were mended.
+    """Follows a run, and decides for each finding whether the run mended the failure.
 
     Attributes:
         mended: For each finding, in the order in which they came, whether it was mended.
@@ -50,7 +50,7 @@ class Mending:
         self._unconsumed: dict[int, int] = {}  # stalled -> how many of its inputs
 
     def look(self, graph: InteractionGraph, record: Record) -> None:
-        """Take note of a record that the graph was just changed by."""
+        """Take note of a record after the graph was changed."""
         if isinstance(record, End):
             self._ended(graph, record)
         elif isinstance(record, Emit) and record.final:
@@ -68,7 +68,7 @@ class Mending:
                     self._settle(self._good_answers[pattern], aims)
 
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Take note of a finding, when it is raised."""
+        """Take note of a new finding."""
         number, pattern = len(self.mended), finding.pattern
         self.mended.append(False)
         event, activation = (finding.subject.get(key) for key in ("event", "activation"))
@@ -133,7 +133,7 @@ class Mending:
 
 
 def _aims(graph: InteractionGraph, final: str) -> tuple[list[str], list[str]]:
-    """The unanswered events from outside that a final event answers, and all that it goes back to.
+    """The unanswered requests of a final event, and all requests behind the event.
 
     It was just generated; of a run that is no session, both are the run itself.
     """
@@ -145,7 +145,7 @@ def _aims(graph: InteractionGraph, final: str) -> tuple[list[str], list[str]]:
 
 
 def _sources(graph: InteractionGraph, subject: dict[str, str]) -> list[str]:
-    """The events from outside that a subject goes back to; the run itself if it is no session."""
+    """The events from outside behind a subject; the run itself if it is no session."""
     if not graph.run.session:
         return [_RUN]
     return graph.source_ids(graph.sources_about(subject) or ())

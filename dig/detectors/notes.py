@@ -1,4 +1,4 @@
-"""The parts of a note to agents: ids, names and words, quoted and cut, with what the graph knows.
+"""The parts of a note to agents: ids, names and words, quoted and cut.
 
 A note quotes ids, names, types of events and, of work that is missing, the first words of its
 payload. All these can be anything: each is cut, stays on its line and inside its quotation marks.
@@ -30,17 +30,17 @@ _HARMLESS = str.maketrans("`<>[]", "'()()")
 
 
 def quote(name: object) -> str:
-    """An id or an agent's name as a note shows it."""
+    """Quote an id or an agent's name for a note."""
     return f"`{harmless(one_line(name, MOST_CHARACTERS))}`"
 
 
 def harmless(text: str) -> str:
-    """A text that can end no quotation in a note, and begin no role and no link."""
+    """Replace characters with a meaning in prompts: quotations, roles, links."""
     return text.translate(_HARMLESS)
 
 
 def quote_all(names: Sequence[object]) -> str:
-    """Some ids as a note lists them, cut where there are many."""
+    """Quote several ids for a note, cut if there are many."""
     if not names:
         return "nothing"
     shown = ", ".join(quote(name) for name in names[:MOST_LISTED])
@@ -49,7 +49,7 @@ def quote_all(names: Sequence[object]) -> str:
 
 
 def describe_events(graph: InteractionGraph, events: Sequence[str]) -> str:
-    """Some events with what is known of them; of many, the first few, and the others' ids."""
+    """Describe the state of some events; of many, the first few, and the others' ids."""
     first = "; ".join(_describe_event(graph, event) for event in events[:MOST_QUOTED])
     remaining = events[MOST_QUOTED:]
     return f"{first}; {quote_all(remaining)}" if remaining else first or "nothing"
@@ -69,7 +69,7 @@ def _describe_event(graph: InteractionGraph, name: str) -> str:
 
 
 def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
-    """A reroute as words alone, for a host that cannot send its event: the note names the event.
+    """Turn a reroute into words, for a host without rerouting.
 
     Work that was to be given to another agent stays where it is, so no word asks for it twice.
     """
@@ -84,7 +84,7 @@ def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
 
 
 def reader(graph: InteractionGraph, event: str) -> str | None:
-    """The event beside which a note about an event is read.
+    """The event to put a note about an event beside.
 
     A tool reads no notes: what is said about a call of one is for the agent that calls, beside the
     continuation of its turn.
@@ -104,7 +104,7 @@ def reader(graph: InteractionGraph, event: str) -> str | None:
 
 
 def absent(graph: InteractionGraph, event: str) -> str:
-    """The names that an event was sent to and that are not there, and the agents that are.
+    """The missing recipients of an event, and the agents of the team.
 
     Empty, if all are there, or the names are not known any more.
     """
@@ -123,7 +123,7 @@ def absent(graph: InteractionGraph, event: str) -> str:
 
 
 def nobody_takes(graph: InteractionGraph, event: str) -> str:
-    """Why an event that is lost had no recipient, which no rerun can change; empty: it had one."""
+    """The reason why a lost event never had a recipient; empty: the event had one."""
     state = graph.event(event)
     if state.cause != "no_recipient" or any(name in graph.agents for name in state.sent_to):
         return ""
@@ -166,7 +166,7 @@ def list_outputs(graph: InteractionGraph, activations: Sequence[str]) -> str:
 
 
 def ancestry(graph: InteractionGraph, event: str) -> str:
-    """The root activations of an event, with their agents."""
+    """The root activations of an event, with the agents."""
     h, roots = graph.history, graph.root_numbers(event)
     first = [h.root_activations[number] for number in islice(roots, MOST_QUOTED)]
     shown = [f"{quote(h.activation_ids[v])} of {quote(h.agent(v))}" for v in first]
@@ -182,7 +182,7 @@ def ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
 
 
 def into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Inject]:
-    """The note beside each output, not delivered yet, of the activation that a finding is about."""
+    """Put a note beside each undelivered output of the activation in a finding."""
     v = graph.history.activation(finding.subject["activation"])
     for n in graph.history.outputs(v) if v is not None else ():
         event = graph.event(graph.history.event_ids[n])

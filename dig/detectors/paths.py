@@ -1,4 +1,4 @@
-"""Causal paths that prove a finding, and how its events and activations are told in a sentence.
+"""Causal paths as proof of a finding, and the state of events in a sentence.
 
 All of it describes the graph as it stood when the finding was raised, however much it has grown
 since.
@@ -28,10 +28,10 @@ _FATES = dict(zip(FATES, ("consumed", "delayed", "rerouted", "discarded"), stric
 
 
 class PathFinder:
-    """Finds paths in a graph as it stood when a finding was raised."""
+    """Finds paths in a graph as of the moment of a finding."""
 
     def __init__(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Prepare for a graph that has grown at least as far as the finding."""
+        """Take a graph of at least the finding's time."""
         self.graph = graph
         self._history = graph.history
         self._until = finding.t
@@ -61,22 +61,22 @@ class PathFinder:
         return Hop(node, agent or "outside", v is None)
 
     def to_all(self, nodes: Iterable[str]) -> tuple[Path, ...]:
-        """A path to each of the first few nodes, as `to_last_seen` makes it."""
+        """Find a path to each of the first few nodes, by `to_last_seen`."""
         return tuple(self.to_last_seen(node) for node in list(nodes)[:MOST_PATHS])
 
     def to_last_seen(self, node: str) -> Path:
-        """A path to a node and, if it is an event, on to the activation that saw it last."""
+        """Find a path to a node and, for an event, on to the last activation with the event."""
         viewer = self._last_to_see(node)
         return self.path_to(node, *([] if viewer is None else [viewer]))
 
     def seen_by(self, event: str) -> list[str]:
-        """The activations that had an event among their inputs, in order of their start."""
+        """The activations with an event among the inputs, in order of their start."""
         h, n = self._history, self._history.event(event)
         viewers = () if n is None else h.sightings(n)
         return [h.activation_ids[v] for v in viewers if h.t_start[v] <= self._until]
 
     def _last_to_see(self, event: str) -> str | None:
-        """The latest activation that had an event among its inputs, if one had."""
+        """The latest activation with an event among the inputs."""
         h, n = self._history, self._history.event(event)
         viewers = () if n is None else h.sightings(n)
         at = bisect_right(viewers, self._until, key=h.t_start.__getitem__)
@@ -102,12 +102,12 @@ class PathFinder:
         return f"{name(event)} was {_FATES[fate]} by {agent}"
 
     def last_seen_of(self, events: Sequence[str]) -> str:
-        """The last known state of some events, in one sentence."""
+        """The last known state of some events, in a sentence."""
         first = [self.last_seen(event) for event in events[:MOST_PATHS]]
         return cut(first, "; ", most=MOST_PATHS, of=len(events)) + "."
 
     def _back(self, end: str, to_root: bool) -> tuple[list[str], bool]:
-        """The nodes before a node on a causal path from outside or a root, and if that is all.
+        """The nodes before a node, from outside or a root; and whether the path is whole.
 
         A very long path is cut at its beginning, so that a finding does not cost a walk through
         the whole history; so is a path whose beginning a session has evicted.
@@ -135,7 +135,7 @@ class PathFinder:
         return nodes[::-1], True
 
     def _input(self, v: int, has_lineage: bool) -> int | None:
-        """The first event that an activation consumed, of those with roots if lineage counts."""
+        """The first consumed event of an activation; with `has_lineage`, of events with roots."""
         h = self._history
         for n in h.inputs(v):
             g = h.generator[n]
@@ -144,7 +144,7 @@ class PathFinder:
         return None
 
     def _is_whole(self, event: str) -> bool:
-        """Whether the history still has everything that happened to an event."""
+        """Whether the history of an event is complete."""
         h, n = self._history, self._history.event(event)
         return n is not None and h.t_gen[n] >= h.whole_from
 

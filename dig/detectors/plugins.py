@@ -26,7 +26,7 @@ HEALERS = "dig.healers"
 
 
 def list_installed() -> tuple[str, ...]:
-    """The detectors that installed packages bring, as `module:object`, by name."""
+    """List the detectors of installed packages as `module:object`, by name."""
     return tuple(entry.value for entry in _entries(DETECTORS))
 
 
@@ -40,7 +40,7 @@ def detectors(named: Iterable[str]) -> list[Detector]:
 
 
 def healers() -> dict[str, Healer]:
-    """A fresh healer for each pattern that installed packages heal.
+    """Make the healers of installed packages, by pattern.
 
     Raises:
         SettingsError: One cannot be had; the message says which, and why.

@@ -1,4 +1,4 @@
-"""Policies: the treatment of findings that a team's people want, whatever their severity.
+"""Policies: the treatment of findings by pattern, agent and type of event.
 
 A `Policy` is data: rules about patterns, agents and types of events, whether healing goes by
 severity, and the agents for which nothing is work. `dig.detectors.policy_settings` reads a policy
@@ -102,7 +102,7 @@ class Rule:
         return not (self.agents or self.types)
 
     def fits(self, graph: InteractionGraph, finding: Finding) -> bool:
-        """Whether the rule is about a finding, by the graph in which that was raised."""
+        """Whether the rule is about a finding, by the graph of its run."""
         if self.pattern not in (None, finding.pattern):
             return False
         if self.agents and not _is_among(self.agents, *_agents(graph, finding)):
@@ -110,7 +110,7 @@ class Rule:
         return not self.types or _is_among(self.types, *_types(graph, finding))
 
     def described(self) -> dict[str, Any]:
-        """The settings that differ from the defaults, as plain JSON."""
+        """The settings other than the defaults, as plain JSON."""
         return {
             field.name: list(value) if isinstance(value, tuple) else value
             for field in fields(self)
@@ -155,11 +155,11 @@ class Policy:
         object.__setattr__(self, "rules", tuple(sorted(rules, key=_generality)))
 
     def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
-        """The rule that decides about a finding, by the graph in which that was raised."""
+        """Find the deciding rule for a finding, by the graph of its run."""
         return next((rule for rule in self.rules if rule.fits(graph, finding)), None)
 
     def extent(self, rule: Rule | None, finding: Finding) -> Extent:
-        """The extent of a finding's healing, by the rule that decides about it, from `ruling`."""
+        """The extent of a finding's healing, by the rule from `ruling`."""
         if rule is not None:
             by_action: dict[Action, Extent] = {"heal": "all", "ask": "ask"}
             return by_action.get(rule.action, "none")
@@ -180,13 +180,13 @@ class Policy:
         return any(rule.action == "ask" for rule in self.rules)
 
     def is_notice(self, to: Collection[str]) -> bool:
-        """Whether an event that goes to some agents is no work."""
+        """Whether an event to some agents is no work."""
         if not (self.notices and to):
             return False
         return all(name in self.notices or base_name(name) in self.notices for name in to)
 
     def check(self, patterns: Collection[str]) -> None:
-        """Refuse rules about patterns that no detector can raise.
+        """Refuse rules about patterns without a detector.
 
         Raises:
             SettingsError: There is such a rule; the message names the nearest pattern.
@@ -197,7 +197,7 @@ class Policy:
                 raise SettingsError(f"the policy: there is no pattern {rule.pattern!r:.60}; {hint}")
 
     def described(self) -> dict[str, Any]:
-        """The policy as plain JSON; `dig.detectors.policy_settings.read_policy` reads it again."""
+        """The policy as plain JSON, for `dig.detectors.policy_settings.read_policy`."""
         described: dict[str, Any] = {"heal": self.heal}
         if self.rules:
             described["rules"] = [rule.described() for rule in self.rules]
@@ -208,7 +208,7 @@ class Policy:
 
 
 def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> Finding:
-    """Apply a policy to a finding: silence it, with the reason, if a rule switches it off.
+    """Apply a policy to a finding: a rule `off` silences the finding.
 
     Args:
         policy: The policy.
@@ -249,7 +249,7 @@ HEAL_ALL = Policy(heal="all")
 
 
 def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
-    """The agent that made the subject of a finding, and the agents that the finding names."""
+    """The maker of a finding's subject, and the agents in the finding."""
     subject, evidence = _as_dict(finding.subject), _as_dict(finding.evidence)
     makers = set[str]()
     event, activation = subject.get("event"), subject.get("activation")
@@ -268,7 +268,7 @@ def _agents(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[st
 
 
 def _types(graph: InteractionGraph, finding: Finding) -> tuple[set[str], set[str]]:
-    """The type of a finding's event, and the types of the events that the evidence names."""
+    """The type of a finding's event, and the types of the events in the evidence."""
     event = _as_dict(finding.subject).get("event")
     own = {graph.event(event).type} if isinstance(event, str) and graph.knows(event) else set()
     named = [name for name in texts_in(finding.evidence) if graph.history.event(name) is not None]

@@ -38,7 +38,7 @@ def load_policy(
     environment: Mapping[str, str] = os.environ,
     patterns: Collection[str] = (),
 ) -> Policy:
-    """Load the policy from wherever it is set; the environment replaces a pattern's rules.
+    """Load the policy from file and environment; the environment replaces a pattern's rules.
 
     Args:
         config: A TOML file with a table `[policy]`, or a `pyproject.toml` with
@@ -68,7 +68,7 @@ def load_policy(
 
 
 def read_policy(described: Mapping[str, Any]) -> Policy:
-    """Read the policy that `Policy.described` has described.
+    """Read a policy from JSON, as `Policy.described` has made it.
 
     Raises:
         SettingsError: The data describe no policy.
@@ -95,7 +95,7 @@ def _from_environment(
 
 
 def _rules(place: str, pattern: str | None, value: Any) -> Iterator[Rule]:
-    """Make the rules of one pattern, from an action, a table, or a list of these."""
+    """Make the rules of a pattern, from an action, a table, or a list."""
     if not isinstance(value, list):
         yield _rule(place, pattern, value)
         return

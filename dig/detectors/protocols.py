@@ -1,4 +1,4 @@
-"""The base classes of detectors and healers: all that the monitor knows of detection and healing.
+"""The base classes of detectors and healers: the interface to the monitor.
 
 A hook that a class does not need has a default here. A method whose name is close to that of a
 hook is taken for a slip of the pen and refused when the class is made.
@@ -30,7 +30,7 @@ class Component:
     recorded_as: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a name that looks like that of a hook.
+        """Refuse a name similar to the name of a hook.
 
         Raises:
             TypeError: There is one.
@@ -51,7 +51,7 @@ class Component:
                 )
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget events and activations that the graph of a long session knows no more.
+        """Forget events and activations unknown to the graph of a long session.
 
         A component remembers them by id, since their numbers change (see `dig.graph.retention`),
         and asks `graph.knows`.
@@ -59,7 +59,7 @@ class Component:
 
 
 class Detector(Component, ABC):
-    """Looks for one pattern after every record. It changes nothing and never waits.
+    """Looks for a pattern after every record, changes nothing and never waits.
 
     Attributes:
         pattern: The short name of the pattern, `ET` for instance.
@@ -77,27 +77,27 @@ class Detector(Component, ABC):
 
     @abstractmethod
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """The findings that the record raises which was just applied to the graph.
+        """Return the findings at a record, after it was applied to the graph.
 
         Do work in proportion to what the record changed: `graph.touched` and
         `graph.problems.touched` say what that is.
         """
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
-        """The findings at moment `us`, which is `due` and has come; `due` is set anew."""
+        """Return the findings at moment `us`, which is `due`, and set `due` anew."""
         return ()
 
     def settle_due(self) -> None:
-        """Set `due` exactly, if it is a moment before that at which something is raised.
+        """Set `due` exactly, if the present moment may be too early.
 
         It is cheaper to do so when somebody asks for the moment than after every record.
         """
 
     def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Take note of a finding that another detector has raised."""
+        """Take note of a finding of another detector."""
 
     def awaited(self) -> Iterable[str]:
-        """The events of which `expire` will raise something; a session keeps them until then."""
+        """The events for `expire` to raise; a session keeps these events."""
         return ()
 
 
@@ -116,16 +116,16 @@ class Healer(Component, ABC):
 
     @abstractmethod
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterable[Intervention]:
-        """The interventions for a finding, with the graph as it stands now."""
+        """Return the interventions for a finding, by the present graph."""
 
     def can_heal(self, finding: Finding) -> bool:
-        """Whether it has anything to do about a finding; one without costs no budget."""
+        """Whether the healer can act on a finding; if not, no budget is used."""
         return True
 
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterable[Intervention]:
-        """The interventions with ladders, step by step; by default those of `heal`.
+        """Return the interventions of a step, with ladders; by default those of `heal`.
 
         Args:
             graph: The graph as it stands now.
@@ -140,18 +140,18 @@ class Healer(Component, ABC):
         return "untold"
 
     def about(self, finding: Finding) -> object:
-        """The key that tells findings of equal subjects apart for the budget; by default none."""
+        """The key for findings of equal subjects, for the budget; by default none."""
         return None
 
     def missing_work(self, finding: Finding) -> Sequence[str]:
-        """The events whose words the notes about a finding quote, cut; by default none.
+        """The events for notes to quote the words of, cut; by default none.
 
         A healer is not shown what events carry: the monitor adds the words to its notes.
         """
         return ()
 
     def prevent(self, graph: InteractionGraph, event: str) -> Iterable[Inject]:
-        """Notes for an event that is about to be delivered to several agents.
+        """Return notes for an event with several recipients, before the delivery.
 
         There is no finding yet, and there may never be one.
         """
@@ -159,7 +159,7 @@ class Healer(Component, ABC):
 
 
 def check(component: object, base: type[Component]) -> None:
-    """Refuse a detector or healer whose class does not inherit from its base class.
+    """Refuse a detector or healer without the right base class.
 
     Raises:
         SettingsError: The message says what to do.

@@ -16,7 +16,7 @@ from .patterns import standard, standard_healers
 
 
 def recorded_name(part: object) -> str:
-    """Name a detector, healer or gate in a trace; a user's is named by its class's place."""
+    """Name a detector, healer or gate in a trace; a user's by the place of the class."""
     kind = type(part)
     return vars(kind).get("recorded_as") or f"{kind.__module__}.{kind.__qualname__}"
 

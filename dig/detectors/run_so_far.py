@@ -1,4 +1,4 @@
-"""A run as far as it was followed, and the verdict on the run for a reader new to the project.
+"""A run as far as it was followed, and the verdict on the run.
 
 `RunSoFar` follows the records of a run, live or stored. The verdict has at most six lines: first
 the failed request if there is one, then the task, the end, the failures, the healing and the cost.
@@ -64,13 +64,13 @@ class FiveLines:
     cost: str = ""
 
     def lines(self) -> list[Line]:
-        """The lines with a text, each with its label; the score ends the line about the end."""
+        """The lines with a text, each with a label; the score ends the line of the end."""
         end = f"{self.end} {self.score}".strip()
         lines = asdict(replace(self, end=end, score=""))
         return [(label, text) for label, text in lines.items() if text]
 
     def scored(self, says: str, spent: str = "") -> FiveLines:
-        """Add the score and the expenses, which no record has.
+        """Add the score and the expenses, unknown to records.
 
         Args:
             says: A sentence about the score of the answer; empty: the score is not known.
@@ -176,7 +176,7 @@ class RunSoFar:
                     answers.clear()
 
     def _accept(self, answer: str) -> None:
-        """Forget the failures that an accepted answer mends; one that lacks work is a headline."""
+        """Forget the failures before an accepted answer; an answer may also lack work."""
         graph, lacks = self._graph, self._lacking.pop(answer, None)
         if graph is None or self.run is None:
             return
@@ -306,7 +306,7 @@ class RunSoFar:
 
     @property
     def requests(self) -> dict[str, int]:
-        """The number of a session's requests by their end; empty for a run that is no session."""
+        """The number of a session's requests by their end; empty for another run."""
         if not (self.run and self.run.session):
             return {}
         counts = self._counts

@@ -18,7 +18,7 @@ TABLES = ("thresholds", "policy", "alerts")
 
 
 def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:
-    """Find the file with the settings: the one that the user named, else a project file.
+    """Find the file with the settings: the user's, else a project file.
 
     Args:
         path: The file that the user named; ``None``: no file was named.
@@ -34,7 +34,7 @@ def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:
 
 
 def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
-    """Read one table of a file with settings.
+    """Read a table of a file with settings.
 
     Args:
         path: The file; ``None``: there is none, and the table is empty.

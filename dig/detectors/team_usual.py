@@ -1,4 +1,4 @@
-"""Usual findings of one team, as a file: `digmon learn` writes it, runs and checks read it.
+"""Usual findings of a team, as a file: `digmon learn` writes, runs and checks read.
 
 The counts hold only for the team and the thresholds that they were learned from, so the file names
 both, and a run of another team is refused.
@@ -24,7 +24,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class TeamUsual:
-    """The number of findings of each pattern that good runs of a team raise.
+    """The number of findings of each pattern in good runs of a team.
 
     Attributes:
         agents: The names of the team's agents, sorted; an instance `NAME#2` counts as `NAME`.
@@ -40,7 +40,7 @@ class TeamUsual:
 
     @classmethod
     def read(cls, path: Path) -> TeamUsual:
-        """Read a file that `digmon learn` wrote.
+        """Read a file of `digmon learn`.
 
         Raises:
             SettingsError: The file cannot be read, or is not such a file.
@@ -60,7 +60,7 @@ class TeamUsual:
 
     @classmethod
     def from_json(cls, body: Any) -> TeamUsual:
-        """The counts in a JSON object that `to_json` made.
+        """Read the counts from a JSON object of `to_json`.
 
         Raises:
             RecordError: The object is not one; the message says what is wrong.
@@ -90,7 +90,7 @@ class TeamUsual:
         }
 
     def of_team(self, agents: Iterable[str], limits: Limits) -> Usual:
-        """The counts, for a run of this team.
+        """Return the counts, for a run of the same team.
 
         Args:
             agents: The names of the agents of the run.
@@ -108,7 +108,7 @@ class TeamUsual:
         return self.usual
 
     def unlike(self, agents: Iterable[str], limits: Limits) -> str:
-        """The differences between a run and those of this team, in words; empty if there are none.
+        """The differences between a run and the team's runs, in words; empty: none.
 
         Args:
             agents: The names of the agents of the run.
@@ -125,7 +125,7 @@ class TeamUsual:
 
 
 def team_names(agents: Iterable[str]) -> tuple[str, ...]:
-    """The names of a team's agents, sorted; instances of an agent count as that agent."""
+    """The names of a team's agents, sorted; an instance counts as the agent."""
     return tuple(sorted({base_name(agent) for agent in agents}))
 
 

@@ -112,7 +112,7 @@ class Thresholds(BaseModel):
 
     @property
     def limits(self) -> Limits:
-        """The thresholds of detection, which stand in a trace."""
+        """The thresholds of detection, as a trace carries them."""
         return Limits(**{field.name: getattr(self, field.name) for field in fields(Limits)})
 
     @property
@@ -130,7 +130,7 @@ class Thresholds(BaseModel):
         config: Path | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> Thresholds:
-        """Thresholds from wherever they are set; the source that is named first wins.
+        """Load thresholds from all sources; the first source in the list of arguments wins.
 
         Args:
             arguments: `NAME=VALUE`, as on a command line.
@@ -151,7 +151,7 @@ class Thresholds(BaseModel):
 
     @classmethod
     def changed(cls, limits: Limits, arguments: Iterable[str]) -> Limits:
-        """Set some limits of a trace anew, to see what would be found then.
+        """Change some limits of a trace, for a check with other limits.
 
         Raises:
             SettingsError: A value is wrong, or a name is none of a trace's limits.

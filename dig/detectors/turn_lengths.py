@@ -1,4 +1,4 @@
-"""The lengths of a team's turns, from which limits are learned.
+"""The lengths of a team's turns, to learn limits from.
 
 A fixed limit is wrong for teams that think long and unevenly.
 """
@@ -33,7 +33,7 @@ class TurnLengths:
 
     @property
     def percentile(self) -> int:
-        """Their 90th percentile, by nearest rank; there must be one at least."""
+        """The 90th percentile, by nearest rank, of at least a single length."""
         if self._percentile is None:
             self._percentile = sorted(self._latest)[-(-9 * len(self) // 10) - 1]
         return self._percentile

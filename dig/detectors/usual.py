@@ -1,4 +1,4 @@
-"""Usual findings of a team: findings that good runs of it raise as well are no alarm.
+"""Usual findings of a team: findings of good runs as well, which are no alarm.
 
 The `run` record may carry the counts of good runs (`dig.graph.records.Usual`). The j-th finding of
 a key (`key_of`) is usual if good runs had as many of them often enough.
@@ -28,7 +28,7 @@ NEVER = "FAIL request"
 
 
 def key_of(graph: InteractionGraph, finding: Finding) -> str:
-    """The key of a finding, whose evidence is whole still.
+    """The key of a finding, before its evidence is cut.
 
     An early answer is usual only if what it does without is: an agent's farewell, for instance.
     """
@@ -41,14 +41,14 @@ def key_of(graph: InteractionGraph, finding: Finding) -> str:
 
 
 class UsualCounts:
-    """Counts the findings of a run by key; in a session, those about the same sources."""
+    """Counts the findings of a run by key; in a session, by key and sources."""
 
     def __init__(self) -> None:
         """Begin with no finding."""
         self._counts: dict[str, OrderedDict[RangeSet, int]] = {}
 
     def is_usual(self, graph: InteractionGraph, key: str, subject: Any) -> bool:
-        """Count a finding, and say whether as many with its key are usual for the team."""
+        """Count a finding; return whether as many with the key are usual for the team."""
         usual = graph.run.usual
         if usual is None or usual.runs < LEAST_RUNS:
             return False
@@ -57,13 +57,13 @@ class UsualCounts:
         return is_usual(usual, key, add_one(counts, sources or NOTHING))
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Give the sources the numbers that they have after history was evicted."""
+        """Renumber the sources after an eviction of history."""
         for key, counts in self._counts.items():
             self._counts[key] = OrderedDict((graph.kept(s), n) for s, n in counts.items())
 
 
 def add_one(counts: OrderedDict[RangeSet, int], sources: RangeSet) -> int:
-    """Count one more finding about some sources; return the number of findings about these."""
+    """Count a finding about some sources; return the count."""
     number = counts[sources] = counts.pop(sources, 0) + 1
     if len(counts) > MOST_SOURCES:
         counts.popitem(last=False)
@@ -86,7 +86,7 @@ def is_usual(usual: Usual, key: str, j: int) -> bool:
 
 
 def most_usual(usual: Usual) -> dict[str, int]:
-    """The usual number of findings with a key in a run, or about a problem; of those with any."""
+    """The usual number of findings with a key in a run, or about a problem; if any."""
     each = {
         key: next(j for j in count() if not is_usual(usual, key, j + 1))
         for key in sorted(usual.counts)

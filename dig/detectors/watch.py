@@ -56,7 +56,7 @@ what its incident has to say besides: the detector's `place`, and for how long i
 
 @dataclass(frozen=True)
 class Timing:
-    """The clocks that time detectors and judge them, or the record that says how they were judged.
+    """The clocks for timing and judging detectors, or the recorded judgements.
 
     Attributes:
         wall: Seconds, from any beginning, for the time that detectors take.
@@ -101,7 +101,7 @@ class _Part:
 
 
 class Watch:
-    """A graph, and the detectors that look at it after every record.
+    """A graph, and the detectors around it.
 
     A detector fails if it raises, returns anything but findings, or takes too long. After three
     failures (one, if its `due` stands still) it is disabled; the others go on. One that took too
@@ -159,7 +159,7 @@ class Watch:
         self.seconds: dict[str, float] = {}
 
     def feed(self, record: Record) -> list[Finding]:
-        """Apply a record; return what was due before it and what it raises, in order.
+        """Apply a record; return the findings due before, and the findings at the record.
 
         Raises:
             RuleError: The record contradicts those before it.
@@ -169,7 +169,7 @@ class Watch:
         return findings + self.look(record)
 
     def look(self, record: Record) -> list[Finding]:
-        """The findings that the record raises which was just applied."""
+        """Return the findings at a record, after it was applied to the graph."""
         # A finding must not raise another; after the last record nothing can be written down any
         # more. An incident changes no graph: only a detector that names this kind is shown it, and
         # after the answer only one that names a request that failed.
@@ -187,7 +187,7 @@ class Watch:
         return self._ask(parts, waiting, record) if parts else []
 
     def advance(self, us: int) -> list[Finding]:
-        """The findings that come due up to the moment `us` (included), in order."""
+        """Return the findings due up to the moment `us` (included), in order."""
         findings: list[Finding] = []
         while self.not_before is not None and self.not_before <= us:
             due = self.due
@@ -203,20 +203,20 @@ class Watch:
 
     @property
     def due(self) -> int | None:
-        """The moment, in microseconds, at which something is raised if nothing comes before."""
+        """The moment, in microseconds, of the next finding if nothing happens before."""
         if self.not_before is not None:
             self._tell_all(lambda detector: detector.settle_due())
             self._set_due(self._parts)
         return self.not_before
 
     def awaited(self) -> set[str]:
-        """The events of which a detector will raise something when time has passed."""
+        """The events for detectors to raise after some time."""
         events = set[str]()
         self._tell_all(lambda detector: events.update(detector.awaited()))
         return events
 
     def forget(self) -> None:
-        """Have detectors forget what they know about history that the graph has evicted."""
+        """Have detectors forget evicted history."""
         able = [part for part in self._all if not part.is_broken]  # some may be off
         self._usual.forget(self.graph)
         self._tell_all(lambda detector: detector.forget(self.graph), able)
@@ -224,7 +224,7 @@ class Watch:
     def _tell_all(
         self, tell: Callable[[Detector], object], parts: Iterable[_Part] | None = None
     ) -> None:
-        """Call a hook of all detectors that are on, or of others; one that raises has failed."""
+        """Call a hook of all active detectors, or of some; an exception is a failure."""
         for part in self._parts if parts is None else parts:
             try:
                 tell(part.detector)
@@ -234,7 +234,7 @@ class Watch:
     def _ask(
         self, parts: list[_Part], waiting: list[_Part], at: Any, *, expires: bool = False
     ) -> list[Finding]:
-        """Have detectors look at a record, or expire at a moment: all that they raise, in order.
+        """Have detectors look at a record, or expire at a moment; return all findings, in order.
 
         What a detector raises is taken as a whole, or not at all. `waiting` are those of them that
         may have deadlines.
@@ -269,7 +269,7 @@ class Watch:
         return findings
 
     def _set_due(self, parts: list[_Part]) -> None:
-        """Take the deadlines of the detectors that were asked, or of all, which is exact."""
+        """Take the deadlines of the called detectors, or of all, which is exact."""
         if self.graph.is_over:
             self.not_before = None
             return
@@ -292,11 +292,11 @@ class Watch:
                 self.not_before = due
 
     def is_later(self, us: int) -> bool:
-        """Whether the minute is over of which findings were left out."""
+        """Whether the minute of the omitted findings is over."""
         return us // _MINUTE_US > self._minute
 
     def _fits(self, pattern: str, us: int) -> bool:
-        """Count a finding; whether it is one of those that a minute has room for."""
+        """Count a finding; return whether the minute has room for the finding."""
         if self.is_later(us):
             self._minute = us // _MINUTE_US
             self._raised_now.clear()
@@ -308,7 +308,7 @@ class Watch:
         return False
 
     def _raised(self, part: _Part, finding: Finding) -> Finding:
-        """Weigh a finding by what is usual for the team, and let the other detectors know of it."""
+        """Weigh a finding by the usual findings of the team, and tell the other detectors."""
         if self._usual.is_usual(self.graph, finding.key, finding.subject):
             finding = replace(finding, severity="notice")
         other_parts = [other for other in self._parts if other is not part]
@@ -316,7 +316,7 @@ class Watch:
         return finding
 
     def _judge(self, part: _Part, took_s: float, worked: float) -> float:
-        """Report a slow detector that has worked for too long; the processor time is now."""
+        """Report a slow detector after too much work; return the processor time now."""
         self.slow_s += took_s
         now = self._processor() if self._processor else worked + took_s
         if now - worked > self._limit_s:
@@ -328,7 +328,7 @@ class Watch:
         return now
 
     def _obey(self, row: IncidentRow) -> None:
-        """Turn a slow detector off for a while, or on again, if an incident is about that."""
+        """Turn a slow detector off for a while, or on again, by an incident."""
         detail = row.detail if isinstance(row.detail, Mapping) else {}
         place, off_s = detail.get("place"), detail.get("off_s")
         if type(place) is not int or not 0 <= place < len(self._all):
@@ -350,7 +350,7 @@ class Watch:
         self._on_fault(part.name, failure)
 
     def _select(self) -> None:
-        """Have the detectors look that are neither disabled nor off."""
+        """Choose the detectors to call: neither disabled nor off."""
         for place, part in enumerate(self._all):
             part.is_on = not (part.is_broken or place in self.off)
             part.due = part.due if part.is_on else None
@@ -360,7 +360,7 @@ class Watch:
 
 
 def _check_finding(graph: InteractionGraph, finding: Finding) -> Finding:
-    """A finding with its key, whose evidence is bounded, if it is put together right."""
+    """Check the shape of a finding; add its key, and bound its evidence."""
     if not isinstance(finding, Finding):
         raise TypeError(f"{finding!r} is not a Finding")
     if not isinstance(finding.pattern, str):

@@ -1,4 +1,4 @@
-"""The failure patterns: one file each with all that belongs to a pattern, and the table of all.
+"""The failure patterns: a file for each pattern, and the table of all.
 
 A new pattern is a file here and a row in `PATTERNS`; everything else iterates the table. `idle` is
 the clock of patterns about absence, `event_window` that of patterns about single events, `repeats`
@@ -37,7 +37,7 @@ from . import (
 
 
 class HealerOptions(NamedTuple):
-    """The settings that the standard healers are made with; see `standard_healers`."""
+    """The settings of the standard healers; see `standard_healers`."""
 
     cooldown_s: float = COOLDOWN_S
     designate: bool = False
@@ -70,11 +70,11 @@ class Pattern:
 
     @property
     def name(self) -> str:
-        """Its short name, `ET` for instance."""
+        """The short name, `ET` for instance."""
         return self.detector.pattern
 
     def explain(self, graph: InteractionGraph, finding: Finding) -> Explanation:
-        """Explain a finding by the graph in which it was raised, which may have grown since."""
+        """Explain a finding by the graph of its run, at any later time."""
         more, paths = self.prove(PathFinder(graph, finding), finding)
         text = f"{self.describe(finding.subject, finding.evidence)}."
         return Explanation(f"{text} {more}" if more else text, paths)
@@ -215,26 +215,26 @@ NAMES = tuple(BY_NAME)
 
 
 def severity(pattern: object) -> Severity:
-    """The worth of a pattern's findings; those of a user's own are warnings."""
+    """The severity of a pattern in general; a user's pattern is a warning."""
     row = BY_NAME.get(str(pattern))
     return row.severity if row else "warning"
 
 
 def severity_of(finding: Finding | FindingRow) -> Severity:
-    """The worth of a finding: as it says or, in a trace that does not say, as its pattern does."""
+    """The severity of a finding or, in an old trace, of the pattern."""
     is_said = finding.severity in SEVERITIES
     return finding.severity if is_said else severity(finding.pattern)
 
 
 def standard() -> list[Detector]:
-    """A fresh detector for each pattern; a detector belongs to one run."""
+    """Make a detector for each pattern; a detector belongs to a single run."""
     return [pattern.detector() for pattern in PATTERNS]
 
 
 def standard_healers(
     *, cooldown_s: float = COOLDOWN_S, designate: bool = False
 ) -> dict[str, Healer]:
-    """A fresh healer for each pattern, by its name.
+    """Make a healer for each pattern, by the pattern's name.
 
     Args:
         cooldown_s: Seconds before the same is said again where it could be said at once.

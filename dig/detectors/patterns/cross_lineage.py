@@ -24,14 +24,14 @@ from dig.graph.state import EventState, by_number
 
 
 class CrossLineageAggregation(Detector):
-    """Compares the roots of agent-made events: disjoint ones have no ancestor in common."""
+    """Compares the roots of events; disjoint roots mean different origins."""
 
     pattern = "CLA"
     recorded_as = "dig.detectors.cross_lineage.CrossLineageAggregation"
     kinds = (MET, MERGED)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise CLA for a delivery, or for the activation that ended."""
+        """Raise CLA for a delivery, or at the end of an activation."""
         if isinstance(record, End):
             yield from _at_consumption(graph, record)
         elif isinstance(record, Deliver) and record.to is not None:
@@ -77,7 +77,7 @@ def _at_consumption(graph: InteractionGraph, record: End) -> Iterator[Finding]:
 
 
 def _pairs(alike: Mapping[RangeSet, list[int]]) -> Iterator[tuple[int, int]]:
-    """The pairs of events whose roots are disjoint, by the first one's number, then the second's.
+    """The pairs of events with disjoint roots, in order of generation.
 
     Args:
         alike: The numbers of some events, by their roots.
@@ -102,7 +102,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The paths to two events without a common activation, each from a root of its own."""
+    """The paths to two events without a common activation, each from a root."""
     conflicts = finding.evidence["conflicts"]
     onward = [finding.subject["activation"]] if finding.stage == "consumption" else []
     pair = conflicts[0] if onward else [finding.subject["event"], conflicts[0]]
@@ -118,7 +118,7 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 def _root(graph: InteractionGraph, event: str, path: Path) -> str:
-    """The beginning of a path, if that is a root; a root of the event, if the path is cut."""
+    """The beginning of a path if a root; else, for a cut path, a root of the event."""
     history, first = graph.history, path.nodes[0]
     v = history.activation(first)
     if v is not None and history.root_number[v] >= 0:
@@ -127,7 +127,7 @@ def _root(graph: InteractionGraph, event: str, path: Path) -> str:
 
 
 class HealCrossLineage(Healer):
-    """Puts a note beside the events that says where they come from."""
+    """Puts a note about the origins beside the events."""
 
     recorded_as = "dig.detectors.healing.HealCrossLineage"
 

@@ -1,4 +1,4 @@
-"""DL, deadlock: work lies in buffers, none is on its way, and no agent makes progress.
+"""DL, deadlock: work lies in buffers, nothing is on its way, no agent makes progress.
 
 Paper, section 5 (4).
 """
@@ -39,12 +39,12 @@ class Deadlock(IdleDetector):
     window = "dl_window_s"
 
     def _holds(self, problem: Problem) -> bool:
-        """Whether open work lies in buffers, and none is on its way."""
+        """Whether open work lies in buffers, and no work is on its way."""
         # In a session, a notice poses no problem.
         return problem.stands == STUCK and (problem.is_posed or not problem.sources)
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
-        """For each agent that has some, the open events in its buffer, in order of generation."""
+        """The open events in each agent's buffer, in order of generation."""
         waiting: dict[str, list[str]] = {agent: [] for agent in graph.agents}
         for event in sorted(problem.open.values(), key=by_number):
             for agent in event.copies:
@@ -63,22 +63,22 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The fate of the waiting work, and the paths to it."""
+    """The fate of the waiting work, with paths."""
     first = list(dict.fromkeys(events[0] for events in finding.evidence["waiting"].values()))
     return paths.last_seen_of(first), paths.to_all(first)
 
 
 class HealDeadlock(Healer):
-    """Wakes all agents with a list of the work that each of them holds."""
+    """Wakes all agents with a list of everybody's work."""
 
     recorded_as = "dig.detectors.healing.HealDeadlock"
 
     def about(self, finding: Finding) -> object:
-        """The work that each agent holds: a deadlock about other work is another one."""
+        """The waiting work by agent: a deadlock about other work is another finding."""
         return finding.evidence["waiting"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Create one system event for all agents that are present."""
+        """Create a system event for all present agents."""
         held = list(finding.evidence["waiting"].items())
         holders = "; ".join(
             f"{quote(agent)} holds {quote_all(e)}" for agent, e in held[:MOST_LISTED]
@@ -94,7 +94,7 @@ class HealDeadlock(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Wake all; then give what waits to another agent; then begin anew with one more."""
+        """Wake all; then give the waiting work to another agent; then begin anew with another."""
         waiting = finding.evidence["waiting"]
         if step.number == 1:
             yield from self.heal(graph, finding)
@@ -107,7 +107,7 @@ class HealDeadlock(Healer):
             yield from restart(graph, finding, step, tuple(waiting))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
-        """Whether each agent has moved what it held, or one is looking at it."""
+        """Whether each agent has moved its work, or an agent is at work."""
         held, problem = finding.evidence["waiting"].items(), open_problem(graph, finding)
         if problem is None:
             return "made"
@@ -121,7 +121,7 @@ class HealDeadlock(Healer):
 def _reassign(
     graph: InteractionGraph, finding: Finding, step: LadderStep, waiting: Sequence[str], deeds: str
 ) -> Iterator[Intervention]:
-    """Give what some agents hold to another one, if there is one.
+    """Give the work of some agents to another agent, if there is another.
 
     Args:
         graph: The graph as it stands.

@@ -1,4 +1,4 @@
-"""ET, early termination: an answer is submitted while work is open, or was lost on the way to it.
+"""ET, early termination: an answer is submitted while work is open or lost.
 
 Paper, section 5 (1).
 """
@@ -28,7 +28,7 @@ MOST_DOUBLINGS = 60  # of a wait: a number that has no end does not fit into a f
 
 
 class EarlyTermination(Detector):
-    """Looks at every final event when it is generated."""
+    """Looks at every new final event."""
 
     pattern = "ET"
     recorded_as = "dig.detectors.early_termination.EarlyTermination"
@@ -46,7 +46,7 @@ class EarlyTermination(Detector):
 
 
 def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], bool]:
-    """The open and the uncovered work that counts against a final event, and if it needs any.
+    """The open and the uncovered work of a final event; and whether any was needed.
 
     Without coverage all open work is taken for needed, and so it is by an answer to nothing.
     """
@@ -79,13 +79,13 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The fate of the missing work, and the paths to it."""
+    """The fate of the missing work, with paths."""
     missing = _missing_events(finding.evidence)
     return paths.last_seen_of(missing), paths.to_all(missing)
 
 
 class HealEarlyTermination(Healer):
-    """Bounces an early answer to its submitter, with the lists of what is missing.
+    """Bounces an early answer to its submitter, with lists of the missing work.
 
     A submitter that answers again at once, with the same work still missing, gets its answer back
     only after a while, each time after a longer one: in a tight loop it would use up the budget
@@ -106,7 +106,7 @@ class HealEarlyTermination(Healer):
         self._handed_out: set[frozenset[str]] = set()  # what was missing
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the lists that name an event which the graph knows no more."""
+        """Forget lists with events unknown to the graph."""
 
         def holds(lists: dict[str, Any]) -> bool:
             return all(graph.knows(event) for event in _missing_events(lists))
@@ -117,11 +117,11 @@ class HealEarlyTermination(Healer):
             del self._bounces[bounce]
 
     def missing_work(self, finding: Finding) -> Sequence[str]:
-        """The work that was lost, and the work that is open."""
+        """The lost and the open work."""
         return (*finding.evidence["uncovered"], *finding.evidence["unresolved"])
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject the lists; bounce, unless that was tried and nothing can move any more."""
+        """Inject the lists; bounce, unless a bounce has not helped and nothing can move."""
         event, lists = finding.subject["event"], finding.evidence
         submitter = _submitter(graph, finding)
         note = _missing_note(graph, lists)
@@ -135,7 +135,7 @@ class HealEarlyTermination(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Bounce; where nothing moves for that, have others do what is missing, and wait for it.
+        """Bounce; if nothing moves, have others do the missing work first.
 
         What is lost without a trace cannot be handed out again: then the answer is accepted.
         """
@@ -167,7 +167,7 @@ class HealEarlyTermination(Healer):
             yield from self.heal(graph, finding)
 
     def _insists(self, graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
-        """Whether a further bounce is of no use: it is the same again, and nothing can move."""
+        """Whether a further bounce is of no use: the same answer, and nothing can move."""
         if submitter not in graph.agents:
             return True
         return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
@@ -193,12 +193,12 @@ def _missing_note(graph: InteractionGraph, lists: dict[str, Any]) -> str:
 
 
 def _missing_events(lists: dict[str, Any]) -> list[str]:
-    """The missing events; evidence also says whether its lists were cut."""
+    """The missing events in evidence, which may also have the key `more`."""
     return [*lists["unresolved"], *lists["uncovered"]]
 
 
 def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
-    """Whether a listed event is on its way, or in front of an agent that is at work.
+    """Whether a missing event is on its way, or in front of an agent at work.
 
     So is what its submitter was to take up with it: an answer that has not come back yet.
     """

@@ -20,7 +20,7 @@ from dig.graph.state import EventState, by_number
 
 
 class EventWindowDetector(Detector):
-    """A pattern that is raised when a condition has held for an event for a whole window.
+    """Raises a pattern after a condition has held for an event for a whole window.
 
     Attributes:
         window: The threshold with the seconds for which the condition has to hold; if that is
@@ -40,7 +40,7 @@ class EventWindowDetector(Detector):
 
     @abstractmethod
     def _since(self, event: EventState) -> int | None:
-        """The moment since which the condition holds for an event; ``None``: it does not hold."""
+        """The moment since which the condition holds; ``None``: it does not hold."""
 
     @abstractmethod
     def _evidence(self, event: EventState) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class EventWindowDetector(Detector):
         return ()
 
     def settle_due(self) -> None:
-        """Set `due` to the end of the first interval that was not broken."""
+        """Set `due` to the end of the first unbroken interval."""
         self.due = None
         while self._queue:
             name = next(iter(self._queue))
@@ -78,7 +78,7 @@ class EventWindowDetector(Detector):
             del self._queue[name]
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
-        """Raise the pattern for the events whose window has passed at `us`."""
+        """Raise the pattern for the events at the end of their window."""
         ready: list[EventState] = []
         self.settle_due()
         while self.due == us:
@@ -91,13 +91,13 @@ class EventWindowDetector(Detector):
             yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")
 
     def awaited(self) -> Iterable[str]:
-        """The events whose interval is under way."""
+        """The events with an interval under way."""
         return [
             name for name, (_, since, event) in self._queue.items() if self._since(event) == since
         ]
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the intervals that were broken, and the events that the graph knows no more."""
+        """Forget broken intervals, and events unknown to the graph."""
         awaited = self.awaited()
         self._queue = OrderedDict((name, self._queue[name]) for name in awaited)
         self._raised = {name: us for name, us in self._raised.items() if graph.knows(name)}

@@ -1,4 +1,4 @@
-"""ER, excessive rerouting: work is passed on and on, and no agent consumes it.
+"""ER, excessive rerouting: agents pass work on and on, and no agent consumes it.
 
 Paper, section 5 (5).
 """
@@ -24,7 +24,7 @@ from .repeats import GRAVE, is_doubling, more_than
 
 
 class ExcessiveRerouting(Detector):
-    """Raises ER when an event was rerouted more than `reroute_limit` times, over all its copies.
+    """Raises ER after more than `reroute_limit` reroutes of an event, over all copies.
 
     It is raised again each time the number of reroutes has doubled.
     """
@@ -34,7 +34,7 @@ class ExcessiveRerouting(Detector):
     kinds = (REROUTED,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise ER for each event that the activation that ended has rerouted once too often."""
+        """Raise ER for each event with too many reroutes at the end of an activation."""
         assert isinstance(record, End)
         rerouted = [graph.event(f.event) for f in record.fates if f.fate == "reroute"]
         least = graph.run.limits.reroute_limit + 1
@@ -58,7 +58,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The activations that passed the event on, in order."""
+    """The rerouting activations, in order."""
     h, event = paths.graph.history, finding.subject["event"]
     hands = [v for v in paths.seen_by(event) if paths.fate(event, v) == "reroute"]
     hands.sort(key=lambda v: h.t_end[h.activation(v) or 0])
@@ -66,7 +66,7 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealExcessiveRerouting(Healer):
-    """Puts the names of the agents that passed the event on beside it."""
+    """Puts the names of the rerouting agents beside the event."""
 
     recorded_as = "dig.detectors.healing.HealExcessiveRerouting"
 
@@ -91,7 +91,7 @@ class HealExcessiveRerouting(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """A note; then give the event to an agent outside of the path, if there is one."""
+        """Put a note; then give the event to an agent outside of the path."""
         path, event = finding.evidence["path"], finding.subject["event"]
         times = Counter(path)
         most = tuple(agent for agent in times if times[agent] == max(times.values()))

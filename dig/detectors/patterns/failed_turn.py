@@ -1,4 +1,4 @@
-"""FAIL, failed turn: an agent fails, and an answer or a whole request comes of it, or none.
+"""FAIL, failed turn: an agent fails, and an answer or a request may suffer.
 
 Not in the paper: a turn that fails keeps its inputs, and to the graph it only waits. Three stages:
 a `turn` fails; an `answer` is submitted although the last that another agent did for it was to
@@ -29,7 +29,7 @@ MOST_CHARACTERS = 200
 
 
 class _Failure:
-    """An activation that failed, of which it is still to be seen whether it is made good.
+    """A failed activation, until other agents have done the work.
 
     Attributes:
         id: The activation; agent: its agent, without the number of an instance.
@@ -50,19 +50,19 @@ class _Failure:
         self.latest = ""
 
     def is_done(self, agent: str, activation: str) -> bool:
-        """Whether a third agent has made it good, or the activation that submits an answer."""
+        """Whether a third agent has done the work, or the submitting activation."""
         return self.latest == activation or not self.makers <= {agent}
 
 
 class _Latest(NamedTuple):
-    """The latest end of an agent's activations about some sources; `failure`: how, if it failed."""
+    """The latest end of an agent's activations about some sources, with any failure."""
 
     sources: RangeSet
     failure: _Failure | None
 
 
 class FailedTurn(Detector):
-    """Remembers of each agent the failures that no later turn of its own has followed."""
+    """Remembers failures of agents without a good turn of the same agent later."""
 
     pattern = "FAIL"
     recorded_as = "dig.detectors.patterns.failed_turn.FailedTurn"
@@ -110,7 +110,7 @@ class FailedTurn(Detector):
         return [Finding("FAIL", record.t, record.us, subject, evidence, "turn", "notice")]
 
     def _follow(self, agent: str, latest: _Latest, session: bool) -> None:
-        """Take note of the latest end of an agent's; what was before counts where it does not."""
+        """Take note of an agent's latest end, in place of older ends about its sources."""
         left = [
             _Latest(before.sources.minus(latest.sources), before.failure)
             for before in (self._ends.get(agent, ()) if session else ())
@@ -118,7 +118,7 @@ class FailedTurn(Detector):
         self._keep(agent, [*(before for before in left if before.sources), latest])
 
     def _keep(self, agent: str, ends: list[_Latest]) -> None:
-        """Remember some ends of an agent's from the first failure among them on."""
+        """Remember an agent's ends, from the first failure on."""
         while ends and ends[0].failure is None:
             del ends[0]
         remaining = {end.failure for end in ends}
@@ -133,7 +133,7 @@ class FailedTurn(Detector):
             self._ends[agent] = ends
 
     def _make_good(self, graph: InteractionGraph, ended: ActivationState, agent: str) -> None:
-        """Take note of what an activation did that others had failed to do before its start."""
+        """Take note of work that others had failed to do."""
         known = contents_of(graph)
         done = _keys({e.id: known.get(e.id) for e in ended.consumed if e.work})
         start = graph.history.t_start[ended.n]
@@ -164,11 +164,11 @@ class FailedTurn(Detector):
         return [Finding("FAIL", record.t, record.us, subject, evidence, "answer", "warning")]
 
     def awaited(self) -> Iterable[str]:
-        """The activations that an answer may still have to do without."""
+        """The failed activations that an answer may still lack."""
         return [end.failure.id for ends in self._ends.values() for end in ends if end.failure]
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget what was about problems that are answered now, and renumber the sources."""
+        """Forget failures about answered problems, and renumber the sources."""
         contents_of(graph).forget(graph)
         if graph.run.session:
             for agent, ends in [*self._ends.items()]:
@@ -179,7 +179,7 @@ class FailedTurn(Detector):
 
 
 def _keys(work: dict[str, int | None]) -> set[str | int]:
-    """The work events and what they say, as far as it counts."""
+    """The work events and their contents, if the contents count."""
     return {*work, *(content for content in work.values() if content is not None)}
 
 
@@ -218,16 +218,16 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealFailedTurn(Healer):
-    """Says beside an answer which agents failed on the way to it."""
+    """Names the failed agents beside an answer."""
 
     recorded_as = "dig.detectors.patterns.failed_turn.HealFailedTurn"
 
     def can_heal(self, finding: Finding) -> bool:
-        """Whether there is anything to say: only an answer can carry it."""
+        """Whether the finding is about an answer: only an answer can carry a note."""
         return finding.stage == "answer"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject the agents that failed, and their activations."""
+        """Inject the failed agents and their activations."""
         h = graph.history
         failed = {name: h.activation(name) for name in finding.evidence["failed"]}
         agents = dict.fromkeys(h.agent(v) for v in failed.values() if v is not None)

@@ -23,7 +23,7 @@ from dig.graph.state import Problem
 
 
 class _Interval:
-    """A detector's memory of one problem: what it has raised about it, and when it looks again."""
+    """The memory of a problem: the last interval raised, and the next alarm."""
 
     __slots__ = ("alarm", "raised", "restarted")
 
@@ -43,7 +43,7 @@ class _Interval:
 
 
 class IdleDetector(Detector):
-    """A pattern that is raised when a condition has held for a whole idle window.
+    """Raises a pattern after a condition has held for a whole idle window.
 
     A problem itself knows since when it stands as it does, so there is only to be looked at one
     for which the condition holds, and that has no alarm yet.
@@ -71,7 +71,7 @@ class IdleDetector(Detector):
         """The evidence of the finding, at the moment of raising."""
 
     def detect(self, graph: InteractionGraph, record: Record) -> Sequence[Finding]:
-        """Raise the pattern for what the end of an activation, or a leave, lets come due."""
+        """Raise the pattern for problems due at an end or a leave."""
         if not self._window:
             limits = graph.run.limits
             self._window = micros(getattr(limits, self.window))
@@ -104,11 +104,11 @@ class IdleDetector(Detector):
         return not (is_raised or problem.is_over) and self._holds(problem)
 
     def settle_due(self) -> None:
-        """Set `due` to the moment of the next alarm that is not too early."""
+        """Set `due` to the next alarm, moving early alarms to their true moment."""
         self.due = self._next()
 
     def _next(self) -> int | None:
-        """The moment at which it is raised next if nothing happens before."""
+        """The moment of the next finding if nothing happens before."""
         alarms = self._alarms
         while alarms:
             moment, _, problem = alarms[0]
@@ -129,7 +129,7 @@ class IdleDetector(Detector):
         return None
 
     def expire(self, graph: InteractionGraph, us: int) -> Sequence[Finding]:
-        """Raise the pattern for every problem whose window has passed at `us`."""
+        """Raise the pattern for every problem at the end of its window."""
         due_now: list[Problem] = []
         while self._next() == us:
             problem = heappop(self._alarms)[2]
@@ -140,7 +140,7 @@ class IdleDetector(Detector):
         return self._findings(graph, due_now, us)
 
     def on_finding(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Begin the intervals anew that an activation concerns for which STALL was raised.
+        """Begin intervals anew for the problems of a stalled activation.
 
         So the healing of STALL has a window to help. The activation holds them back no more.
         """
@@ -155,12 +155,12 @@ class IdleDetector(Detector):
                 self._set_alarm(problem, interval, finding.us + self._window)
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the alarms of problems that are over; one that is not may stand before them."""
+        """Forget the alarms of problems that are over."""
         self._alarms = [alarm for alarm in self._alarms if not alarm[2].is_over]
         heapify(self._alarms)
 
     def _due_of(self, problem: Problem, least: int) -> int | None:
-        """When an interval comes due that has lasted for the whole window at `least`, if ever."""
+        """The moment at which an interval comes due, whose window ends at `least`."""
         due = least
         for activation in problem.running.values():
             if activation.waits:
@@ -170,18 +170,18 @@ class IdleDetector(Detector):
         return due
 
     def _severity(self, problem: Problem) -> Severity:
-        """A warning, if an activation is in progress that has only lasted long."""
+        """A warning, if a long activation in progress was not raised as STALL."""
         return "error" if problem.running.keys() <= self._stalled else "warning"
 
     def _set_alarm(self, problem: Problem, interval: _Interval, due: int | None) -> None:
-        """See to it that an alarm goes off for a problem by a moment, if it is one."""
+        """Set an alarm for a problem, unless there is an earlier alarm."""
         if due is not None and (interval.alarm is None or due < interval.alarm):
             interval.alarm = due
             heappush(self._alarms, (due, next(self._order), problem))
             self.due = self._alarms[0][0]
 
     def _findings(self, graph: InteractionGraph, problems: list[Problem], us: int) -> list[Finding]:
-        """One for each event that poses one of the problems, as generated; or for the run."""
+        """Make a finding for each posed event of the problems; or for the run."""
         h = graph.history
         subjects: list[tuple[dict[str, str], Problem]] = [({}, problem) for problem in problems]
         if graph.run.session:

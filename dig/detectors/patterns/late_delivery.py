@@ -1,4 +1,4 @@
-"""LATE, late delivery: work has been on its way to its recipient for too long.
+"""LATE, late delivery: work is on its way to a recipient for too long.
 
 Not in the paper: a message that a network keeps is neither lost nor waiting in a buffer.
 """
@@ -23,7 +23,7 @@ from .repeats import EventMemory
 
 
 class LateDelivery(EventWindowDetector):
-    """Raises LATE for an event that has been on its way for `late_window_s` without a break."""
+    """Raises LATE for an event on its way for `late_window_s` without a break."""
 
     pattern = "LATE"
     recorded_as = "dig.detectors.patterns.late_delivery.LateDelivery"
@@ -31,7 +31,7 @@ class LateDelivery(EventWindowDetector):
     window = "late_window_s"
 
     def __init__(self) -> None:
-        """Begin with no event on its way."""
+        """Begin with no event under way."""
         super().__init__()
         self._kept: EventMemory[bool] = EventMemory()  # what is kept on purpose
 
@@ -42,11 +42,11 @@ class LateDelivery(EventWindowDetector):
         return event.us_sent
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
-        """The recipients that the event has not reached."""
+        """The recipients without the event."""
         return {"to": sorted(event.flight)}
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Take note of what is kept on purpose; begin intervals."""
+        """Take note of events kept on purpose; begin intervals."""
         if graph.run.limits.late_window_s is None:
             return ()
         if type(record) is Emit:
@@ -57,7 +57,7 @@ class LateDelivery(EventWindowDetector):
         return super().detect(graph, record)
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more, and the intervals that were broken."""
+        """Forget broken intervals, and events unknown to the graph."""
         super().forget(graph)
         self._kept.forget(graph)
 
@@ -73,12 +73,12 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealLateDelivery(Healer):
-    """Sends the event on its way again."""
+    """Sends the event once more."""
 
     recorded_as = "dig.detectors.patterns.late_delivery.HealLateDelivery"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Redirect the event to the recipients that it has not reached."""
+        """Send the event again to the recipients without it."""
         event = graph.event(finding.subject["event"])
         if event.place == FLYING:
             note = f"Event {describe_events(graph, [event.id])} came late, and was sent once more."

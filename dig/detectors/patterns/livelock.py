@@ -1,4 +1,4 @@
-"""LIVELOCK, going round: a few agents hand on to each other for long, in words that may change.
+"""LIVELOCK, going round: a few agents hand on to each other for long.
 
 Not in the paper: every turn is progress to the graph, so no idle window ever begins.
 """
@@ -66,7 +66,7 @@ class Livelock(Detector):
         self._raised: OrderedDict[tuple[Any, ...], None] = OrderedDict()
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Raise LIVELOCK after `livelock_turns` turns, and at each doubling of that."""
+        """Raise LIVELOCK after `livelock_turns` turns, and at each doubling."""
         limits = graph.run.limits
         limit = limits.livelock_turns
         ended = graph.ended
@@ -97,12 +97,12 @@ class Livelock(Detector):
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more."""
+        """Forget events unknown to the graph."""
         self._chains.forget(graph)
 
 
 def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> EventState | None:
-    """The input that an activation answers: the one generated last by another agent, or at all."""
+    """The input behind an activation: the last of another agent's, else the last."""
     inputs = [event for event in ended.consumed if event.by is not None]
     if len(inputs) < 2:
         return inputs[0] if inputs else None
@@ -125,7 +125,7 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealLivelock(Healer):
-    """Tells the agents that they go round, and asks them for the answer if they do so for long."""
+    """Tells the agents about the circle; after long, asks for the answer."""
 
     recorded_as = "dig.detectors.patterns.livelock.HealLivelock"
 

@@ -31,11 +31,11 @@ class MissingTermination(IdleDetector):
     window = "mc_window_s"
 
     def _holds(self, problem: Problem) -> bool:
-        """Whether all work is done or lost, and no answer is on its way."""
+        """Whether all work is done or lost, and no answer is under way."""
         return problem.stands == DONE
 
     def _evidence(self, graph: InteractionGraph, problem: Problem) -> dict[str, Any]:
-        """The activation that ended last."""
+        """The last activation."""
         return {"last": problem.last}
 
 
@@ -53,7 +53,7 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealMissingTermination(Healer):
-    """Tells the agent that worked last to submit; if it is gone, all agents."""
+    """Tells the last agent at work to submit; if it is gone, all agents."""
 
     recorded_as = "dig.detectors.healing.HealMissingTermination"
 
@@ -71,7 +71,7 @@ class HealMissingTermination(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Ask the agent that worked last; then another one; then begin anew with one more."""
+        """Ask the last agent at work; then another; then begin anew with a further agent."""
         last = _last(graph, finding)
         without = () if last is None else (last,)
         has_failed = last is not None and step.troubles.get(last) == "failed"
@@ -97,7 +97,7 @@ class HealMissingTermination(Healer):
 
 
 def _last(graph: InteractionGraph, finding: Finding) -> str | None:
-    """The agent of the activation that ended last, if it is known still."""
+    """The agent of the last activation, if still in the history."""
     last = finding.evidence["last"]
     v = None if last is None else graph.history.activation(last)
     return None if v is None else graph.history.agent(v)

@@ -1,4 +1,4 @@
-"""VOID, no answer: what is submitted is empty, the question itself, or a call in words.
+"""VOID, no answer: the submitted answer is empty, the question, or a call in words.
 
 Not in the paper: to the graph every final event is an answer. A model that stops early, repeats its
 task or writes its tool call down submits one, too.
@@ -31,7 +31,7 @@ IN_WORDS = {
 
 
 class VoidAnswer(Detector):
-    """Reads every final event when it is generated; of what was asked it remembers a hash."""
+    """Reads every new final event; of a request it remembers a hash."""
 
     pattern = "VOID"
     recorded_as = "dig.detectors.patterns.no_answer.VoidAnswer"
@@ -42,7 +42,7 @@ class VoidAnswer(Detector):
         self._asked: dict[int, list[str]] = {}  # by the hash of their words, events from outside
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Raise VOID for a final event whose payload is a text that says nothing new."""
+        """Raise VOID for a final event with a text that says nothing new."""
         if not (isinstance(record, Emit) and isinstance(record.payload, str)):
             return ()
         text = record.payload.strip()
@@ -71,7 +71,7 @@ class VoidAnswer(Detector):
         return "call" if text[0] == "{" and _is_call(text) else None
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more."""
+        """Forget events unknown to the graph."""
         requests = {text: [*filter(graph.knows, events)] for text, events in self._asked.items()}
         self._asked = {text: events for text, events in requests.items() if events}
 
@@ -95,7 +95,7 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealVoidAnswer(Healer):
-    """Says beside the answer why it is none, and bounces it once."""
+    """Puts the reason beside the answer, and bounces the answer a single time."""
 
     recorded_as = "dig.detectors.patterns.no_answer.HealVoidAnswer"
 
@@ -104,7 +104,7 @@ class HealVoidAnswer(Healer):
         self._bounced: set[tuple[str, ...]] = set()  # by submitter and what it was asked
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject how the answer is none; bounce it, if the same agent was not told so before."""
+        """Inject the reason; bounce the answer, unless the agent was told before."""
         event = finding.subject["event"]
         submitter = graph.history.sender(graph.event(event).n) or ""
         about = submitter, *graph.asked(event)
@@ -116,5 +116,5 @@ class HealVoidAnswer(Healer):
         yield Reroute(event, note + "Submit the answer itself.", (submitter,))
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the bounces of answers to what the graph knows no more."""
+        """Forget bounces of answers to requests unknown to the graph."""
         self._bounced = {about for about in self._bounced if all(map(graph.knows, about[1:]))}

@@ -1,4 +1,4 @@
-"""OE, orphaned event: work that no agent has consumed, and that none can reach any more.
+"""OE, orphaned event: work out of reach of all agents, without having been consumed.
 
 Paper, section 5 (3).
 """
@@ -31,7 +31,7 @@ LOST = {
 
 
 class OrphanedEvent(EventWindowDetector):
-    """Raises OE for an event that has been orphaned for `oe_window_s` without a break."""
+    """Raises OE for an event orphaned for `oe_window_s` without a break."""
 
     pattern = "OE"
     recorded_as = "dig.detectors.orphaned_event.OrphanedEvent"
@@ -39,11 +39,11 @@ class OrphanedEvent(EventWindowDetector):
     window = "oe_window_s"
 
     def _since(self, event: EventState) -> int | None:
-        """The moment since which an event is orphaned."""
+        """The moment of the loss."""
         return None if event.cause is None else event.us_lost
 
     def _evidence(self, event: EventState) -> dict[str, Any]:
-        """The way in which the event was lost."""
+        """The cause of the loss."""
         return {"cause": event.cause}
 
 
@@ -54,13 +54,13 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The fate of the event, and the path to it."""
+    """The fate of the event, with the path."""
     event = finding.subject["event"]
     return paths.last_seen_of([event]), (paths.to_last_seen(event),)
 
 
 class HealOrphanedEvent(Healer):
-    """Sends lost work back to the agent that generated it, or tells all agents."""
+    """Sends lost work back to its generator, or tells all agents."""
 
     recorded_as = "dig.detectors.healing.HealOrphanedEvent"
 
@@ -69,7 +69,7 @@ class HealOrphanedEvent(Healer):
         self._returned: set[str] = set()  # discarded events: these go back once
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more."""
+        """Forget events unknown to the graph."""
         self._returned = {event for event in self._returned if graph.knows(event)}
 
     def missing_work(self, finding: Finding) -> Sequence[str]:
@@ -101,7 +101,7 @@ class HealOrphanedEvent(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """To its generator; then to another agent; then tell those that were to use it."""
+        """Send to the generator; then to another agent; then tell the users of the event."""
         event = graph.event(finding.subject["event"])
         if event.cause is None:
             return  # an agent has it again
@@ -126,14 +126,14 @@ class HealOrphanedEvent(Healer):
             yield Create(note, _users(graph, event))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
-        """Whether the event is not lost any more; if it gets lost again it is raised again."""
+        """Whether the event is found; if lost again, OE is raised again."""
         event = finding.subject["event"]
         cause = graph.event(event).cause if graph.knows(event) else None
         return "untold" if cause in (None, "discarded") else "none"
 
 
 def _users(graph: InteractionGraph, event: EventState) -> tuple[str, ...]:
-    """The agents that wait for what would be made of an event: those that asked its generator."""
+    """The agents waiting for the results of an event: the requesters of its generator."""
     h = graph.history
     v = h.generator[event.n]
     asked_by = {h.sender(edge.event) for edge in h.edges(v)} if v >= 0 else set()

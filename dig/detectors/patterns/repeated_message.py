@@ -49,7 +49,7 @@ class RepeatedMessage(Detector):
         self._said: dict[str, dict[_Message, _Said]] = {}  # by agent, the latest last
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Raise LOOP when a message was said `loop_limit` times, and at each doubling of that."""
+        """Raise LOOP at the `loop_limit`-th equal message, and at each doubling."""
         if self._contents is None:
             self._contents, self._limit = contents_of(graph), graph.run.limits.loop_limit
         if self._limit is None:
@@ -93,7 +93,7 @@ class RepeatedMessage(Detector):
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more, and renumber the sources."""
+        """Forget events unknown to the graph, and renumber the sources."""
         contents_of(graph).forget(graph)
         for agent, messages in self._said.items():
             self._said[agent] = {
@@ -111,18 +111,18 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The paths to the event, and to the earlier one with the same words."""
+    """The paths to the event, and to the earlier event with the same words."""
     events = [finding.subject["event"], finding.evidence["last"]]
     return "", paths.to_all(filter(paths.graph.knows, events))
 
 
 class HealRepeatedMessage(Healer):
-    """Puts a note beside the message that it was said before, or gives it to another agent."""
+    """Puts a note beside a repeated message, or gives the message to another agent."""
 
     recorded_as = "dig.detectors.patterns.repeated_message.HealRepeatedMessage"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject how often this was said; of an error, redirect it, or ask for the answer."""
+        """Inject the number of repetitions; for an error, redirect, or ask for the answer."""
         event = graph.event(finding.subject["event"])
         count_text = (
             f"This was said {finding.evidence['count']} times now, in the same words and from "

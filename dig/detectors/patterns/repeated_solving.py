@@ -1,4 +1,4 @@
-"""RSP, repeated subproblem solving: an event that was solved already is solved again.
+"""RSP, repeated subproblem solving: an event is solved again.
 
 Paper, section 5 (7).
 """
@@ -21,14 +21,14 @@ NOBODY = -1
 
 
 class RepeatedSolving(Detector):
-    """Looks up the activations that solved each input before, in the graph's history."""
+    """Looks up the earlier solvers of each input in the graph's history."""
 
     pattern = "RSP"
     recorded_as = "dig.detectors.repeated_solving.RepeatedSolving"
     kinds = (SOLVED_AGAIN,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """Raise RSP for an activation that ended, if an earlier one has solved an input of it."""
+        """Raise RSP for an activation with an input solved before."""
         assert graph.ended is not None
         h, v = graph.history, graph.ended.n
         shared = []
@@ -49,7 +49,7 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The paths to the event that was solved twice, and on to both activations that solved it."""
+    """The paths to the event, and on to both activations."""
     again, shared = finding.subject["activation"], finding.evidence["shared"][0]
     event, first = shared["event"], shared["activations"][0]
     text = f"Both {name(first)} and {name(again)} consumed {name(event)} and made something of it."
@@ -57,12 +57,12 @@ def prove(paths: PathFinder, finding: Finding) -> Proof:
 
 
 class HealRepeatedSolving(Healer):
-    """Puts a note beside the outputs about what may be there twice."""
+    """Puts a note about repeated work beside the outputs."""
 
     recorded_as = "dig.detectors.healing.HealRepeatedSolving"
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """Inject what may be repeated into the activation's outputs."""
+        """Inject the repeated work into the activation's outputs."""
         shared = "; ".join(
             f"{quote(item['event'])}, of which {list_outputs(graph, item['activations'])} before"
             for item in finding.evidence["shared"][:MOST_QUOTED]
@@ -72,7 +72,7 @@ class HealRepeatedSolving(Healer):
 
 
 class DesignateHandler(HealRepeatedSolving):
-    """Also names a handler for work that several agents are given: the least loaded of them.
+    """Names a handler for work with several recipients: the least loaded agent.
 
     The preventive form of healing RSP. It speaks before anything is wrong, and to agents that
     might have shared the work well by themselves, so it is not in the standard set.
@@ -81,7 +81,7 @@ class DesignateHandler(HealRepeatedSolving):
     recorded_as = "dig.detectors.healing.DesignateHandler"
 
     def prevent(self, graph: InteractionGraph, event: str) -> Iterator[Inject]:
-        """Tell the handler that it is the handler, and tell the others its name."""
+        """Tell the handler about the role, and tell the others the handler's name."""
         state = graph.event(event)
         if not state.work:
             return

@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 def is_doubling(n: int, least: int) -> bool:
-    """Whether a count is `least`, or that doubled once, twice, ...: when a repetition is raised."""
+    """Whether a repetition is raised at a count: at `least`, and at each doubling."""
     if n < least:
         return False
     times, remainder = divmod(n, least)
@@ -38,12 +38,12 @@ def is_doubling(n: int, least: int) -> bool:
 
 
 def more_than(n: int, noun: str, evidence: Any) -> str:
-    """A number of things, for a list that evidence may have cut: `more than 100 times`."""
+    """A number with a noun, for a list of evidence: `more than 100 times` if cut."""
     return f"more than {counted(n, noun)}" if evidence.get("more") else counted(n, noun)
 
 
 class EventMemory(Generic[_Value]):
-    """A detector's memory of events: of all live ones, and of the closed ones that are new.
+    """A detector's memory of all live events, and of the latest closed events.
 
     A closed event (consumed, and with no agent any more) can only come back if a host sends it
     once more. At least the latest 1,000 events are remembered. When as many new ones have come as
@@ -57,7 +57,7 @@ class EventMemory(Generic[_Value]):
         self._most = MOST_NEW
 
     def put(self, graph: InteractionGraph, event: str, value: _Value) -> None:
-        """Remember something of an event that is live, or comes to be with the next records."""
+        """Remember a value for a live or coming event."""
         self._new[event] = value
         if len(self._new) > self._most:
             events, to_come = self._old.keys(), {*graph.awaited}
@@ -66,18 +66,18 @@ class EventMemory(Generic[_Value]):
             self._most = max(MOST_NEW, len(kept))
 
     def get(self, event: str) -> _Value | None:
-        """The memory of an event; ``None`` for one that was forgotten."""
+        """The value of an event; ``None``: forgotten, or never remembered."""
         value = self._new.get(event)
         return self._old.get(event) if value is None else value
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the events that the graph knows no more."""
+        """Forget events unknown to the graph."""
         known = {**self._old, **self._new}.items()
         self._old, self._new = {name: one for name, one in known if graph.knows(name)}, {}
 
 
 class Contents(EventMemory[int]):
-    """What the events of a run say, each as a number that is equal for equal payloads.
+    """The contents of a run's events, as numbers: equal for equal payloads.
 
     Detectors of one run share it (`contents_of`), so that each payload is looked at once.
     """
@@ -89,7 +89,7 @@ class Contents(EventMemory[int]):
         self._latest: int | None = None
 
     def note(self, graph: InteractionGraph, record: Emit) -> int | None:
-        """Remember the content of an event that was just generated; return it, if it counts."""
+        """Remember the content of a new event; return the content, if it counts."""
         if record.t != self._t:
             self._t = record.t
             content = content_of(record.payload)
@@ -101,7 +101,7 @@ class Contents(EventMemory[int]):
         return self._latest
 
     def of_inputs(self, events: Iterable[EventState]) -> tuple[int, ...] | None:
-        """The contents of some events, in no order; ``None`` if that of one does not count."""
+        """The sorted contents of some events; ``None`` if an event has no content."""
         contents: list[int] = []
         new, old = self._new, self._old
         for event in events:
@@ -117,7 +117,7 @@ _contents: WeakKeyDictionary[InteractionGraph, Contents] = WeakKeyDictionary()
 
 
 def contents_of(graph: InteractionGraph) -> Contents:
-    """The contents of the events of a run, for all detectors that look at its graph."""
+    """The contents of a run's events, shared by the detectors of the graph."""
     contents = _contents.get(graph)
     if contents is None:
         contents = _contents[graph] = Contents()
@@ -125,7 +125,7 @@ def contents_of(graph: InteractionGraph) -> Contents:
 
 
 def _is_continuation(graph: InteractionGraph, record: Emit) -> bool:
-    """Whether an agent sends a notice to itself alone, and so passes its lineage on."""
+    """Whether an agent sends a notice to itself alone, to pass lineage on."""
     if record.by != graph.emitter or record.final or not record.to:
         return False
     agent = base_name(graph.history.agent(graph.emitter_number))
@@ -133,7 +133,7 @@ def _is_continuation(graph: InteractionGraph, record: Emit) -> bool:
 
 
 def content_of(payload: Any) -> int | None:
-    """A number for what an event says; ``None`` if it says nothing, or is not recorded whole."""
+    """Number the content of a payload; ``None``: no content, or not recorded whole."""
     if payload is None:
         return None
     if type(payload) is str:
@@ -151,7 +151,7 @@ def content_of(payload: Any) -> int | None:
 
 
 def _new_part(payload: Any) -> Any:
-    """A payload in which only the new part of what quotes what was given before stands."""
+    """Remove quoted context (`$given`) from a payload, and keep the new part."""
     while type(payload) is dict and payload.keys() == {"$given", "$new"}:
         payload = payload["$new"]
     if type(payload) is dict:

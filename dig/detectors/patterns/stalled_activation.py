@@ -31,7 +31,7 @@ ENOUGH_OF_AGENT = 5
 
 
 class _Agent:
-    """An agent with its instances.
+    """An agent with all instances.
 
     Attributes:
         lengths: The lengths of its turns.
@@ -48,7 +48,7 @@ class _Agent:
 
 
 class StalledActivation(Detector):
-    """Raises STALL for an activation that lasts much longer than nine of ten turns before it."""
+    """Raises STALL for an activation much longer than nine of ten earlier turns."""
 
     pattern = "STALL"
     recorded_as = "dig.detectors.patterns.stalled_activation.StalledActivation"
@@ -67,7 +67,7 @@ class StalledActivation(Detector):
         self._least = self._team_least = 0
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
-        """Learn from a turn that ends; raise STALL for those that last too long by that."""
+        """Learn from the end of a turn; raise STALL for activations past the new limit."""
         if self._factor is None:
             limits = graph.run.limits
             if limits.stall_factor is None:
@@ -97,11 +97,11 @@ class StalledActivation(Detector):
         return self._raise(graph, record.us)
 
     def expire(self, graph: InteractionGraph, us: int) -> Iterable[Finding]:
-        """Raise STALL for the activations whose limit is reached at `us`."""
+        """Raise STALL for the activations at their limit."""
         return self._raise(graph, us)
 
     def settle_due(self) -> None:
-        """Set `due` to the moment of the next alarm that is not too early."""
+        """Set `due` to the next alarm, moving early alarms to their true moment."""
         alarms = self._alarms
         while alarms:
             moment, _, agent = alarms[0]
@@ -130,7 +130,7 @@ class StalledActivation(Detector):
         self._set_alarm(agent, activation.us_start + self._least)
 
     def _drop(self, activation: ActivationState) -> _Agent:
-        """STALL cannot be raised for an activation any more; return its agent."""
+        """Stop to watch an activation; return the agent."""
         agent = self._agent(activation.agent)
         agent.running.pop(activation.id, None)
         if not agent.running:
@@ -138,7 +138,7 @@ class StalledActivation(Detector):
         return agent
 
     def _limit(self, agent: _Agent) -> int | None:
-        """The longest time, in microseconds, that a turn of an agent may last."""
+        """The longest time, in microseconds, for a turn of an agent."""
         lengths, least = agent.lengths, self._least
         if len(lengths) < ENOUGH_OF_AGENT:  # others may think for a shorter time than this one does
             lengths, least = self._team, self._team_least
@@ -148,7 +148,7 @@ class StalledActivation(Detector):
         return max(least, round(self._factor * lengths.percentile))
 
     def _due_of(self, agent: _Agent) -> int | None:
-        """When STALL is raised for the activation of an agent that began first."""
+        """The moment of STALL for an agent's first activation in progress."""
         limit = self._limit(agent)
         if limit is None:
             return None
@@ -157,14 +157,14 @@ class StalledActivation(Detector):
         return None
 
     def _set_alarm(self, agent: _Agent, due: int | None) -> None:
-        """See to it that an alarm goes off for an agent by a moment, if it is one."""
+        """Set an alarm for an agent, unless there is an earlier alarm."""
         if due is not None and (agent.alarm is None or due < agent.alarm):
             agent.alarm = due
             heappush(self._alarms, (due, next(self._order), agent))
             self.due = self._alarms[0][0]
 
     def _raise(self, graph: InteractionGraph, us: int) -> Iterator[Finding]:
-        """Raise STALL for what is due at a moment or before it, in order of the starts."""
+        """Raise STALL for activations due by a moment, in order of the starts."""
         ready: list[ActivationState] = []
         self.settle_due()
         while self.due is not None and self.due <= us:
@@ -195,12 +195,12 @@ def describe(subject: Any, evidence: Any) -> str:
 
 
 def prove(paths: PathFinder, finding: Finding) -> Proof:
-    """The paths to the work that the activation holds."""
+    """The paths to the work of the activation."""
     return "", paths.to_all(finding.evidence["inputs"] or [finding.subject["activation"]])
 
 
 class HealStalledActivation(Healer):
-    """Tells the agents that are free what a stalled agent holds."""
+    """Tells the free agents about the work of a stalled agent."""
 
     recorded_as = "dig.detectors.patterns.stalled_activation.HealStalledActivation"
 
@@ -220,7 +220,7 @@ class HealStalledActivation(Healer):
     def escalate(
         self, graph: InteractionGraph, finding: Finding, step: LadderStep
     ) -> Iterator[Intervention]:
-        """Give what it holds to another agent; if that does not help, take it out as well."""
+        """Give the agent's work to another; if no help, take the agent out as well."""
         stalled = finding.evidence["agent"]
         if finding.subject["activation"] not in graph.running:
             return
