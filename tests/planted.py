@@ -40,7 +40,8 @@ MUTANTS = [
     # -- notes ---
     Mutant(
         "note-of-another-request", "monitor/relevance.py",
-        'return "later" if concerned and left.isdisjoint(concerned) else "now"', 'return "now"',
+        'return "later" if concerned and open_sources.isdisjoint(concerned) else "now"',
+        'return "now"',
         "a note about one request is shown in turns that work for another",
     ),
     Mutant(
@@ -310,17 +311,17 @@ MUTANTS = [
     ),
     Mutant(
         "coverage-other-problems", "graph/coverage.py",
-        "sorted(e for e in needed if not state.sources_of(e).isdisjoint(asked))", "sorted(needed)",
+        "sorted(e for e in work if not state.sources_of(e).isdisjoint(sources))", "sorted(work)",
         "in a session lost work on other problems counts too",
     ),
     Mutant(
         "answer-settled", "graph/coverage.py",
-        "if w in found.activations or history.settled[w]:", "if w in found.activations:",
+        "if w in behind.activations or history.settled[w]:", "if w in behind.activations:",
         "what is settled stands behind a later answer too",
     ),
     Mutant(
         "answer-of-another", "graph/coverage.py",
-        "return found.counts_memory and agents[0] == agents[1]", "return True",
+        "return behind.counts_memory and agents[0] == agents[1]", "return True",
         "what one agent remembers stands behind the answer of another",
     ),
     Mutant(
@@ -352,7 +353,7 @@ MUTANTS = [
     ),
     Mutant(
         "union-dropped", "_util/ranges.py",
-        "result = result.union(one)", "result = one",
+        "result = result.union(numbers)", "result = numbers",
         "a union is its last set",
     ),
     # -- problems ---
@@ -385,7 +386,7 @@ MUTANTS = [
     ),
     Mutant(
         "parted-not", "graph/problems.py",
-        "            if others.ranges:\n", "            if False:\n",
+        "            if remainder.ranges:\n", "            if False:\n",
         "what concerns one of several problems concerns all that were like it",
     ),
     Mutant(
@@ -416,7 +417,8 @@ MUTANTS = [
     ),
     Mutant(
         "merged-twice", "graph/problems.py",
-        "            problem.is_over = True\n            for one in", "            for one in",
+        "            problem.is_over = True\n            for member in",
+        "            for member in",
         "a problem that became part of another is still looked at",
     ),
     Mutant(
@@ -465,7 +467,7 @@ MUTANTS = [
     ),
     Mutant(
         "cause-not-kept", "graph/rewrites.py",
-        "elif lost is None:\n            event.cause = cause",
+        "elif cause_before is None:\n            event.cause = cause",
         "else:\n            event.cause = cause or event.cause",
         "an orphan takes the cause of the latest record",
     ),
@@ -510,7 +512,7 @@ MUTANTS = [
     Mutant(
         "cut-off-is-an-end", "graph/rewrites.py",
         "state.problems.cut_off(state.running.pop(agent.activation.id), record.us)",
-        "state.problems.ended(state.running.pop(agent.activation.id), record.us, False)",
+        "state.problems.end(state.running.pop(agent.activation.id), record.us, False)",
         "an activation that a leave cuts off counts as one that ended",
     ),
     Mutant(
@@ -758,7 +760,7 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-ends-with-other-answers", LADDERS,
-        "return not sources or bool(graph.unanswered(sources, 1))", "return False",
+        "return not sources or bool(graph.unanswered_sources(sources, 1))", "return False",
         "the answer to one problem ends the steps about another",
     ),
     Mutant(

@@ -105,13 +105,13 @@ FAILURES = [
     ),
     Mutant(
         "request-how", REWRITES,
-        "isinstance(how, str) and how in FAILURES", "isinstance(how, str)",
+        "isinstance(failure, str) and failure in FAILURES", "isinstance(failure, str)",
         "a request may fail in any way",
     ),
     Mutant(
         "request-unnamed", PROBLEMS,
-        "(() if sources is None else self.concerned(sources))",
-        "([one for *_, one in self._ranges] if sources is None else self.concerned(sources))",
+        "(() if sources is None else self.problems_of(sources))",
+        "([one for *_, one in self._ranges] if sources is None else self.problems_of(sources))",
         "in a session a failed request without an event ends the looking",
     ),
     # -- VOID ---
@@ -275,7 +275,7 @@ FAILURES = [
     ),
     Mutant(
         "mended-by-memory", MENDED,
-        "return list(graph.asked(final)),", 'return _sources(graph, {"event": final}),',
+        "return list(graph.asked_problems(final)),", 'return _sources(graph, {"event": final}),',
         "an answer mends what it goes back to without memory only",
     ),
     # -- the rules of the file ---

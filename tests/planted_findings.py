@@ -350,7 +350,7 @@ FINDINGS = [
     ),
     Mutant(
         "coverage-consumed", "graph/coverage.py",
-        "return sorted(needed - behind.consumed)", "return sorted(needed)",
+        "return sorted(work - behind.consumed)", "return sorted(work)",
         "what the answer used is missing from it",
     ),
     Mutant(
@@ -387,12 +387,12 @@ FINDINGS = [
     ),
     Mutant(
         "apart-without-problems", "graph/graph.py",
-        "bool(some and others) and some", "some",
+        "bool(a and b) and a", "a",
         "what is about no problem is about another one",
     ),
     Mutant(
         "apart-in-part", "graph/graph.py",
-        "some.isdisjoint(others)", "some.ranges != others.ranges",
+        "a.isdisjoint(b)", "a.ranges != b.ranges",
         "events that have a problem in common are about different ones",
     ),
     Mutant(
@@ -403,7 +403,7 @@ FINDINGS = [
     ),
     Mutant(
         "retention-past", "graph/retention.py",
-        "kept.union(_ONLY_PAST) if len(kept) < len(sources) else kept", "kept",
+        "remaining.union(_ONLY_PAST) if len(remaining) < len(sources) else remaining", "remaining",
         "what goes back to evicted problems alone is about no problem",
     ),
     Mutant(

@@ -35,7 +35,7 @@ SCHEDULED = [
     ),
     Mutant(
         "monitor-not-again", HOLDS,
-        "if buffer and (agent in self._arrived or 0 < kept < len(inputs)):", "if False:",
+        "if buffer and (agent in self._arrived or 0 < remaining < len(inputs)):", "if False:",
         "an agent is not started again for what came while it worked", SIMULATOR,
     ),
     Mutant(
@@ -50,7 +50,7 @@ SCHEDULED = [
     ),
     Mutant(
         "monitor-settles-once", MONITOR,
-        "            if not (recorder.found or holds.held):\n                break",
+        "            if not (recorder.new_findings or holds.held):\n                break",
         "            break",
         "what healing brings about is not released in the same call", SIMULATOR,
     ),
@@ -68,7 +68,7 @@ SCHEDULED = [
     # -- sweeping ---
     Mutant(
         "sweeping-pins-nothing", MONITOR,
-        "self._healing.awaited().union(*moving)", "self._healing.awaited()",
+        "self._healing.awaited_ids().union(*moving)", "self._healing.awaited_ids()",
         "what a gate or a policy will send on is gone", SIMULATOR,
     ),
     Mutant(
@@ -100,7 +100,7 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-kept-some", HOLDS,
-        "0 < kept < len(inputs)", "0 < kept <= len(inputs)",
+        "0 < remaining < len(inputs)", "0 < remaining <= len(inputs)",
         "an agent that waits is started again and again", SIMULATOR,
     ),
     Mutant(
@@ -133,8 +133,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-findings-late", RECORDER,
-        "            found = watch.advance(now)\n            self._report",
-        "            found = []\n            self._report",
+        "            findings = watch.advance(now)\n            self._report",
+        "            findings = []\n            self._report",
         "what a window raises waits for the next record", SIMULATOR,
     ),
     # -- release ---
@@ -218,18 +218,18 @@ SCHEDULED = [
     ),
     Mutant(
         "heal-told-not-done", HEALING,
-        "            self._send(what)\n            moved.add(what.event)", "            pass",
+        "            self._send(wish)\n            moved.add(wish.event)", "            pass",
         "a reroute is written down and does not happen", SIMULATOR,
     ),
     Mutant(
         "heal-done-not-told", HEALING,
-        'self._write(row, "create", name, what.to, what.note, about=told)', "pass",
+        'self._write(row, "create", name, wish.to, wish.note, about=about_row)', "pass",
         "a system event is made and not written down", SIMULATOR,
     ),
     Mutant(
         "heal-wrong-event", HEALING,
-        "self._holds.emit_notice(what.note, what.to, name, said, scope)",
-        "self._holds.emit_notice(what.note, what.to, about=said, scope=scope)",
+        "self._holds.emit_notice(wish.note, wish.to, name, shown_about, scope)",
+        "self._holds.emit_notice(wish.note, wish.to, about=shown_about, scope=scope)",
         "a system event has another name than was written down", SIMULATOR,
     ),
     Mutant(

@@ -63,11 +63,11 @@ def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ())
         rows: The cells of each row.
         heads: The heads of the columns; by default none.
     """
-    head = "".join(f"<th{_CELL}>{_escaped(text)}</th>" for text in heads)
+    head = "".join(f"<th{_CELL}>{_escape(text)}</th>" for text in heads)
     body = "".join(_row(row) for row in rows)
     # Notebooks would take what stands between two dollar signs for a formula.
     return (
-        f'<div class="tex2jax_ignore mathjax_ignore"><p><b>{_escaped(title)}</b></p>'
+        f'<div class="tex2jax_ignore mathjax_ignore"><p><b>{_escape(title)}</b></p>'
         f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}"
         f"<tbody>{body}</tbody></table></div>"
     )
@@ -78,7 +78,7 @@ def strip(cards: Iterable[Card]) -> str:
     shown = "".join(
         f'<div style="border:1px solid #8884;border-left:4px solid {card.colour};'
         'border-radius:4px;padding:4px 8px;max-width:260px;text-align:left">'
-        f"<b>{_escaped(card.label)}</b><br/>{_escaped(card.text)}</div>"
+        f"<b>{_escape(card.label)}</b><br/>{_escape(card.text)}</div>"
         for card in cards
     )
     return (
@@ -94,21 +94,21 @@ def _row(cells: Sequence[Cell]) -> str:
 def _cell(cell: Cell) -> str:
     style = _FAINT if isinstance(cell, Faint) else _CELL
     if isinstance(cell, Strip):
-        return f"<td{style}>{_drawn(cell)}</td>"
-    return f"<td{style}>{_way(cell) if isinstance(cell, Way) else _escaped(cell)}</td>"
+        return f"<td{style}>{_strip_picture(cell)}</td>"
+    return f"<td{style}>{_path_picture(cell) if isinstance(cell, Way) else _escape(cell)}</td>"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from html import escape  # slow to import
 
     return escape(safe_text(text))
 
 
-def _drawn(strip: Strip) -> str:
+def _strip_picture(strip: Strip) -> str:
     path = "".join(f"M{a} 1h{b - a}v{STRIP_HEIGHT - 2}h{a - b}z" for a, b in strip.stretches)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{STRIP_WIDTH}" height="{STRIP_HEIGHT}" '
-        f'role="img"><title>{_escaped(strip.title)}</title><path d="M0 {STRIP_HEIGHT - 1}'
+        f'role="img"><title>{_escape(strip.title)}</title><path d="M0 {STRIP_HEIGHT - 1}'
         f'h{STRIP_WIDTH}" stroke="currentColor" opacity="0.3"/>'
         f'<path d="{path}" fill="currentColor"/></svg>'
     )
@@ -120,21 +120,21 @@ _HOP, _LANE, _NAMES = 46, 30, 110
 MOST_HOPS = 16
 
 
-def _way(way: Way) -> str:
-    hops = list(way.hops)
+def _path_picture(path: Way) -> str:
+    hops = list(path.hops)
     if len(hops) > MOST_HOPS:  # its beginning and its end
         hops = hops[: MOST_HOPS // 2] + hops[-MOST_HOPS // 2 :]
     lanes = {lane: n for n, lane in enumerate(dict.fromkeys(hop.lane for hop in hops))}
     points = [(_NAMES + i * _HOP, 14 + lanes[hop.lane] * _LANE) for i, hop in enumerate(hops)]
     names = "".join(
-        f'<text x="0" y="{18 + n * _LANE}" opacity="0.7">{_escaped(safe_text(lane, 16))}</text>'
+        f'<text x="0" y="{18 + n * _LANE}" opacity="0.7">{_escape(safe_text(lane, 16))}</text>'
         for lane, n in lanes.items()
     )
     line = "M" + " ".join(f"{x} {y}" for x, y in points)
     width, height = _NAMES + len(hops) * _HOP, 14 + len(lanes) * _LANE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
-        f'font-size="10" fill="currentColor"><title>{_escaped(way.title)}</title>{names}'
+        f'font-size="10" fill="currentColor"><title>{_escape(path.title)}</title>{names}'
         f'<path d="{line}" fill="none" stroke="currentColor" opacity="0.4"/>'
         f"{''.join(map(_node, hops, points))}</svg>"
     )
@@ -145,5 +145,5 @@ def _node(hop: Hop, at: tuple[int, int]) -> str:
     shape = f'<rect x="{x - 9}" y="{y - 6}" width="18" height="12" rx="2"/>'
     if hop.is_event:
         shape = f'<circle cx="{x}" cy="{y}" r="5" stroke="currentColor" fill="#8888"/>'
-    label = _escaped(safe_text(hop.id, 7))
+    label = _escape(safe_text(hop.id, 7))
     return f'{shape}<text x="{x}" y="{y + 17}" text-anchor="middle">{label}</text>'

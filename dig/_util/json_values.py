@@ -23,7 +23,7 @@ _LONG_BITS = 36
 _BIG = 10**MOST_DIGITS
 
 
-def plain(value: Any, where: str = "payload") -> Any:
+def plain(value: Any, place: str = "payload") -> Any:
     """A copy of a value in plain JSON types, tuples as lists.
 
     The copy is what an event carries, so a sender that changes its own object later changes
@@ -31,20 +31,20 @@ def plain(value: Any, where: str = "payload") -> Any:
 
     Args:
         value: The value.
-        where: The name of the value in errors.
+        place: The name of the value in errors.
 
     Raises:
         PayloadError: The value holds something that is not JSON; the message names the place.
     """
-    return copied(value, where)[0]
+    return copy_value(value, place)[0]
 
 
-def copied(value: Any, where: str) -> tuple[Any, list[str], int]:
+def copy_value(value: Any, place: str) -> tuple[Any, list[str], int]:
     """A copy of a value as `plain` makes it, with its texts and a size, all in one walk.
 
     Args:
         value: The value.
-        where: The name of the value in errors.
+        place: The name of the value in errors.
 
     Returns:
         The copy, all texts and keys in it, and a number of bytes that it does not exceed as JSON.
@@ -55,13 +55,13 @@ def copied(value: Any, where: str) -> tuple[Any, list[str], int]:
     texts: list[str] = []
     parts = [_PART]
     try:
-        copy = _copied(value, 0, texts, parts)
+        copy = _copy(value, 0, texts, parts)
     except PayloadError as wrong:
-        raise PayloadError(f"{where}{wrong}") from None
+        raise PayloadError(f"{place}{wrong}") from None
     return copy, texts, PER_CHARACTER * (sum(parts) + sum(map(len, texts)))
 
 
-def _copied(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
+def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
     """The copy; to `texts` and `parts` is added what stands for its size.
 
     An error says where from here; each level on its way out puts its own step before that.
@@ -105,7 +105,7 @@ def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> 
     copy: list[Any] = []
     try:
         for item in items:
-            copy.append(_copied(item, depth, texts, parts))
+            copy.append(_copy(item, depth, texts, parts))
     except PayloadError as wrong:
         raise PayloadError(f"[{len(copy)}]{wrong}") from None
     return copy
@@ -120,7 +120,7 @@ def _copied_object(
         if type(key) is not str:
             raise PayloadError(f" has the key {key!r}; keys must be strings")
         try:
-            copy[key] = _copied(value, depth, texts, parts)
+            copy[key] = _copy(value, depth, texts, parts)
         except PayloadError as wrong:
             raise PayloadError(f"[{key!r}]{wrong}") from None
     return copy

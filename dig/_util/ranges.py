@@ -67,7 +67,7 @@ class RangeSet:
         """The numbers that are in this set only."""
         if self.ranges == other.ranges:
             return NOTHING
-        left: list[int] = []
+        remaining: list[int] = []
         j = 0
         for start, end in self.pairs():
             while j < len(other.ranges) and other.ranges[j + 1] <= start:
@@ -75,18 +75,18 @@ class RangeSet:
             k = j
             while k < len(other.ranges) and other.ranges[k] < end:
                 if start < other.ranges[k]:
-                    left += (start, other.ranges[k])
+                    remaining += (start, other.ranges[k])
                 start = other.ranges[k + 1]
                 k += 2
             if start < end:
-                left += (start, end)
-        return RangeSet(tuple(left))
+                remaining += (start, end)
+        return RangeSet(tuple(remaining))
 
     def common(self, other: RangeSet) -> RangeSet:
         """The numbers that are in both sets."""
         return self.minus(self.minus(other))
 
-    def renumbered(self, rank: Sequence[int]) -> RangeSet:
+    def renumber(self, rank: Sequence[int]) -> RangeSet:
         """The set after some numbers are gone; `rank[n]` counts those below `n` that stay."""
         ranges: list[int] = []
         for start, end in ((rank[a], rank[b]) for a, b in self.pairs()):
@@ -134,7 +134,7 @@ NOTHING = RangeSet()
 def union(sets: Iterable[RangeSet]) -> RangeSet:
     """The union of some sets; if all are equal, one of these objects."""
     result = NOTHING
-    for one in sets:
-        if one.ranges and one is not result:
-            result = result.union(one) if result.ranges else one
+    for numbers in sets:
+        if numbers.ranges and numbers is not result:
+            result = result.union(numbers) if result.ranges else numbers
     return result

@@ -101,12 +101,12 @@ def mask_secrets(text: str) -> str:
     'api_key=***, ***'
     """
     if _has_sign(text, _SIGNS):
-        text = _compiled(_SECRET).sub(_mask, text)
-    return _compiled(_RARE).sub(_mask, text) if _has_sign(text, _RARE_SIGNS) else text
+        text = _compile(_SECRET).sub(_mask, text)
+    return _compile(_RARE).sub(_mask, text) if _has_sign(text, _RARE_SIGNS) else text
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """A pattern, compiled when a text first has a sign of a secret: that takes milliseconds."""
     return re.compile(pattern)
 
@@ -119,12 +119,12 @@ def masking_logger(name: str) -> logging.Logger:
 
 
 def _mask_record(record: logging.LogRecord) -> bool:
-    told = record.getMessage()
-    if (masked := mask_secrets(told)) != told:
+    message = record.getMessage()
+    if (masked := mask_secrets(message)) != message:
         record.msg, record.args = masked, ()
     if record.exc_info:
-        told = logging.Formatter().formatException(record.exc_info)
-        if (masked := mask_secrets(told)) != told:
+        message = logging.Formatter().formatException(record.exc_info)
+        if (masked := mask_secrets(message)) != message:
             record.exc_info, record.exc_text = None, masked
     return True
 
@@ -147,11 +147,11 @@ def _has_sign(text: str, by_mark: dict[str, tuple[str, ...]]) -> bool:
     return False
 
 
-def _mask(found: re.Match[str]) -> str:
-    return (found["head"] or found["start"] or "") + MASK
+def _mask(match: re.Match[str]) -> str:
+    return (match["head"] or match["start"] or "") + MASK
 
 
-def redacted(value: Any, known: Iterable[str] = ()) -> Any:
+def redact(value: Any, secrets: Iterable[str] = ()) -> Any:
     """A copy of a JSON value without secrets.
 
     >>> redacted({"api_key": "hunter2", "text": ["the key is q1w2e3"]}, known=["q1w2e3"])
@@ -159,38 +159,38 @@ def redacted(value: Any, known: Iterable[str] = ()) -> Any:
 
     Args:
         value: Plain JSON, or any other value, of which the `str` is taken.
-        known: Secrets that are masked wherever they stand.
+        secrets: Secrets that are masked wherever they stand.
     """
-    return _redacted(value, [secret for secret in known if secret])
+    return _redact(value, [secret for secret in secrets if secret])
 
 
-def _redacted(value: Any, known: list[str], is_secret: bool = False) -> Any:
+def _redact(value: Any, secrets: list[str], is_secret: bool = False) -> Any:
     if isinstance(value, str):
         if is_secret:
             return MASK
-        for secret in known:
+        for secret in secrets:
             value = value.replace(secret, MASK)
         return mask_secrets(value)
     if isinstance(value, dict):
-        return _object(value, known, is_secret)
+        return _object(value, secrets, is_secret)
     if isinstance(value, list | tuple):
         if set(map(type, value)) <= _NUMBERS:  # raw data: long and flat
             return list(value)
         if len(value) == 2 and _is_pair(*value):
-            return [_redacted(value[0], known, is_secret), MASK]
-        return [_redacted(item, known, is_secret) for item in value]
+            return [_redact(value[0], secrets, is_secret), MASK]
+        return [_redact(item, secrets, is_secret) for item in value]
     if isinstance(value, int | float | None):
         return value
-    return _redacted(str(value), known, is_secret)
+    return _redact(str(value), secrets, is_secret)
 
 
-def _object(value: dict[Any, Any], known: list[str], is_secret: bool) -> dict[str, Any]:
+def _object(value: dict[Any, Any], secrets: list[str], is_secret: bool) -> dict[str, Any]:
     masked: dict[str, Any] = {}
     title = next((value[key] for key in _TITLES if isinstance(value.get(key), str)), "")
     for key, item in value.items():
-        name = _key_for(_redacted(str(key), known), masked)
+        name = _key_for(_redact(str(key), secrets), masked)
         names = _is_name(title if key in _TITLED else str(key), item)
-        masked[name] = _redacted(item, known, is_secret or names)
+        masked[name] = _redact(item, secrets, is_secret or names)
     return masked
 
 
@@ -198,7 +198,7 @@ def _is_name(name: str, item: Any) -> bool:
     """Whether a name is that of a secret; of some names, what stands under it tells."""
     if name[-6:].lower().endswith(("cookie", "pwd")):
         return isinstance(item, str) and f"{name}: {MASK}" in mask_secrets(f"{name}: {item}")
-    return _compiled(_NAME).fullmatch(name) is not None
+    return _compile(_NAME).fullmatch(name) is not None
 
 
 def _is_pair(name: Any, item: Any) -> bool:

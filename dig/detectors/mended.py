@@ -141,7 +141,7 @@ def _aims(graph: InteractionGraph, final: str) -> tuple[list[str], list[str]]:
         return [_RUN], [_RUN]
     h = graph.history
     behind = provenance(graph, h.event_number(final))
-    return list(graph.asked(final)), [h.event_ids[n] for n in behind.outside]
+    return list(graph.asked_problems(final)), [h.event_ids[n] for n in behind.outside]
 
 
 def _sources(graph: InteractionGraph, subject: dict[str, str]) -> list[str]:

@@ -59,7 +59,9 @@ class UsualCounts:
     def forget(self, graph: InteractionGraph) -> None:
         """Renumber the sources after an eviction of history."""
         for key, counts in self._counts.items():
-            self._counts[key] = OrderedDict((graph.kept(s), n) for s, n in counts.items())
+            self._counts[key] = OrderedDict(
+                (graph.renumber_sources(s), n) for s, n in counts.items()
+            )
 
 
 def add_one(counts: OrderedDict[RangeSet, int], sources: RangeSet) -> int:

@@ -103,13 +103,13 @@ class ProblemCounts:
 
     def _answer(self, graph: InteractionGraph) -> None:
         for name in [*self._waiting]:
-            if not graph.unanswered(graph.sources_of(graph.history.event_number(name))):
+            if not graph.unanswered_sources(graph.sources_of(graph.history.event_number(name))):
                 self._waiting.pop(name).is_answered = True
 
     def _about(self, graph: InteractionGraph, subject: Any) -> list[_Problem]:
         sources: list[str] = [_RUN]
         if graph.run.session:
-            sources = graph.unanswered(graph.sources_about(subject) or NOTHING)
+            sources = graph.unanswered_sources(graph.sources_about(subject) or NOTHING)
         return [self._waiting[name] for name in sources if name in self._waiting]
 
 

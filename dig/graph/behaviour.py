@@ -22,7 +22,7 @@ from dig.errors import SettingsError, UndecidedError
 
 from .graph import InteractionGraph
 from .history import ACCEPTED, BY_SYSTEM, FINAL, FROM_OUTSIDE, NOTICE_TYPE, History
-from .isomorphism import Arc, Diagram, Paint, are_isomorphic, refined
+from .isomorphism import Arc, Diagram, Paint, are_isomorphic, refine_colours
 from .records import FATES, FateName, Record
 
 LIMIT_S = 10.0
@@ -111,16 +111,16 @@ class Behaviour:
     @cached_property
     def nodes(self) -> tuple[BehaviourNode, ...]:
         """The events and activations, in order of appearance."""
-        found: list[BehaviourNode] = []
+        nodes: list[BehaviourNode] = []
         events = activations = 0
         for number, step in enumerate(self.steps):
             if isinstance(step, Generation):
-                found.append(BehaviourNode("event", events, number))
+                nodes.append(BehaviourNode("event", events, number))
                 events += 1
             elif isinstance(step, ActivationStart):
-                found.append(BehaviourNode("activation", activations, number))
+                nodes.append(BehaviourNode("activation", activations, number))
                 activations += 1
-        return tuple(found)
+        return tuple(nodes)
 
     @cached_property
     def beginnings(self) -> tuple[ActivationStart, ...]:
@@ -153,8 +153,8 @@ class Behaviour:
                 fates = self.fates.get(node.number)
                 labels.append(("ended" if fates is not None else "in progress",))
                 codes = [_UNFATED] * len(step.events) if fates is None else map(FATES.index, fates)
-                seen = zip(codes, step.events, strict=True)
-                arcs = [Arc(code, events[event]) for code, event in seen]
+                edges = zip(codes, step.events, strict=True)
+                arcs = [Arc(code, events[event]) for code, event in edges]
                 if step.agent in latest:
                     arcs.append(Arc(_NEXT, latest[step.agent]))
                 latest[step.agent] = place
@@ -176,7 +176,7 @@ def signature(run: Comparable, *, strict: bool = False) -> str:
     if strict:
         return _digest(behaviour.steps).hex()
     paint: Paint = _digest
-    (colours,) = refined([behaviour.diagram], paint, lambda work: None)
+    (colours,) = refine_colours([behaviour.diagram], paint, lambda work: None)
     return _digest(sorted(colours)).hex()
 
 
@@ -202,12 +202,12 @@ def same_behaviour(
         RuleError: A record contradicts those before it.
         UndecidedError: The limit was reached before a verdict.
     """
-    one, other = Behaviour.of(a), Behaviour.of(b)
-    if one.steps == other.steps:
+    first, second = Behaviour.of(a), Behaviour.of(b)
+    if first.steps == second.steps:
         return True
-    if strict or len(one.nodes) != len(other.nodes):
+    if strict or len(first.nodes) != len(second.nodes):
         return False
-    return are_isomorphic(one.diagram, other.diagram, _Limit(limit_s, stopwatch))
+    return are_isomorphic(first.diagram, second.diagram, _Limit(limit_s, stopwatch))
 
 
 class _Limit:
@@ -239,8 +239,8 @@ def _digest(looks: object) -> bytes:
 def _of_graph(graph: InteractionGraph) -> Behaviour:
     h = graph.history
     if graph.has_evicted:
-        gone = counted(h.gone_events, "event")
-        raise SettingsError(f"the graph has let go of {gone}: compare its trace, or keep all")
+        evicted = counted(h.gone_events, "event")
+        raise SettingsError(f"the graph has let go of {evicted}: compare its trace, or keep all")
     at: list[BehaviourStep | None] = [None] * (graph.t + 1)
     agents: dict[int, int] = {}  # those that were activated, by order of appearance
     for n in range(len(h.event_ids)):

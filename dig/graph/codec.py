@@ -48,8 +48,8 @@ _NAMES = {
 def _want(row: dict[str, Any], key: str, kind: type[_T]) -> _T:
     value = row.get(key, _MISSING)
     if type(value) is not kind:
-        found = "is missing" if value is _MISSING else f"is {_show(value)}"
-        raise RecordError(f"`{key}` {found}; it must be {_NAMES[kind]}")
+        problem = "is missing" if value is _MISSING else f"is {_show(value)}"
+        raise RecordError(f"`{key}` {problem}; it must be {_NAMES[kind]}")
     return value
 
 
@@ -58,7 +58,7 @@ def _show(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _there(row: dict[str, Any], key: str) -> Any:
+def _value(row: dict[str, Any], key: str) -> Any:
     value = row.get(key, _MISSING)
     if value is _MISSING:
         raise RecordError(f"`{key}` is missing")
@@ -66,7 +66,7 @@ def _there(row: dict[str, Any], key: str) -> Any:
 
 
 def _or_null(row: dict[str, Any], key: str) -> str | None:
-    return None if _there(row, key) is None else _want(row, key, str)
+    return None if _value(row, key) is None else _want(row, key, str)
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:
@@ -87,10 +87,10 @@ def _strings(row: dict[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _one_of(row: dict[str, Any], key: str, choices: tuple[_T, ...]) -> _T:
-    value = _there(row, key)
+    value = _value(row, key)
     if value not in choices:
-        known = ", ".join(map(str, choices))
-        raise RecordError(f"`{key}` is {_show(value)}; it must be one of: {known}")
+        allowed = ", ".join(map(str, choices))
+        raise RecordError(f"`{key}` is {_show(value)}; it must be one of: {allowed}")
     return value  # type: ignore[no-any-return]  # it equals one of the choices
 
 
@@ -144,29 +144,29 @@ _LIMITS: dict[str, Callable[[dict[str, Any], str], Any]] = {
 def _limits(row: dict[str, Any]) -> Limits:
     if row.get("limits") is None:
         return Limits()
-    given = _want(row, "limits", dict)
-    known: dict[str, Any] = {}
+    limits = _want(row, "limits", dict)
+    values: dict[str, Any] = {}
     for key in (limit.name for limit in fields(Limits)):
-        if given.get(key) is not None:
+        if limits.get(key) is not None:
             read = _LIMITS.get(key) or _time
-            known[key] = read(given, key)
-    return Limits(**known)
+            values[key] = read(limits, key)
+    return Limits(**values)
 
 
 def _usual(row: dict[str, Any]) -> Usual | None:
-    given = row.get("usual")
-    if given is None:
+    usual = row.get("usual")
+    if usual is None:
         return None
-    if type(given) is not dict:
-        raise RecordError(f"`usual` is {_show(given)}; it must be an object")
-    counts = _want(given, "counts", dict)
+    if type(usual) is not dict:
+        raise RecordError(f"`usual` is {_show(usual)}; it must be an object")
+    counts = _want(usual, "counts", dict)
     for pattern, runs in counts.items():
         if type(runs) is not list or not all(type(k) is int and k >= 0 for k in runs):
             raise RecordError(
                 f"`usual` has {_show(runs)} for {_show(pattern)}; it must be a list of numbers "
                 "of runs"
             )
-    return Usual(_count(given, "runs", 0), {name: tuple(runs) for name, runs in counts.items()})
+    return Usual(_count(usual, "runs", 0), {name: tuple(runs) for name, runs in counts.items()})
 
 
 def _run(t: int, us: int, row: dict[str, Any]) -> Run:
@@ -218,7 +218,7 @@ def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
         raise RecordError("`note` is missing (or `reason`, if it was refused)")
     to = row.get("to")
     return HealRow(
-        t, us, _there(row, "finding"), _there(row, "action"), _there(row, "event"),
+        t, us, _value(row, "finding"), _value(row, "action"), _value(row, "event"),
         tuple(to) if type(to) is list else to, row.get("note"), row.get("reason"), row.get("about"),
     )  # fmt: skip
 
@@ -227,7 +227,7 @@ def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
 # only the keys are looked at.
 def _finding(t: int, us: int, row: dict[str, Any]) -> FindingRow:
     keys = ("pattern", "stage", "subject", "evidence")
-    pattern, stage, subject, evidence = (_there(row, key) for key in keys)
+    pattern, stage, subject, evidence = (_value(row, key) for key in keys)
     more = row.get("severity"), row.get("silenced")
     return FindingRow(t, us, pattern, stage, subject, evidence, *more)
 
@@ -249,7 +249,7 @@ _DECODERS: dict[str, Callable[[int, int, dict[str, Any]], Record]] = {
     "finding": _finding,
     "heal": _heal,
     "incident": lambda t, us, row: IncidentRow(
-        t, us, _want(row, "what", str), _there(row, "detail")
+        t, us, _want(row, "what", str), _value(row, "detail")
     ),
     "finish": _finish,
 }
@@ -268,7 +268,7 @@ def decode(row: Any) -> Record:
     if decoder is None:
         raise RecordError(f"`kind` is {_show(kind)}; known are: {', '.join(_DECODERS)}")
     t = _want(row, "t", int)
-    _there(row, "ts")
+    _value(row, "ts")
     return decoder(t, _micros(row, "ts"), row)
 
 

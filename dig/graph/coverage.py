@@ -13,35 +13,35 @@ def provenance(state: GraphState, event: int) -> Provenance:
     An agent whose answer was bounced builds its next one upon it, so the provenance of the latest
     answer of a run is not walked through again.
     """
-    history, known = state.history, state.latest_provenance
+    history, latest = state.history, state.latest_provenance
     v = history.generator[event]
-    if known is not None and known.submitter == v:
-        return known
+    if latest is not None and latest.submitter == v:
+        return latest
     counts_memory = state.run.memory or not history.inputs(v)
-    found = Provenance(v, counts_memory)
+    behind = Provenance(v, counts_memory)
     stack = [v, *history.ended_before(v)] if counts_memory else [v]
     while stack:
         w = stack.pop()
-        if w in found.activations or history.settled[w]:
+        if w in behind.activations or history.settled[w]:
             continue
-        if known is not None and w == known.submitter and _holds(history, known, found):
-            found.take_over(known)
-            known = None
+        if latest is not None and w == latest.submitter and _holds(history, latest, behind):
+            behind.take_over(latest)
+            latest = None
         else:
-            stack += found.add(history, w)
-    state.latest_provenance = found
-    return found
+            stack += behind.add(history, w)
+    state.latest_provenance = behind
+    return behind
 
 
-def _holds(history: History, known: Provenance, found: Provenance) -> bool:
-    """Whether the answer `found`, whose ancestors include `known.submitter`, contains `known`."""
-    if not known.counts_memory:
+def _holds(history: History, latest: Provenance, behind: Provenance) -> bool:
+    """Whether the answer `behind`, whose ancestors include `known.submitter`, contains `latest`."""
+    if not latest.counts_memory:
         return True
-    agents = (history.agent_of[known.submitter], history.agent_of[found.submitter])
-    return found.counts_memory and agents[0] == agents[1]
+    agents = (history.agent_of[latest.submitter], history.agent_of[behind.submitter])
+    return behind.counts_memory and agents[0] == agents[1]
 
 
-def unconsumed(state: GraphState, behind: Provenance) -> list[int]:
+def unconsumed_work(state: GraphState, behind: Provenance) -> list[int]:
     """The needed work that nothing behind a final event consumed, in order of generation.
 
     Args:
@@ -55,9 +55,9 @@ def unconsumed(state: GraphState, behind: Provenance) -> list[int]:
         4.4; the AND-join reading of a path from each part to the answer).
     """
     history = state.history
-    needed = set(behind.parts)
+    work = set(behind.parts)
     if not state.run.session:
-        needed.update(e for e in history.source_events if history.is_work(e))
-        return sorted(needed - behind.consumed)
-    asked = state.problems.standing(behind)
-    return sorted(e for e in needed if not state.sources_of(e).isdisjoint(asked))
+        work.update(e for e in history.source_events if history.is_work(e))
+        return sorted(work - behind.consumed)
+    sources = state.problems.standing(behind)
+    return sorted(e for e in work if not state.sources_of(e).isdisjoint(sources))

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from dig._util.ranges import NOTHING, RangeSet, union
 
 from . import retention, rewrites, rules
-from .coverage import provenance, unconsumed
+from .coverage import provenance, unconsumed_work
 from .graph_state import GraphState
 from .lineage import PAST, ancestors, roots_of, roots_of_activation
 from .records import KINDS, Emit, Record
@@ -108,29 +108,29 @@ class InteractionGraph(GraphState):
         h = self.history
         return [h.event_ids[h.source_events[number]] for number in numbers if number != PAST]
 
-    def kept(self, sources: RangeSet) -> RangeSet:
+    def renumber_sources(self, sources: RangeSet) -> RangeSet:
         """The new numbers of some sources after the latest eviction, for a detector's `forget`."""
-        return retention.renumbered(sources, self.source_rank)
+        return retention.renumber_sources(sources, self.source_rank)
 
-    def unanswered(self, sources: RangeSet, most: int | None = None) -> list[str]:
+    def unanswered_sources(self, sources: RangeSet, most: int | None = None) -> list[str]:
         """The sources among some that are not answered yet, by id, as generated.
 
         Args:
             sources: Source numbers.
             most: The number of sources at most; ``None``: all.
         """
-        left = self.problems.unanswered(sources)
-        bounds = left.ranges
+        unanswered = self.problems.unanswered_sources(sources)
+        bounds = unanswered.ranges
         if len(bounds) == 2 and bounds[0] + 1 == bounds[1]:  # the usual case
             return [self.history.event_ids[self.history.source_events[bounds[0]]]]
-        return self.source_ids(islice(left, most))
+        return self.source_ids(islice(unanswered, most))
 
-    def are_apart(self, some: RangeSet, others: RangeSet) -> bool:
+    def are_apart(self, a: RangeSet, b: RangeSet) -> bool:
         """Whether two events with these sources are about different problems.
 
         All problems of which a session has let go count as one.
         """
-        return bool(some and others) and some.isdisjoint(others)
+        return bool(a and b) and a.isdisjoint(b)
 
     def sources_about(self, subject: Any) -> RangeSet | None:
         """The sources of what a finding is about, as source numbers.
@@ -156,8 +156,8 @@ class InteractionGraph(GraphState):
         if activation is not None:
             return union([event.sources for event in activation.inputs])
         v = self.history.activation(name)
-        seen = () if v is None else self.history.edges(v)
-        return union([self.sources_of(edge.event) for edge in seen])
+        edges = () if v is None else self.history.edges(v)
+        return union([self.sources_of(edge.event) for edge in edges])
 
     def root_numbers(self, name: str) -> RangeSet:
         """The roots of an event or of an ended activation, as numbers for `root`."""
@@ -180,19 +180,19 @@ class InteractionGraph(GraphState):
     def ancestors(self, activation: str) -> frozenset[str]:
         """The activations with a causal path to an activation, by id."""
         h = self.history
-        found = ancestors(h, h.activation_number(activation))
-        return frozenset(h.activation_ids[v] for v in found)
+        numbers = ancestors(h, h.activation_number(activation))
+        return frozenset(h.activation_ids[v] for v in numbers)
 
-    def uncovered(self, event: str) -> list[str]:
+    def uncovered_work(self, event: str) -> list[str]:
         """The needed work that a final event, just generated, lost on the way, as generated."""
         h = self.history
-        needed = unconsumed(self, provenance(self, h.event_number(event)))
-        return [h.event_ids[e] for e in needed if not self.is_open(e)]
+        work = unconsumed_work(self, provenance(self, h.event_number(event)))
+        return [h.event_ids[e] for e in work if not self.is_open(e)]
 
-    def asked(self, event: str) -> tuple[str, ...]:
+    def asked_problems(self, event: str) -> tuple[str, ...]:
         """The events from outside that a final event answers and no other did, as generated."""
         behind = provenance(self, self.history.event_number(event))
-        return tuple(self.source_ids(self.problems.asked(behind)))
+        return tuple(self.source_ids(self.problems.asked_sources(behind)))
 
     # --- views (see dig.graph.views) ---
 

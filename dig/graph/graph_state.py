@@ -126,8 +126,8 @@ class GraphState:
 
     def orphans(self) -> dict[str, str]:
         """Work that no agent consumed and none can reach, with its cause, as generated."""
-        lost = [e for e in self.live.values() if e.cause is not None]
-        return {e.id: e.cause or "" for e in sorted(lost, key=by_number)}
+        orphans = [e for e in self.live.values() if e.cause is not None]
+        return {e.id: e.cause or "" for e in sorted(orphans, key=by_number)}
 
     def flying(self) -> list[EventState]:
         """The events of any kind that are on their way to an agent, as generated."""

@@ -79,7 +79,7 @@ class Diagram:
         return swept
 
 
-def refined(diagrams: Sequence[Diagram], paint: Paint, tick: Tick) -> list[Colours]:
+def refine_colours(diagrams: Sequence[Diagram], paint: Paint, tick: Tick) -> list[Colours]:
     """The colours of some diagrams, refined until a sweep distinguishes no more nodes.
 
     Args:
@@ -87,7 +87,7 @@ def refined(diagrams: Sequence[Diagram], paint: Paint, tick: Tick) -> list[Colou
         paint: Makes a colour of a node's looks.
         tick: Called with the amount of work done.
     """
-    colours: list[Colours] = [[paint(label) for label in one.labels] for one in diagrams]
+    colours: list[Colours] = [[paint(label) for label in diagram.labels] for diagram in diagrams]
     return _refine(diagrams, colours, lambda: paint, tick)
 
 
@@ -130,17 +130,19 @@ def _refine(
 ) -> list[Colours]:
     """Sweep forth and back until a sweep tells no more nodes apart."""
     now = list(colours)
-    work = sum(one.size for one in diagrams)
+    work = sum(diagram.size for diagram in diagrams)
     kinds = -1
     while True:
-        found = len({colour for one in now for colour in one})
-        if found == kinds or any(Counter(one) != Counter(now[0]) for one in now[1:]):
+        colour_count = len({colour for colouring in now for colour in colouring})
+        if colour_count == kinds or any(
+            Counter(colouring) != Counter(now[0]) for colouring in now[1:]
+        ):
             return now
-        kinds = found
+        kinds = colour_count
         for sweep in (Diagram.pasts, Diagram.futures):
             tick(work)
             paint = paints()
-            now = [sweep(one, old, paint) for one, old in zip(diagrams, now, strict=True)]
+            now = [sweep(diagram, old, paint) for diagram, old in zip(diagrams, now, strict=True)]
 
 
 def _matches(a: Diagram, x: Colours, b: Diagram, y: Colours) -> bool:
@@ -165,13 +167,13 @@ def _singled_out(x: Colours, y: Colours) -> Iterator[tuple[Colours, Colours]]:
     if not alike:
         return
     chosen = min(alike, key=lambda node: (count[x[node]], node))
-    marked = _marked(x, chosen)
+    marked = _mark_node(x, chosen)
     for node, colour in enumerate(y):
         if colour == x[chosen]:
-            yield marked, _marked(y, node)
+            yield marked, _mark_node(y, node)
 
 
-def _marked(colours: Colours, node: int) -> Colours:
+def _mark_node(colours: Colours, node: int) -> Colours:
     marked = list(colours)
     marked[node] = -1
     return marked

@@ -51,17 +51,19 @@ def _roots(history: History, events: Iterable[int]) -> RangeSet:
 
 def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
     """All activations and events with a causal path to some events, with these."""
-    seen: set[int] = set()
+    activations: set[int] = set()
     used = set(events)
     stack = [g for e in used if (g := history.generator[e]) >= 0]
     while stack:
         v = stack.pop()
-        if v not in seen:
-            seen.add(v)
+        if v not in activations:
+            activations.add(v)
             inputs = history.inputs(v)
             used.update(inputs)
-            stack += [g for e in inputs if (g := history.generator[e]) >= 0 and g not in seen]
-    return seen, used
+            stack += [
+                g for e in inputs if (g := history.generator[e]) >= 0 and g not in activations
+            ]
+    return activations, used
 
 
 class Provenance:
@@ -105,10 +107,10 @@ class Provenance:
                     self.outside.add(e)
         return before
 
-    def take_over(self, known: Provenance) -> None:
-        """Add the provenance of an earlier answer; `known` must not be used afterwards."""
-        for one in ("activations", "consumed", "outside", "parts"):
-            theirs: set[int] = getattr(known, one)
-            theirs |= getattr(self, one)
-            setattr(self, one, theirs)
+    def take_over(self, earlier: Provenance) -> None:
+        """Add the provenance of an earlier answer; `earlier` must not be used afterwards."""
+        for part in ("activations", "consumed", "outside", "parts"):
+            theirs: set[int] = getattr(earlier, part)
+            theirs |= getattr(self, part)
+            setattr(self, part, theirs)
         self.parts -= self.consumed

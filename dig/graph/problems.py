@@ -35,53 +35,53 @@ class Problems:
 
     def __init__(self, history: History, session: bool) -> None:
         self._history = history
-        self._whole = None if session else (Problem(),)
+        self._run_problems = None if session else (Problem(),)
         # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
         self._ranges: list[tuple[int, int, Problem]] = []
-        self._known: dict[
+        self._by_sources: dict[
             tuple[int, ...], tuple[Problem, ...]
-        ] = {}  # `concerned`, until they change
+        ] = {}  # `problems_of`, until they change
         self._answered = bytearray()  # source number -> whether it is answered
         self.touched: dict[Problem, None] = {}
 
     def pose(self, is_work: bool) -> None:
         """Register an event from outside: in a session, it poses a new problem if it is work."""
         self._answered.append(0)
-        if self._whole is None:
+        if self._run_problems is None:
             sources = RangeSet.single(len(self._history.source_events) - 1)
             problem = Problem(sources, is_work)
             self._enter(problem)
         else:
-            problem = self._whole[0]
+            problem = self._run_problems[0]
             problem.is_posed |= is_work
         self.touched[problem] = None
 
-    def concerned(self, sources: RangeSet) -> tuple[Problem, ...]:
+    def problems_of(self, sources: RangeSet) -> tuple[Problem, ...]:
         """The problems, not yet answered, that something with these sources concerns."""
-        if self._whole is not None:
-            return self._whole
-        known = self._known.get(sources.ranges)
-        if known is None:
-            known = self._part_for(sources)
-            if len(self._known) == MOST_KNOWN:
-                self._known = {}
-            self._known[sources.ranges] = known
-        return known
+        if self._run_problems is not None:
+            return self._run_problems
+        problems = self._by_sources.get(sources.ranges)
+        if problems is None:
+            problems = self._part_for(sources)
+            if len(self._by_sources) == MOST_KNOWN:
+                self._by_sources = {}
+            self._by_sources[sources.ranges] = problems
+        return problems
 
     def _part_for(self, sources: RangeSet) -> tuple[Problem, ...]:
         """The same, found by their sources; those that others pose as well are parted."""
-        found = self.touching(sources)
-        for problem in found:
+        problems = self.touching(sources)
+        for problem in problems:
             if problem.sources.ranges == sources.ranges:
                 continue
-            others = problem.sources.minus(sources)
-            if others.ranges:
+            remainder = problem.sources.minus(sources)
+            if remainder.ranges:
                 self._withdraw(problem)
-                other = problem.part(others)
+                other = problem.part(remainder)
                 self._enter(problem)
                 self._enter(other)
                 self.touched[other] = None
-        return tuple(found)
+        return tuple(problems)
 
     def look(self, now: int) -> int:
         """The flags of how the problems stand that the record of a moment has touched."""
@@ -107,9 +107,9 @@ class Problems:
             if not event.sources.isdisjoint(sources)
         }
 
-    def unanswered(self, sources: RangeSet) -> RangeSet:
+    def unanswered_sources(self, sources: RangeSet) -> RangeSet:
         """The sources among some that are not answered yet; asking parts no problem."""
-        if self._whole is not None:
+        if self._run_problems is not None:
             return RangeSet.of(s for s in sources if not self._answered[s])
         bounds = sources.ranges
         if len(bounds) == 2 and bounds[0] + 1 == bounds[1] <= len(self._answered):  # the usual case
@@ -121,7 +121,7 @@ class Problems:
         before = event.place
         event.place = now
         if not before:
-            event.problems = self.concerned(event.sources)
+            event.problems = self.problems_of(event.sources)
         buffered = (now & BUFFERED) - (before & BUFFERED)
         flying = (now - before - buffered) // FLYING
         for problem in event.problems:
@@ -135,31 +135,31 @@ class Problems:
 
     def submit(self, event: EventState) -> None:
         """Register a final event that was generated."""
-        event.problems = self.concerned(event.sources)
+        event.problems = self.problems_of(event.sources)
         for problem in event.problems:
             problem.submitted[event.id] = event
             self.touched[problem] = None
 
     def fail(self, sources: RangeSet | None) -> None:
         """Register that a request ended without an answer, or (``None``) one that is not named."""
-        for problem in self._whole or (() if sources is None else self.concerned(sources)):
+        for problem in self._run_problems or (() if sources is None else self.problems_of(sources)):
             problem.is_failed = True
             self.touched[problem] = None
 
     def decide(self, event: EventState) -> None:
         """Register that a final event was bounced or accepted."""
-        for problem in self.concerned(event.sources):
+        for problem in self.problems_of(event.sources):
             problem.submitted.pop(event.id, None)
             self.touched[problem] = None
 
-    def started(self, activation: ActivationState) -> None:
+    def start(self, activation: ActivationState) -> None:
         """An activation begins."""
-        activation.problems = self.concerned(union([e.sources for e in activation.inputs]))
+        activation.problems = self.problems_of(union([e.sources for e in activation.inputs]))
         for problem in activation.problems:
             problem.running[activation.id] = activation
             self.touched[problem] = None
 
-    def ended(self, activation: ActivationState, now: int, has_error: bool) -> None:
+    def end(self, activation: ActivationState, now: int, has_error: bool) -> None:
         """Register the end of an activation; progress may merge the problems it concerned."""
         self.cut_off(activation, now, has_error or activation.is_progress)
         for problem in activation.problems:
@@ -181,7 +181,7 @@ class Problems:
             if starts_anew or activation.waits:
                 problem.since = now
 
-    def asked(self, behind: Provenance) -> RangeSet:
+    def asked_sources(self, behind: Provenance) -> RangeSet:
         """The sources that a final event answers, as far as they are not answered yet."""
         events = self._history.source_events
         own = (bisect_left(events, e) for e in sorted(behind.outside))
@@ -192,18 +192,18 @@ class Problems:
 
         An agent that remembers would else be told of a failed request with each later answer.
         """
-        asked = self.asked(behind)
-        for problem in self.touching(asked):
+        sources = self.asked_sources(behind)
+        for problem in self.touching(sources):
             if problem.is_failed:
-                asked = asked.minus(problem.sources)
-        return asked
+                sources = sources.minus(problem.sources)
+        return sources
 
     def settle(self, behind: Provenance) -> None:
         """Register an accepted final event: its provenance is settled, its sources are answered."""
-        asked = self.asked(behind)
-        for source in asked:
+        sources = self.asked_sources(behind)
+        for source in sources:
             self._answered[source] = 1
-        for problem in self.concerned(asked):
+        for problem in self.problems_of(sources):
             self._withdraw(problem)
             problem.is_over = True
             self.touched[problem] = None
@@ -213,7 +213,7 @@ class Problems:
     @property
     def waiting(self) -> RangeSet:
         """The events from outside that are not answered, as source numbers."""
-        return RangeSet.of(n for n, done in enumerate(self._answered) if not done)
+        return RangeSet.of(n for n, is_answered in enumerate(self._answered) if not is_answered)
 
     @property
     def latest(self) -> list[str]:
@@ -248,7 +248,7 @@ class Problems:
         self._answered = bytearray(compress(self._answered, stays))
         self._ranges, self.touched = [], {}
         for problem in problems:
-            problem.sources = problem.sources.renumbered(rank)
+            problem.sources = problem.sources.renumber(rank)
             self._enter(problem)
 
     def _merge(self, activation: ActivationState) -> None:
@@ -257,41 +257,41 @@ class Problems:
         This happens only when an activation that concerned them has made progress. That starts all
         idle windows of theirs anew, so the marks of detectors need not be compared.
         """
-        kept: list[Problem] = []
+        distinct: list[Problem] = []
         for problem in activation.problems:
             if problem.is_over:
                 continue
-            twin = next((other for other in kept if other.is_like(problem)), None)
+            twin = next((other for other in distinct if other.is_like(problem)), None)
             if twin is None:
-                kept.append(problem)
+                distinct.append(problem)
                 continue
             self._withdraw(problem)
             self._withdraw(twin)
             twin.sources = twin.sources.union(problem.sources)
             self._enter(twin)
             problem.is_over = True
-            for one in problem.concerning():
-                one.problems = tuple(p for p in one.problems if p is not problem)
-        activation.problems = tuple(kept)
+            for member in problem.concerning():
+                member.problems = tuple(p for p in member.problems if p is not problem)
+        activation.problems = tuple(distinct)
 
     def touching(self, sources: RangeSet) -> dict[Problem, None]:
         """The problems, not yet answered, that have some of these sources; or the whole run."""
-        found: dict[Problem, None] = dict.fromkeys(self._whole or ())
+        problems: dict[Problem, None] = dict.fromkeys(self._run_problems or ())
         ranges = self._ranges
         for start, end in sources.pairs():
             i = max(0, bisect_left(ranges, (start + 1,)) - 1)
             while i < len(ranges) and ranges[i][0] < end:
                 if ranges[i][1] > start:
-                    found[ranges[i][2]] = None
+                    problems[ranges[i][2]] = None
                 i += 1
-        return found
+        return problems
 
     def _enter(self, problem: Problem) -> None:
-        self._known = {}
+        self._by_sources = {}
         for start, end in problem.sources.pairs():
             insort(self._ranges, (start, end, problem))
 
     def _withdraw(self, problem: Problem) -> None:
-        self._known = {}
+        self._by_sources = {}
         for start, _ in problem.sources.pairs():
             del self._ranges[bisect_left(self._ranges, (start,))]

@@ -66,11 +66,11 @@ def evict(
 
 
 def _let_lost_go(
-    state: GraphState, cutoff: int, pinned: Collection[str], told: Collection[str] | None
+    state: GraphState, cutoff: int, pinned: Collection[str], determined: Collection[str] | None
 ) -> frozenset[str]:
     """Give up events that can get no answer any more, and evict lost events without a problem."""
     window = micros(state.run.limits.oe_window_s)
-    lost = {
+    unreachable = {
         event.n: event
         for event in state.live.values()
         if not (event.copies or event.flight or event.id in pinned)
@@ -80,19 +80,23 @@ def _let_lost_go(
     names = state.history.event_ids
 
     def is_over(n: int) -> bool:
-        if told is not None:
-            return names[n] in told
-        return n in lost or _has_passed(state, n, cutoff, pinned)
+        if determined is not None:
+            return names[n] in determined
+        return n in unreachable or _has_passed(state, n, cutoff, pinned)
 
     def is_old(n: int) -> bool:
-        return names[n] in told if told is not None else _is_closed(state, n, cutoff, pinned)
+        return (
+            names[n] in determined
+            if determined is not None
+            else _is_closed(state, n, cutoff, pinned)
+        )
 
     given_up = state.problems.give_up(is_over, is_old)
     waiting = state.problems.waiting
-    gone = [event for event in lost.values() if event.sources.isdisjoint(waiting)]
-    for event in gone:
+    evicted = [event for event in unreachable.values() if event.sources.isdisjoint(waiting)]
+    for event in evicted:
         del state.live[event.id]
-    for n in (*given_up, *(event.n for event in gone)):
+    for n in (*given_up, *(event.n for event in evicted)):
         state.history.flags[n] |= EVICTED  # `knows` is false from now on
     return frozenset(names[n] for n in given_up)
 
@@ -119,8 +123,8 @@ def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
     stays.keep_activations(activation.n for activation in state.running.values())
     # The inputs of its generator tell for which agents work was made that is lost, and whether an
     # answer counts what its agent did before.
-    needed = [event.n for event in state.live.values() if event.final or not event.consumed]
-    stays.keep_activations(h.generator[n] for n in needed if h.generator[n] >= 0)
+    unconsumed = [event.n for event in state.live.values() if event.final or not event.consumed]
+    stays.keep_activations(h.generator[n] for n in unconsumed if h.generator[n] >= 0)
     latest = map(h.activation, state.problems.latest)
     stays.keep_rows(v for v in latest if v is not None)
     stays.keep_sources(union({event.sources: None for event in state.live.values()}))
@@ -203,7 +207,7 @@ class _Stays:
     def complete(self) -> _Stay:
         """Add the rows that kept ones refer to: generators, solvers, their outputs, and roots."""
         h = self._history
-        for n in [n for n, how in enumerate(self._events) if how == WHOLE]:
+        for n in [n for n, extent in enumerate(self._events) if extent == WHOLE]:
             solvers = h.solvers(n)
             self.keep_rows(solvers)
             for output in (output for v in solvers for output in h.outputs(v)):
@@ -211,12 +215,12 @@ class _Stays:
             if h.generator[n] >= 0:
                 self.keep_rows([h.generator[n]])
         self._keep_roots()
-        rows = (v for v, how in enumerate(self._activations) if how == ROW)
+        rows = (v for v, extent in enumerate(self._activations) if extent == ROW)
         cut = {v: self._lineages[v] for v in rows}
         return _Stay(self._events, self._activations, cut)
 
     def _keep_roots(self) -> None:
-        rows = (v for v, how in enumerate(self._activations) if how == ROW)
+        rows = (v for v, extent in enumerate(self._activations) if extent == ROW)
         roots = union({self._lineages[v][0]: None for v in rows})
         self.keep_rows([self._history.root_activations[root] for root in roots])
 
@@ -266,32 +270,32 @@ class _Ranks:
         self.activations = _rank(map(bool, stay.activations))
         self.roots = _rank(bool(stay.activations[v]) for v in history.root_activations)
         self.sources = _rank(bool(stay.events[n]) for n in history.source_events)
-        self._known: dict[tuple[RangeSet, bool], RangeSet] = {}
+        self._new_sets: dict[tuple[RangeSet, bool], RangeSet] = {}
 
     def lineage(self, lineage: Lineage) -> Lineage:
         """Roots and sources with their new numbers; sets that were one object are one again."""
         roots, sources = lineage
-        return self._renumbered(roots, True), self._renumbered(sources, False)
+        return self._renumber_set(roots, True), self._renumber_set(sources, False)
 
-    def _renumbered(self, numbers: RangeSet, are_roots: bool) -> RangeSet:
+    def _renumber_set(self, numbers: RangeSet, are_roots: bool) -> RangeSet:
         key = (numbers, are_roots)
-        if key not in self._known:
+        if key not in self._new_sets:
             if are_roots:
-                self._known[key] = numbers.renumbered(self.roots)
+                self._new_sets[key] = numbers.renumber(self.roots)
             else:
-                self._known[key] = renumbered(numbers, self.sources)
-        return self._known[key]
+                self._new_sets[key] = renumber_sources(numbers, self.sources)
+        return self._new_sets[key]
 
 
-def renumbered(sources: RangeSet, rank: Sequence[int]) -> RangeSet:
+def renumber_sources(sources: RangeSet, rank: Sequence[int]) -> RangeSet:
     """Sources with their new numbers; those that are gone are `PAST`.
 
     Args:
         sources: Their old numbers.
         rank: For each old number, the count of those below it that stay.
     """
-    kept = sources.minus(_ONLY_PAST).renumbered(rank)
-    return kept.union(_ONLY_PAST) if len(kept) < len(sources) else kept
+    remaining = sources.minus(_ONLY_PAST).renumber(rank)
+    return remaining.union(_ONLY_PAST) if len(remaining) < len(sources) else remaining
 
 
 def _compact(history: History, stay: _Stay) -> _Ranks:
@@ -299,7 +303,7 @@ def _compact(history: History, stay: _Stay) -> _Ranks:
     ranks = _Ranks(history, stay)
     history.gone_events += stay.events.count(GONE)
     history.gone_activations += stay.activations.count(GONE)
-    history.cut = {ranks.activations[v]: ranks.lineage(one) for v, one in stay.cut.items()}
+    history.cut = {ranks.activations[v]: ranks.lineage(lineage) for v, lineage in stay.cut.items()}
     _edges(history, stay, ranks)  # it asks for numbers that the others replace
     _ended_by(history, stay, ranks)
     _activations(history, stay, ranks)
@@ -315,26 +319,26 @@ def _rank(stays: Iterable[bool]) -> list[int]:
 
 def _edges(h: History, stay: _Stay, ranks: _Ranks) -> None:
     first, events, fates = array("i", [0]), array("i"), array("b")
-    for v, how in enumerate(stay.activations):
-        if how == WHOLE:
+    for v, extent in enumerate(stay.activations):
+        if extent == WHOLE:
             span = slice(h.first_edge[v], h.first_edge[v + 1])
             events.extend(map(ranks.events.__getitem__, h.edge_event[span]))
             fates.extend(h.edge_fate[span])
-        if how:
+        if extent:
             first.append(len(events))
     h.first_edge, h.edge_event, h.edge_fate = first, events, fates
 
 
 def _ended_by(h: History, stay: _Stay, ranks: _Ranks) -> None:
     """Keep only whole activations here: no other can be in the provenance of an answer."""
-    kept = {}
+    by_agent = {}
     for agent, ended in h.ended_by.items():
         own = [ranks.activations[v] for v in ended if stay.activations[v] == WHOLE]
         if own:
-            kept[h.agent_names[agent]] = array("i", own)
+            by_agent[h.agent_names[agent]] = array("i", own)
     h.agent_of, h.agent_names = _table(compress(h.agent_of, stay.activations), h.agent_names)
     h.agents = {name: code for code, name in enumerate(h.agent_names)}
-    h.ended_by = {h.agents[name]: own for name, own in kept.items()}
+    h.ended_by = {h.agents[name]: own for name, own in by_agent.items()}
 
 
 def _activations(h: History, stay: _Stay, ranks: _Ranks) -> None:
@@ -366,7 +370,7 @@ def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
     h.source_events = array("i", map(ranks.events.__getitem__, kept_sources))
     solvers = zip(h.first_solver, stays, strict=True)
     h.first_solver = array(
-        "i", [v if v < 0 or how == ROW else renamed[v] for v, how in solvers if how]
+        "i", [v if v < 0 or extent == ROW else renamed[v] for v, extent in solvers if extent]
     )
     h.further_solvers = {
         ranks.events[n]: [renamed[v] for v in further]
@@ -378,8 +382,8 @@ def _events(h: History, stay: _Stay, ranks: _Ranks) -> None:
 def _codes(h: History, stay: _Stay) -> None:
     h.forget_ids()
     hows = filter(None, stay.events)
-    for n, (name, how) in enumerate(zip(h.event_ids, hows, strict=True)):
-        if how == WHOLE:
+    for n, (name, extent) in enumerate(zip(h.event_ids, hows, strict=True)):
+        if extent == WHOLE:
             h.add_code(name, n << 1)
     for v, name in enumerate(h.activation_ids):
         h.add_code(name, v << 1 | 1)

@@ -120,7 +120,7 @@ def _start(state: GraphState, record: records.Start) -> None:
         activation.id, agent.name, record.t, [event.n for event in inputs]
     )
     agent.activation = state.running[activation.id] = activation
-    state.problems.started(activation)
+    state.problems.start(activation)
 
 
 def _end(state: GraphState, record: records.End) -> None:
@@ -145,7 +145,7 @@ def _end(state: GraphState, record: records.End) -> None:
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
     state.awaited = [*reversed(record.outputs)]
-    state.problems.ended(activation, record.us, record.error is not None)
+    state.problems.end(activation, record.us, record.error is not None)
     state.ended = activation
     state.seen_last = {event.id: event for event in activation.inputs}
 
@@ -190,8 +190,8 @@ def _leave(state: GraphState, record: records.Leave) -> None:
     agent = state.present.pop(record.agent)
     if agent.activation is not None:
         state.problems.cut_off(state.running.pop(agent.activation.id), record.us)
-    lost = {**agent.buffer, **agent.incoming}
-    for event in sorted(lost.values(), key=by_number):
+    events = {**agent.buffer, **agent.incoming}
+    for event in sorted(events.values(), key=by_number):
         event.copies.pop(agent.name, None)
         event.flight.pop(agent.name, None)
         _place(state, event, "left")
@@ -213,7 +213,7 @@ def _expire(state: GraphState, record: records.Expire) -> None:
     _place(state, event, "expired")
 
 
-def _found(state: GraphState, record: records.FindingRow) -> None:
+def _finding(state: GraphState, record: records.FindingRow) -> None:
     state.findings.append(record.t)
 
 
@@ -240,7 +240,7 @@ def _wait(state: GraphState, activation: object, event: object) -> None:
 
 def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
     """Whether this is well formed, and names only what there is."""
-    how, event, activation, error = map(detail.get, ("how", "event", "activation", "error"))
+    failure, event, activation, error = map(detail.get, ("how", "event", "activation", "error"))
     is_known = activation is None or (
         isinstance(activation, str) and state.history.activation(activation) is not None
     )
@@ -248,7 +248,7 @@ def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
         isinstance(event, str) and state.knows(event) and state.event(event).by is None
     )
     is_text = error is None or isinstance(error, str)
-    return isinstance(how, str) and how in FAILURES and is_known and is_outside and is_text
+    return isinstance(failure, str) and failure in FAILURES and is_known and is_outside and is_text
 
 
 def _finish(state: GraphState, record: records.Finish) -> None:
@@ -278,15 +278,15 @@ def _land(state: GraphState, event: EventState) -> None:
 def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
     state.touched.append(event)
-    place, before, lost = 0, event.place, event.cause
+    place, before, cause_before = 0, event.place, event.cause
     if event.work and not event.consumed:
         place = (BUFFERED if event.copies else 0) + (FLYING if event.flight else 0)
         if place:
             event.cause = None
-        elif lost is None:
+        elif cause_before is None:
             event.cause = cause
             event.us_lost = state.now
-        if event.cause is not lost:
+        if event.cause is not cause_before:
             state.changed |= LOST_OR_FOUND
     if place != before:
         if place == FLYING:
@@ -330,7 +330,7 @@ REWRITES = cast(
         records.Leave: _leave,
         records.Redirect: _redirect,
         records.Expire: _expire,
-        records.FindingRow: _found,
+        records.FindingRow: _finding,
         records.IncidentRow: _incident,
         records.Finish: _finish,
     },

@@ -181,9 +181,9 @@ def _names_event(state: GraphState, record: records.Redirect | records.Expire) -
 
 
 def _heal(state: GraphState, record: records.HealRow) -> None:
-    t, found = record.finding, state.findings
-    place = bisect_left(found, t) if type(t) is int else len(found)
-    if place == len(found) or found[place] != t:
+    t, findings = record.finding, state.findings
+    place = bisect_left(findings, t) if type(t) is int else len(findings)
+    if place == len(findings) or findings[place] != t:
         _refuse("`finding` must be the `t` of an earlier record of kind `finding`")
 
 

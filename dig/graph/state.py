@@ -150,7 +150,7 @@ class AgentState:
         alike[event.id] = event
         if not is_next:
             in_order = sorted(alike.values(), key=by_number)
-            self.lineages[lineage] = {one.id: one for one in in_order}
+            self.lineages[lineage] = {event.id: event for event in in_order}
 
     def take(self, event: EventState) -> None:
         """Take an event out of the buffer."""
@@ -222,7 +222,9 @@ class Problem:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing open, running or submitted concerns it, and no detector waits."""
-        return not self.concerning() and not any(one.is_waiting(self) for one in self.marks)
+        return not self.concerning() and not any(
+            detector.is_waiting(self) for detector in self.marks
+        )
 
     def concerning(self) -> list[EventState | ActivationState]:
         """The open events, running activations and submitted answers that concern it."""
@@ -238,6 +240,6 @@ class Problem:
         other.stands, other.since = self.stands, self.since
         other.marks = {detector: copy(mark) for detector, mark in self.marks.items()}
         self.sources = self.sources.minus(sources)
-        for one in self.concerning():
-            one.problems += (other,)
+        for member in self.concerning():
+            member.problems += (other,)
         return other

@@ -156,7 +156,7 @@ def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
     """For each agent its activations, and how often it did what with an event."""
     h = graph.history
     names = dict.fromkeys((*graph.run.agents, *h.agent_names))
-    lanes: dict[str, tuple[list[int], Counter[int]]] = {one: ([], Counter()) for one in names}
+    lanes: dict[str, tuple[list[int], Counter[int]]] = {agent: ([], Counter()) for agent in names}
     for v in range(len(h.activation_ids)):
         turns, fates = lanes[h.agent(v)]
         turns.append(v)
@@ -166,14 +166,14 @@ def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
 
 def _stretches(graph: GraphState, turns: Iterable[int]) -> list[tuple[int, int]]:
     """When activations were going on, in pixels of a strip; what touches is one stretch."""
-    h, whole = graph.history, graph.t + 1
-    found: list[tuple[int, int]] = []
+    h, length = graph.history, graph.t + 1
+    stretches: list[tuple[int, int]] = []
     for v in turns:
         end = h.t_end[v] if h.t_end[v] >= 0 else graph.t
-        a = h.t_start[v] * STRIP_WIDTH // whole
-        b = max(a + 1, (end + 1) * STRIP_WIDTH // whole)
-        if found and a <= found[-1][1]:
-            first, last = found.pop()
+        a = h.t_start[v] * STRIP_WIDTH // length
+        b = max(a + 1, (end + 1) * STRIP_WIDTH // length)
+        if stretches and a <= stretches[-1][1]:
+            first, last = stretches.pop()
             a, b = first, max(b, last)
-        found.append((a, b))
-    return found
+        stretches.append((a, b))
+    return stretches

@@ -167,10 +167,11 @@ def action_text(row: HealRow, present: int = 0) -> str:
         [name(agent) for agent in row.to] if isinstance(row.to, tuple) else [],
         healing_kind(row),
     )
-    who = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
+    recipients = f"all {present} agents" if 2 < present <= len(to) else cut(to, most=MOST_NAMED)
     return _HEALING[kind][0].format(
-        action=name(row.action), who=who or _NOBODY.get(kind, "no agent"),
-        for_who=f" for {who}" if who else "", cut_reason=one_line(row.reason, MOST_REASON),
+        action=name(row.action), who=recipients or _NOBODY.get(kind, "no agent"),
+        for_who=f" for {recipients}" if recipients else "",
+        cut_reason=one_line(row.reason, MOST_REASON),
     )  # fmt: skip
 
 

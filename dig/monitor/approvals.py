@@ -80,8 +80,8 @@ class Approvals:
         if heal:
             self._healing.apply_approved(question.proposed)
         else:
-            who = "a person" if by == PERSON else "the policy, at its deadline,"
-            self._healing.refuse(row, f"{who} decided to leave it")
+            decider = "a person" if by == PERSON else "the policy, at its deadline,"
+            self._healing.refuse(row, f"{decider} decided to leave it")
 
     def stop_holding(self, event: str) -> None:
         """The host does not wait for an event any more: its healing goes on waiting without it."""

@@ -34,7 +34,7 @@ class Gates:
         self._recorder = recorder
         self._holds = holds
         self._healing = healing
-        self._asked: set[str] = set()
+        self._asked_events: set[str] = set()
         self._order = count()
         self._late: list[tuple[int, int, str, int]] = []  # when, an order, event, a gate's place
         self.deciding: dict[str, dict[int, Hold]] = {}
@@ -44,13 +44,13 @@ class Gates:
         if event in self.deciding:
             return True
         state = self._recorder.graph.event(event)
-        if not self.gates or state.by in (None, SYSTEM) or event in self._asked:
+        if not self.gates or state.by in (None, SYSTEM) or event in self._asked_events:
             return False
         if not (state.flight or state.final):
             return False
-        self._asked.add(event)
-        asked = {place: self._wish(gate, event) for place, gate in enumerate(self.gates)}
-        wishes = {place: hold for place, hold in asked.items() if hold is not None}
+        self._asked_events.add(event)
+        holds = {place: self._wish(gate, event) for place, gate in enumerate(self.gates)}
+        wishes = {place: hold for place, hold in holds.items() if hold is not None}
         if not wishes:
             return False
         self.deciding[event] = wishes
@@ -88,7 +88,7 @@ class Gates:
             decided: The changes that are made to the event.
             error: The error's text, if the gate failed.
         """
-        place = next((i for i, known in enumerate(self.gates) if known is gate), -1)
+        place = next((i for i, other in enumerate(self.gates) if other is gate), -1)
         if place not in self.deciding.get(event, {}):
             return
         wishes: list[Intervention] = []
@@ -102,13 +102,15 @@ class Gates:
             self._recorder.report_component_failure(f"gate {_name(gate)}", error)
             wishes = []
         if not self._recorder.is_over:
-            self._decided(place, event, wishes)
+            self._carry_out_decision(place, event, wishes)
 
     def forget(self) -> None:
         """The graph has evicted history: forget it, and deadlines of gates that have decided."""
         self._late = [late for late in self._late if late[3] in self.deciding.get(late[2], {})]
         heapify(self._late)
-        self._asked = {event for event in self._asked if self._recorder.graph.knows(event)}
+        self._asked_events = {
+            event for event in self._asked_events if self._recorder.graph.knows(event)
+        }
 
     def deadline(self) -> int | None:
         """The moment at which the next gate is late, in microseconds."""
@@ -125,7 +127,7 @@ class Gates:
             hold = self.deciding[event][place]
             detail = {"gate": _name(self.gates[place]), "event": event, "seconds": hold.seconds}
             self._recorder.incident("gate deadline passed", detail)
-            self._decided(place, event, hold.otherwise)
+            self._carry_out_decision(place, event, hold.otherwise)
 
     def _wish(self, gate: Gate, event: str) -> Hold | None:
         try:
@@ -139,7 +141,7 @@ class Gates:
             self._recorder.report_component_failure(f"gate {_name(gate)}", f"raised {error!r}")
             return None
 
-    def _decided(self, place: int, event: str, decided: Sequence[Intervention]) -> None:
+    def _carry_out_decision(self, place: int, event: str, decided: Sequence[Intervention]) -> None:
         deciding = self.deciding[event]
         del deciding[place]
         if event in self._holds.payloads:

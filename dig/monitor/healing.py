@@ -84,9 +84,9 @@ class Healing:
         if self.ladders is not None:
             self.ladders.end_answered(self._recorder.graph)
 
-    def awaited(self) -> set[str]:
+    def awaited_ids(self) -> set[str]:
         """The events and activations that a further step may name; they are not evicted before."""
-        return self.ladders.awaited(self._recorder.graph) if self.ladders is not None else set()
+        return self.ladders.awaited_ids(self._recorder.graph) if self.ladders is not None else set()
 
     def forget(self) -> None:
         """The graph has evicted history: healers forget what they know about that."""
@@ -104,16 +104,16 @@ class Healing:
         Returns:
             The healing about which a person is to decide first.
         """
-        found, self._recorder.found = self._recorder.found, []
+        findings, self._recorder.new_findings = self._recorder.new_findings, []
         moved: set[str] = set()
         proposed: list[Proposed] = []
-        for row, finding in found:
+        for row, finding in findings:
             healer = self._healers.get(finding.pattern)
             if healer is None or not healer.can_heal(finding):
                 continue
             ladder = None
             if self.ladders is not None and type(healer).escalate is not Healer.escalate:
-                ladder = self.ladders.opened(row, finding, self._about(finding, healer))
+                ladder = self.ladders.open_ladder(row, finding, self._about(finding, healer))
             if ladder and ladder.due is not None and ladder.due > self._recorder.now:
                 self.refuse(row, "the step before still has time to help")
             else:
@@ -137,9 +137,9 @@ class Healing:
                 continue
             if ladder.steps < self._budget.per_subject:
                 t = self._recorder.graph.t
-                asked = self._heal(ladder.row, ladder.finding, ladder, set())
-                proposed += asked
-                if self._recorder.graph.t == t and not asked:  # a replay has to take it, too
+                proposals = self._heal(ladder.row, ladder.finding, ladder, set())
+                proposed += proposals
+                if self._recorder.graph.t == t and not proposals:  # a replay has to take it, too
                     self.refuse(ladder.row, "there is nothing that this step could do")
             else:
                 ladder.due, ladder.is_ripe = None, False
@@ -173,13 +173,13 @@ class Healing:
             if is_new or is_step:  # a replay has to take a step, too
                 self.refuse(row, reason)
             return []
-        wishes = _limited(self._ask(healer, finding, ladder), extent)
+        wishes = _limit_wishes(self._ask(healer, finding, ladder), extent)
         about, now = self._as_data(finding), self._recorder.now
         scope = self._recorder.relevance.scope(finding)
         proposed: list[Proposed] = []
         if rule is not None and extent == "ask":
-            how = rule.why, rule.deadline_s, rule.otherwise
-            proposed += [Proposed(row, finding, wishes, *how, about)] if wishes else []
+            terms = rule.why, rule.deadline_s, rule.otherwise
+            proposed += [Proposed(row, finding, wishes, *terms, about)] if wishes else []
             now += micros(rule.deadline_s)
         else:
             for wish in wishes:
@@ -200,8 +200,8 @@ class Healing:
             return "made"
 
     def _report(self, finding: Finding, error: BaseException) -> None:
-        what = f"raised {error!r}"
-        self._recorder.report_component_failure(f"healer of {finding.pattern}", what)
+        failure = f"raised {error!r}"
+        self._recorder.report_component_failure(f"healer of {finding.pattern}", failure)
 
     def apply_approved(self, proposed: Proposed) -> None:
         """Do what a person, or the deadline, has agreed to, as far as it still makes sense."""
@@ -210,7 +210,7 @@ class Healing:
         for wish in proposed.interventions:
             if self._recorder.is_over:
                 return
-            reason = self._outdated(wish)
+            reason = self._outdated_reason(wish)
             if reason is not None:
                 self.refuse(proposed.row, reason)
             else:
@@ -221,7 +221,7 @@ class Healing:
         for wish in interventions:
             if event not in self._holds.payloads:
                 return  # an earlier intervention withheld a notice
-            intervention = self._fitted(wish)
+            intervention = self._fit_wish(wish)
             if intervention is None:
                 continue
             if isinstance(intervention, Create):
@@ -246,7 +246,7 @@ class Healing:
             except PART_ERRORS as error:  # a healer must never be able to stop a team
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
                 continue
-            for note in (wish for wish in map(self._fitted, notes) if isinstance(wish, Inject)):
+            for note in (wish for wish in map(self._fit_wish, notes) if isinstance(wish, Inject)):
                 detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
                 self._recorder.incident("prevented", detail)
                 self._holds.payloads.add_note(note.event, note.note, note.to)
@@ -267,11 +267,11 @@ class Healing:
             f"pattern {finding.pattern}": self._budget.per_pattern,
             f"subject {subject}": self._budget.per_subject,
         }
-        for what, most in limits.items():
-            if self._spent[what] >= most:
-                is_new = what not in self._refused
-                self._refused.add(what)
-                return f"the budget of {most} for this {what.split()[0]} is used up", is_new
+        for limit, most in limits.items():
+            if self._spent[limit] >= most:
+                is_new = limit not in self._refused
+                self._refused.add(limit)
+                return f"the budget of {most} for this {limit.split()[0]} is used up", is_new
         self._spent.update(limits.keys())
         self._healed[subject] = now
         return None, True
@@ -318,11 +318,11 @@ class Healing:
     def _is_in_vain(self, wishes: Sequence[Intervention]) -> bool:
         """Whether a step waits for work that may not, or cannot, be given to another agent."""
         moved = [wish for wish in wishes if isinstance(wish, Reroute)]
-        given = [wish for wish in moved if wish.action == "reassign"]
-        if not given or not any(wish.in_s for wish in moved):
+        reassigned = [wish for wish in moved if wish.action == "reassign"]
+        if not reassigned or not any(wish.in_s for wish in moved):
             return False
-        fitted = [self._possible(wish)[0] for wish in given]
-        return not any(isinstance(one, Reroute) and one.action == "reassign" for one in fitted)
+        fitted = [self._possible(wish)[0] for wish in reassigned]
+        return not any(isinstance(wish, Reroute) and wish.action == "reassign" for wish in fitted)
 
     def check(self, intervention: Intervention) -> None:
         """Check that this is an intervention, and that an agent can still be shown its event.
@@ -358,7 +358,7 @@ class Healing:
             return False
         return not self._recorder.is_over
 
-    def _outdated(self, wish: Intervention) -> str | None:
+    def _outdated_reason(self, wish: Intervention) -> str | None:
         """Why an intervention makes no sense any more, if it was decided about for a while."""
         if isinstance(wish, Create | Refuse):
             return None
@@ -373,15 +373,15 @@ class Healing:
             return f"event {wish.event!r:.60} had arrived before a decision was there"
         return None
 
-    def _fitted(self, wish: Intervention) -> Intervention | None:
+    def _fit_wish(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention that the host can do; less than all becomes an incident."""
         texts = {name: getattr(wish, name) for name in FREE_TEXTS if hasattr(wish, name)}
-        wish = replace(wish, **{name: self._recorder.said(text) for name, text in texts.items()})
+        wish = replace(wish, **{name: self._recorder.mask(text) for name, text in texts.items()})
         possible, reason = self._possible(wish)
         if reason is not None and not isinstance(wish, Refuse):
             action = action_of(wish)
-            done = "nothing" if possible is None else action_of(possible)
-            detail: dict[str, Any] = {"action": action, "instead": done, "reason": reason}
+            instead = "nothing" if possible is None else action_of(possible)
+            detail: dict[str, Any] = {"action": action, "instead": instead, "reason": reason}
             if isinstance(wish, Replace):
                 detail["agent"] = wish.agent
             elif not isinstance(wish, Create):
@@ -406,9 +406,9 @@ class Healing:
         events, agents = concerned_nodes(graph, finding)
         named = bound_evidence({"events": events, "agents": agents})
         work = {event: payloads.payload(event) for event in named["events"] if event in payloads}
-        lost = tuple(event for event in work if graph.event(event).cause is not None)
+        orphans = tuple(event for event in work if graph.event(event).cause is not None)
         return About(
-            finding.pattern, tuple(named["events"]), tuple(named["agents"]), work, lost,
+            finding.pattern, tuple(named["events"]), tuple(named["agents"]), work, orphans,
             more="more" in named,
         )  # fmt: skip
 
@@ -416,66 +416,66 @@ class Healing:
         self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
         """Do what the host can do of an intervention; see `_carry_out`."""
-        intervention = self._fitted(wish)
+        intervention = self._fit_wish(wish)
         if intervention is not None:
             self._carry_out(row, intervention, about, moved, scope)
 
     def _carry_out(
-        self, row: int, what: Intervention, about: About, moved: set[str], scope: Scope
+        self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
         """Write an intervention down, and do it; without words it says nothing as data, either.
 
         Args:
             row: The logical time of its finding's record.
-            what: The intervention.
+            wish: The intervention.
             about: The subject of its note, as data.
             moved: The events that were rerouted because of the same findings.
             scope: The turns that its note is for.
         """
-        if isinstance(what, Refuse):
-            self.refuse(row, what.reason)
+        if isinstance(wish, Refuse):
+            self.refuse(row, wish.reason)
             return
-        if isinstance(what, Replace):
-            self._replace(row, what)
+        if isinstance(wish, Replace):
+            self._replace(row, wish)
             return
-        if isinstance(what, Inject):
-            event = reader(self._recorder.graph, what.event)
+        if isinstance(wish, Inject):
+            event = reader(self._recorder.graph, wish.event)
             if event is None:
                 self.refuse(row, "a tool reads no notes, and its caller's turn is over")
                 return
-            what = replace(what, event=event)
-        elif what.without:
-            about = replace(about, without=what.without)
-        said = about if what.note else None
-        told = said and said.row()
-        if isinstance(what, Create):
+            wish = replace(wish, event=event)
+        elif wish.without:
+            about = replace(about, without=wish.without)
+        shown_about = about if wish.note else None
+        about_row = shown_about and shown_about.row()
+        if isinstance(wish, Create):
             name = self._holds.new_id("e")
-            self._write(row, "create", name, what.to, what.note, about=told)
-            self._holds.emit_notice(what.note, what.to, name, said, scope)
-        elif isinstance(what, Inject) or what.event in moved:
-            to = what.to if isinstance(what, Inject) else None
-            self._write(row, "inject", what.event, to, what.note, about=told)
-            self._holds.payloads.add_note(what.event, what.note, to, said, scope)
+            self._write(row, "create", name, wish.to, wish.note, about=about_row)
+            self._holds.emit_notice(wish.note, wish.to, name, shown_about, scope)
+        elif isinstance(wish, Inject) or wish.event in moved:
+            to = wish.to if isinstance(wish, Inject) else None
+            self._write(row, "inject", wish.event, to, wish.note, about=about_row)
+            self._holds.payloads.add_note(wish.event, wish.note, to, shown_about, scope)
         else:
-            self._write(row, what.action, what.event, what.to, what.note, about=told)
-            self._holds.payloads.add_note(what.event, what.note, None, said, scope)
-            self._send(what)
-            moved.add(what.event)
+            self._write(row, wish.action, wish.event, wish.to, wish.note, about=about_row)
+            self._holds.payloads.add_note(wish.event, wish.note, None, shown_about, scope)
+            self._send(wish)
+            moved.add(wish.event)
 
-    def _replace(self, row: int, what: Replace) -> None:
+    def _replace(self, row: int, wish: Replace) -> None:
         """Take an agent out of the team, and let the host know."""
-        state = self._recorder.graph.agents[what.agent]
+        state = self._recorder.graph.agents[wish.agent]
         activation = None if state.activation is None else state.activation.id
-        self._write(row, "replace", None, (what.agent,), reason=what.why)
-        self._schedule.take_out(what.agent)
-        detail = {"agent": what.agent, "activation": activation, "finding": row, "why": what.why}
+        self._write(row, "replace", None, (wish.agent,), reason=wish.why)
+        self._schedule.take_out(wish.agent)
+        detail = {"agent": wish.agent, "activation": activation, "finding": row, "why": wish.why}
         self._recorder.incident(REPLACED, detail)
-        self._recorder.effects.append(TakenOut(what.agent, activation))
+        self._recorder.effects.append(TakenOut(wish.agent, activation))
 
-    def _send(self, what: Reroute) -> None:
-        self._holds.redirect(what.event, what.to, hold=not what.in_s)
-        if what.in_s:
-            self._schedule.schedule(what.event, what.to, what.in_s)
+    def _send(self, reroute: Reroute) -> None:
+        self._holds.redirect(reroute.event, reroute.to, hold=not reroute.in_s)
+        if reroute.in_s:
+            self._schedule.schedule(reroute.event, reroute.to, reroute.in_s)
 
     def refuse(self, row: int, reason: str) -> None:
         """Write down why the finding at record `row` is not healed."""
@@ -486,14 +486,14 @@ class Healing:
         self._recorder.effects.append(Healed(row))
 
 
-def _with_words(what: Intervention, quotation: str) -> Intervention:
+def _with_words(intervention: Intervention, quotation: str) -> Intervention:
     """An intervention whose note begins with a quotation; what is to be done stands at its end."""
-    if isinstance(what, Refuse | Replace) or not quotation or not what.note:
-        return what
-    return replace(what, note=quotation + what.note)
+    if isinstance(intervention, Refuse | Replace) or not quotation or not intervention.note:
+        return intervention
+    return replace(intervention, note=quotation + intervention.note)
 
 
-def _limited(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
+def _limit_wishes(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
     """The part of a healer's wishes that healing may carry out.
 
     Where it may only give notes, a reroute becomes its note. No system event is made, so that no

@@ -164,10 +164,10 @@ class Holds:
             self._recorder.incident(WAITS, {"event": event, "behind": behind[0]})
         return reached
 
-    def deliver_waiting(self, kept: Collection[str]) -> None:
-        """Deliver what waited behind events that no gate keeps any more (`kept`: the others)."""
+    def deliver_waiting(self, gated: Collection[str]) -> None:
+        """Deliver what waited behind events that no gate keeps any more (`gated`: the others)."""
         for agent, line in tuple(self.waiting.items()):
-            while line and line[0][0] not in kept:
+            while line and line[0][0] not in gated:
                 event, number = line.popleft()
                 if event not in self.payloads:
                     continue
@@ -185,7 +185,7 @@ class Holds:
         if self._graph.is_accepted(event) or event in self.diverted:
             return False
         recorder, shown = self._recorder, self.payloads.pending(event)
-        answered = Answered(event, shown.payload, self._graph.asked(event), shown.notes)
+        answered = Answered(event, shown.payload, self._graph.asked_problems(event), shown.notes)
         recorder.write(Deliver, event, None)
         recorder.effects.append(answered)
         if self._graph.is_over:
@@ -204,7 +204,7 @@ class Holds:
 
     # --- the agents that have mail ---
 
-    def started(self, activation: str, agent: str, buffer: Sequence[str]) -> Started:
+    def show_buffer(self, activation: str, agent: str, buffer: Sequence[str]) -> Started:
         """An agent is started in front of its buffer: what it is shown of it."""
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
@@ -213,24 +213,24 @@ class Holds:
             return Started(activation, agent, tuple([pending(event, agent) for event in buffer]))
         graph = self._graph
         concerned = union([graph.event(event).sources for event in buffer])
-        shown, kept = [], []
+        shown, postponed = [], []
         for event in buffer:
             scope = self.payloads.scope(event)
-            showing = "now" if scope is None else scope.showing(graph, concerned)
+            showing = "now" if scope is None else scope.when_shown(graph, concerned)
             if showing == "now":
                 shown.append(pending(event, agent, concerned))
             elif showing == "later":
-                kept.append(event)
-        return Started(activation, agent, tuple(shown), tuple(kept))
+                postponed.append(event)
+        return Started(activation, agent, tuple(shown), tuple(postponed))
 
     def has_note(self, agent: str, event: str) -> bool:
         """Whether a turn of an agent that works on an event would be shown a system event."""
         graph, scope_of = self._graph, self.payloads.scope
         concerned = graph.sources_of(graph.history.event_number(event))
         scopes = [scope_of(e) for e in graph.agents[agent].buffer if graph.event(e).by == SYSTEM]
-        return any(s is None or s.showing(graph, concerned) == "now" for s in scopes)
+        return any(s is None or s.when_shown(graph, concerned) == "now" for s in scopes)
 
-    def ended(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
+    def after_end(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
         """An agent's activation has ended: have the agent started again if it has reason to work.
 
         Args:
@@ -242,8 +242,8 @@ class Holds:
             self.ready[agent] = None
             return
         buffer = self._graph.present[agent].buffer
-        kept = sum([event in buffer for event in inputs]) if buffer else 0
-        if buffer and (agent in self._arrived or 0 < kept < len(inputs)):
+        remaining = sum([event in buffer for event in inputs]) if buffer else 0
+        if buffer and (agent in self._arrived or 0 < remaining < len(inputs)):
             self._wake(agent)
 
     def agent_left(self, agent: str) -> None:

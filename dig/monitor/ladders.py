@@ -43,7 +43,7 @@ class Ladder:
     due: int | None = None
     is_ripe: bool = False
     steps: int = 0
-    asked: dict[str, None] = field(default_factory=dict)
+    helpers: dict[str, None] = field(default_factory=dict)
     began_anew: bool = False
 
 
@@ -67,14 +67,14 @@ class Ladders:
         self._troubles: dict[str, Trouble] = {}  # by agent
         self._stand_ins: dict[str, str] = {}
 
-    def learn(self, ended: ActivationState, us: int, error: str | None, made: int) -> None:
+    def learn(self, ended: ActivationState, us: int, error: str | None, output_count: int) -> None:
         """Learn from a turn: how long it took, and what became of the work in front of it.
 
         Args:
             ended: The activation that has just ended.
             us: The moment, in microseconds.
             error: The error's text, if the activation failed.
-            made: The number of events that the activation generates.
+            output_count: The number of events that the activation generates.
         """
         if ended.is_progress and not error:
             self._lengths.add(us - ended.us_start)
@@ -84,7 +84,7 @@ class Ladders:
             self._troubles.pop(ended.agent, None)
             if not ended.consumed:
                 self._troubles[ended.agent] = "kept"
-            elif not made:
+            elif not output_count:
                 self._troubles[ended.agent] = "swallowed"
 
     @property
@@ -95,7 +95,7 @@ class Ladders:
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
-    def opened(self, row: int, finding: Finding, about: str) -> Ladder:
+    def open_ladder(self, row: int, finding: Finding, about: str) -> Ladder:
         """The ladder of a finding that is raised, maybe once more.
 
         Args:
@@ -107,34 +107,38 @@ class Ladders:
         subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
         if ladder is None or (ladder.began_anew and ladder.about != about):
-            self.timed = [one for one in self.timed if one is not ladder]
+            self.timed = [other for other in self.timed if other is not ladder]
             ladder = self._open[subject] = Ladder(row, finding)
         ladder.row, ladder.finding, ladder.about = row, finding, about
         return ladder
 
     def step(self, ladder: Ladder, now: int) -> LadderStep:
         """The latest step of a ladder, as it is to be seen at a moment."""
-        asked = tuple(ladder.asked)
-        return LadderStep(ladder.steps, asked, self._troubles, self._stand_ins, self.patience, now)
+        helpers = tuple(ladder.helpers)
+        return LadderStep(
+            ladder.steps, helpers, self._troubles, self._stand_ins, self.patience, now
+        )
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
         """Remember whom a step has turned to, alone, and in whose place."""
-        ladder.began_anew = any(action_of(one) == "restart" for one in interventions)
-        for one in interventions:
-            if isinstance(one, Create | Reroute) and len(one.to) == 1:
-                ladder.asked[one.to[0]] = None
-                if isinstance(one, Reroute):
-                    self._stand_ins.update(dict.fromkeys(one.without, one.to[0]))
+        ladder.began_anew = any(
+            action_of(intervention) == "restart" for intervention in interventions
+        )
+        for intervention in interventions:
+            if isinstance(intervention, Create | Reroute) and len(intervention.to) == 1:
+                ladder.helpers[intervention.to[0]] = None
+                if isinstance(intervention, Reroute):
+                    self._stand_ins.update(dict.fromkeys(intervention.without, intervention.to[0]))
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
         """Look at a subject again after a while, unless its detector does so, or it is over."""
-        self.timed = [one for one in self.timed if one is not ladder]
+        self.timed = [other for other in self.timed if other is not ladder]
         ladder.due, ladder.is_ripe = None, False
         if progress in ("under way", "none"):
             ladder.due = now + self.patience
             self.timed.append(ladder)
         elif progress == "made":
-            self._open = {name: one for name, one in self._open.items() if one is not ladder}
+            self._open = {name: other for name, other in self._open.items() if other is not ladder}
 
     def poll(self, now: int, progress: Callable[[Ladder, int], Progress]) -> None:
         """Look at what is due by now, each at its moment.
@@ -157,42 +161,42 @@ class Ladders:
     @property
     def ripe(self) -> list[Ladder]:
         """The ladders whose next step is to be taken now, in order."""
-        some = [one for one in self.timed if one.is_ripe]
-        return sorted(some, key=lambda one: (one.due or 0, one.row))
+        ripe = [ladder for ladder in self.timed if ladder.is_ripe]
+        return sorted(ripe, key=lambda ladder: (ladder.due or 0, ladder.row))
 
     def deadline(self) -> int | None:
         """When a subject is to be looked at next, in microseconds."""
-        return min([one.due for one in self.timed if one.due is not None], default=None)
+        return min([ladder.due for ladder in self.timed if ladder.due is not None], default=None)
 
-    def awaited(self, graph: InteractionGraph) -> set[str]:
+    def awaited_ids(self, graph: InteractionGraph) -> set[str]:
         """The events and activations that a further step may name.
 
         The events only of those that have a moment: a session would wait for the others for ever.
         """
         is_activation = graph.history.activation
-        named = {text for one in self._open.values() for text in _named(one.finding)}
-        soon = [text for one in self.timed for text in _named(one.finding)]
+        named = {text for ladder in self._open.values() for text in _named_ids(ladder.finding)}
+        soon = [text for ladder in self.timed for text in _named_ids(ladder.finding)]
         return {text for text in named if is_activation(text) is not None}.union(soon)
 
     def end_answered(self, graph: InteractionGraph) -> None:
         """Forget the ladders that are about answered problems alone."""
 
-        def is_open(one: Ladder) -> bool:
-            sources = graph.sources_about(one.finding.subject)
-            return not sources or bool(graph.unanswered(sources, 1))
+        def is_open(ladder: Ladder) -> bool:
+            sources = graph.sources_about(ladder.finding.subject)
+            return not sources or bool(graph.unanswered_sources(sources, 1))
 
         self._keep(is_open)
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget the ladders whose finding is so old that no intervention may be about it."""
         findings = {*graph.findings}
-        self._keep(lambda one: one.row in findings)
+        self._keep(lambda ladder: ladder.row in findings)
 
     def _keep(self, is_kept: Callable[[Ladder], bool]) -> None:
-        self._open = {name: one for name, one in self._open.items() if is_kept(one)}
-        self.timed = [one for one in self.timed if is_kept(one)]
+        self._open = {name: ladder for name, ladder in self._open.items() if is_kept(ladder)}
+        self.timed = [ladder for ladder in self.timed if is_kept(ladder)]
 
 
-def _named(finding: Finding) -> Iterator[str]:
+def _named_ids(finding: Finding) -> Iterator[str]:
     yield from texts_in(finding.subject)
     yield from texts_in(finding.evidence)

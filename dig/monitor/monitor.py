@@ -197,11 +197,11 @@ class Monitor:
         self._enter()
         state = self.graph.present.get(agent)
         if state is None or state.activation is not None:
-            why = "is busy" if state else "is not present"
-            raise RequestError(f"agent {agent!r} {why}; it cannot be started")
+            reason = "is busy" if state else "is not present"
+            raise RequestError(f"agent {agent!r} {reason}; it cannot be started")
         activation, inputs = self._new_id("a"), tuple(state.buffer)
         self._recorder.write(records.Start, activation, agent, inputs)
-        self._recorder.effects.append(self._holds.started(activation, agent, inputs))
+        self._recorder.effects.append(self._holds.show_buffer(activation, agent, inputs))
         return self._leave_call()
 
     def end(
@@ -255,7 +255,7 @@ class Monitor:
             self._holds.hold(*rerouted)
         for name, output in zip(names, copies, strict=True):
             self._emit(name, activation, current.agent, output)
-        self._holds.ended(current.agent, inputs, retry=retry)
+        self._holds.after_end(current.agent, inputs, retry=retry)
         return self._leave_call()
 
     def join(self, agent: str) -> list[Effect]:
@@ -384,12 +384,12 @@ class Monitor:
         self._catch_up()
         return self._recorder.take_effects()
 
-    def incident(self, what: str, detail: Any) -> list[Effect]:
+    def incident(self, kind: str, detail: Any) -> list[Effect]:
         """Write down what changes no graph but must not be silent."""
         detail = self._sanitizer.value(detail, "detail")
         self._catch_up()
         if self._recorder.can_write:
-            self._recorder.incident(what, detail)
+            self._recorder.incident(kind, detail)
         return self._recorder.take_effects()
 
     def waits(self, *, activation: str | None = None, event: str | None = None) -> list[Effect]:
@@ -401,13 +401,13 @@ class Monitor:
         return self.incident(records.WAITS, waiting_detail(self.graph, activation, event))
 
     def request_failed(
-        self, how: records.Failure, *, event: str | None = None, activation: str | None = None,
+        self, failure: records.Failure, *, event: str | None = None, activation: str | None = None,
         error: str | None = None,
     ) -> list[Effect]:  # fmt: skip
         """A request has ended without an answer, so no detector waits for one any more.
 
         Args:
-            how: By an `error`, at a `limit` (of turns, messages, recursion) or by a `timeout`.
+            failure: By an `error`, at a `limit` (of turns, messages, recursion) or by a `timeout`.
             event: The event from outside that posed it; ``None``: it is not known.
             activation: The activation whose error has ended it, if one has.
             error: The error's text.
@@ -416,7 +416,7 @@ class Monitor:
             RequestError: There is no such way to fail, or the event is not from outside.
         """
         error = error and self._sanitizer.error(error)
-        detail = failure_detail(self.graph, how, event, activation, error)
+        detail = failure_detail(self.graph, failure, event, activation, error)
         return self.incident(records.REQUEST_FAILED, detail)
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
@@ -525,7 +525,7 @@ class Monitor:
         healing, approvals, schedule = self._healing, self._approvals, self._schedule
         ladders = healing.ladders
         while not recorder.is_over:
-            if recorder.found or (ladders is not None and ladders.timed):
+            if recorder.new_findings or (ladders is not None and ladders.timed):
                 for proposal in healing.apply_healers() + healing.take_steps():
                     approvals.ask(proposal)
             if holds.waiting:
@@ -538,7 +538,7 @@ class Monitor:
                 approvals.overrule_late()
             if schedule.timers or schedule.counters or schedule.recorded:
                 self._ask_policies()
-            if not (recorder.found or holds.held):
+            if not (recorder.new_findings or holds.held):
                 break
 
     def _release(self) -> None:
@@ -586,7 +586,7 @@ class Monitor:
         if not graph.run.session or graph.history.rows < self._next_collection:
             return
         moving = holds.held, self._gates.deciding, self._schedule.events
-        self._recorder.evict(keep, self._healing.awaited().union(*moving))
+        self._recorder.evict(keep, self._healing.awaited_ids().union(*moving))
         holds.forget()
         self._healing.forget()
         self._gates.forget()

@@ -138,7 +138,7 @@ class PayloadStore:
             if agent is None
             or (
                 (to is None or agent in to)
-                and (scope is None or scope.showing(self._graph, concerned) == "now")
+                and (scope is None or scope.when_shown(self._graph, concerned) == "now")
             )
         )
 

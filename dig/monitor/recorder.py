@@ -52,11 +52,11 @@ class Recorder:
         graph: The graph.
         watch: The graph with its detectors.
         detector_seconds: The seconds that each detector has looked, by pattern.
-        said: Masks secrets in what parts of the monitor say, before it becomes a row.
+        mask: Masks secrets in what parts of the monitor say, before it becomes a row.
         payloads: The payloads of the events; those that a record uses up are dropped with it.
         relevance: Tells which turns the notes beside them are for.
         now: The moment of the call in progress, in microseconds.
-        found: The findings that are not healed yet, each with the logical time of its record.
+        new_findings: The findings not healed yet, each with the logical time of its record.
         effects: The effects that the host has to carry out when the call returns, in order.
         is_over: Whether only the last record may follow: the run has its answer or its end, or
             it was closed because a component or a sink failed.
@@ -79,11 +79,11 @@ class Recorder:
         self._repeats = bool(timing.recorded or timing.copied)
         self.graph = self.watch.graph
         self.detector_seconds: Mapping[str, float] = self.watch.seconds
-        self.said = sanitizer.said
+        self.mask = sanitizer.mask
         self.payloads = PayloadStore(self.graph)
         self.relevance = Relevance(self.graph)
         self.now = 0
-        self.found: list[tuple[int, Finding]] = []
+        self.new_findings: list[tuple[int, Finding]] = []
         self.effects: list[Effect] = []
         self.is_over = False
         self.can_write = True
@@ -110,9 +110,9 @@ class Recorder:
             self.report_left_out()
         not_before = watch.not_before
         if self._copied or (not_before is not None and not_before <= now):
-            found = watch.advance(now)
+            findings = watch.advance(now)
             self._report_failures()
-            self._record_findings(found)
+            self._record_findings(findings)
 
     def write(
         self, kind: Callable[Concatenate[int, int, _Fields], _Kind],
@@ -133,17 +133,17 @@ class Recorder:
         graph, watch, now = self.graph, self.watch, self.now
         record = kind(graph.t + 1, now, *fields, **named)
         due = watch.not_before
-        found = watch.advance(now) if due is not None and due <= now else []
+        findings = watch.advance(now) if due is not None and due <= now else []
         graph.apply(record)
         if self.relevance.is_used:
             self.relevance.look(record)
         self._unwritten.append(record)
-        found += watch.look(record)
+        findings += watch.look(record)
         if graph.changed & CLOSED:
             self.payloads.drop_consumed()
-        if found or self._failures or self._repeats:
+        if findings or self._failures or self._repeats:
             self._report_failures()
-            self._record_findings(found)
+            self._record_findings(findings)
         return record
 
     def begin(self) -> None:
@@ -192,20 +192,20 @@ class Recorder:
             if self._slow_s or self.watch.slow_s:
                 self._tell_slow(self._slow_s + self.watch.slow_s)
 
-    def incident(self, what: str, detail: object) -> None:
+    def incident(self, kind: str, detail: object) -> None:
         """Write down what changes no graph but must not be silent."""
         if isinstance(detail, Mapping):  # its other members are names and ids
-            detail = {k: self.said(v) if k in FREE_TEXTS else v for k, v in detail.items()}
-        self.write(IncidentRow, what, detail)
-        if what == FAILED and isinstance(detail, Mapping):
+            detail = {k: self.mask(v) if k in FREE_TEXTS else v for k, v in detail.items()}
+        self.write(IncidentRow, kind, detail)
+        if kind == FAILED and isinstance(detail, Mapping):
             failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
             self.effects.append(failed)
 
     def report_component_failure(
-        self, component: str, what: str, more: Mapping[str, Any] = _NO_MORE
+        self, component: str, failure: str, more: Mapping[str, Any] = _NO_MORE
     ) -> None:
         """Write down that a component failed that was handed in; fail-closed, end the run."""
-        self.incident(FAILED, {"who": component, "what": what, **more})
+        self.incident(FAILED, {"who": component, "what": failure, **more})
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
             self.effects.append(Over("error"))
@@ -248,13 +248,13 @@ class Recorder:
             self._failures.append(("a follower", f"raised {error!r}", _NO_MORE))
         self._report_failures()
 
-    def _record_findings(self, found: Iterable[Finding]) -> None:
+    def _record_findings(self, findings: Iterable[Finding]) -> None:
         """Write findings down, to be healed later in the call; or those of the recorded run."""
         rows = self._next_copied()
-        for finding in found if rows is None else ():
+        for finding in findings if rows is None else ():
             finding = apply_policy(self._policy, self.graph, finding)
-            finding = replace(finding, evidence=self.said(finding.evidence))
-            self.found.append((self.graph.t + 1, finding))
+            finding = replace(finding, evidence=self.mask(finding.evidence))
+            self.new_findings.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
             self.write(
                 FindingRow, finding.pattern, finding.stage, finding.subject, finding.evidence,
@@ -285,15 +285,17 @@ class Recorder:
             return slow["who"], slow["what"], {key: slow[key] for key in ("place", "off_s")}
         return self._failures.pop(0) if self._failures else None
 
-    def _note_failure(self, detector: str, what: str, more: Mapping[str, Any] = _NO_MORE) -> None:
+    def _note_failure(
+        self, detector: str, failure: str, more: Mapping[str, Any] = _NO_MORE
+    ) -> None:
         # It comes in the middle of a record, and is written down after it.
-        self._failures.append((f"detector {detector}", what, more))
+        self._failures.append((f"detector {detector}", failure, more))
 
     def _try_again(self, now: int) -> None:
         """Have detectors look again that were off for long enough."""
-        for place, (until, who) in tuple(self.watch.off.items()):
+        for place, (until, component) in tuple(self.watch.off.items()):
             if until <= now:
-                self.incident(TRIED_AGAIN, {"who": who, "place": place})
+                self.incident(TRIED_AGAIN, {"who": component, "place": place})
 
 
 def _raised_there(row: FindingRow) -> Finding:

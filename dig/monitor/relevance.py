@@ -32,7 +32,7 @@ class Scope:
         self._number = number
         self._has_sources = has_sources
 
-    def showing(self, graph: InteractionGraph, concerned: RangeSet) -> Showing:
+    def when_shown(self, graph: InteractionGraph, concerned: RangeSet) -> Showing:
         """Whether a turn is shown these notes.
 
         Args:
@@ -44,10 +44,10 @@ class Scope:
         if not self._has_sources:
             return "now"
         sources = graph.sources_about(self._subject)
-        left = graph.problems.unanswered(sources) if sources else None
-        if not left:
+        open_sources = graph.problems.unanswered_sources(sources) if sources else None
+        if not open_sources:
             return "never"
-        return "later" if concerned and left.isdisjoint(concerned) else "now"
+        return "later" if concerned and open_sources.isdisjoint(concerned) else "now"
 
 
 class Relevance:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dig._util.json_values import copied
-from dig._util.redaction import mask_secrets, may_hold_secrets, redacted
+from dig._util.json_values import copy_value
+from dig._util.redaction import mask_secrets, may_hold_secrets, redact
 from dig.errors import DecisionError, PayloadError, RequestError
 from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
@@ -34,22 +34,22 @@ class Sanitizer:
         """Begin; `redacts`: secrets are masked (see `dig._util.redaction`)."""
         self._redacts = redacts
 
-    def value(self, value: Any, where: str = "payload") -> Any:
-        """A copy of a value; `where` names it in an error.
+    def value(self, value: Any, place: str = "payload") -> Any:
+        """A copy of a value; `place` names it in an error.
 
         Raises:
             PayloadError: The value is not plain JSON, or too large; the message names the place.
         """
-        copy, texts, most_bytes = copied(value, where)
+        copy, texts, most_bytes = copy_value(value, place)
         if most_bytes > MOST_BYTES:
-            _measure(copy, where)
-        return redacted(copy) if self._redacts and may_hold_secrets(texts) else copy
+            _measure(copy, place)
+        return redact(copy) if self._redacts and may_hold_secrets(texts) else copy
 
-    def said(self, value: Any) -> Any:
+    def mask(self, value: Any) -> Any:
         """What a part of the monitor has said, without secrets: it may quote what it asked."""
         if not (self._redacts and may_hold_secrets((repr(value),))):
             return value
-        return redacted(value)
+        return redact(value)
 
     def external(self, output: Output) -> Output:
         """A copy of an event from outside.
@@ -100,11 +100,11 @@ class Sanitizer:
         )  # fmt: skip
 
 
-def _measure(value: Any, where: str) -> None:
+def _measure(value: Any, place: str) -> None:
     size = len(dumps(value))
     if size > MOST_BYTES:
         raise PayloadError(
-            f"{where} has {size:,} bytes as JSON, and at most {MOST_BYTES:,} go into an event; "
+            f"{place} has {size:,} bytes as JSON, and at most {MOST_BYTES:,} go into an event; "
             "keep it elsewhere, and send where it is"
         )
 
@@ -124,12 +124,12 @@ def check_decision(
     Raises:
         DecisionError: One does not fit; the message says which one, and why.
     """
-    left = set(inputs)
+    open_inputs = set(inputs)
     for fate in fates:
-        if fate.event not in left:
+        if fate.event not in open_inputs:
             again = "a second time" if fate.event in inputs else "which is not in front of it"
             raise DecisionError(f"the decision names event {fate.event!r}, {again}")
-        left.remove(fate.event)
+        open_inputs.remove(fate.event)
         if fate.fate not in FATES:
             raise DecisionError(f"{fate.fate!r} is no fate; choose one of {', '.join(FATES)}")
         if fate.to is not _NOBODY and not are_names(fate.to):
@@ -175,15 +175,21 @@ def waiting_detail(
 
 
 def failure_detail(
-    graph: InteractionGraph, how: str, event: str | None, activation: str | None, error: str | None
+    graph: InteractionGraph,
+    failure: str,
+    event: str | None,
+    activation: str | None,
+    error: str | None,
 ) -> dict[str, Any]:
     """The detail of an incident `request_failed`; what the graph knows no more is left out.
 
     Raises:
         RequestError: There is no such way to fail, or the event is not from outside.
     """
-    if how not in FAILURES:
-        raise RequestError(f"{how!r:.60} is no way to fail; choose one of {', '.join(FAILURES)}")
+    if failure not in FAILURES:
+        raise RequestError(
+            f"{failure!r:.60} is no way to fail; choose one of {', '.join(FAILURES)}"
+        )
     if event is not None and graph.knows(event) and graph.event(event).by is not None:
         raise RequestError(f"event {event!r:.60} is not from outside, so it poses no request")
     is_known = {
@@ -192,7 +198,7 @@ def failure_detail(
         "error": error is not None,
     }
     named = {"event": event, "activation": activation, "error": error}
-    return {"how": how} | {key: value for key, value in named.items() if is_known[key]}
+    return {"how": failure} | {key: value for key, value in named.items() if is_known[key]}
 
 
 # --- names ---

@@ -53,7 +53,7 @@ class FanOut:
         """Begin with some of them."""
         self._sinks: list[Sink] = []
         self._batch: list[Callable[[Sequence[Record]], None]] = []  # of those that take many
-        self._others: list[Sink] = []
+        self._single: list[Sink] = []
         for sink in sinks:
             self.add(sink)
 
@@ -67,7 +67,7 @@ class FanOut:
         self._sinks.append(sink)
         write = getattr(sink, "write", None)
         if write is None:
-            self._others.append(sink)
+            self._single.append(sink)
         else:
             self._batch.append(write)
 
@@ -79,9 +79,9 @@ class FanOut:
         """Give records to every sink, first to those that take them all at once."""
         for write in self._batch:
             write(records)
-        others = self._others
+        single = self._single
         for record in records:
-            for sink in others:
+            for sink in single:
                 sink(record)
 
     def reads(self, graph: InteractionGraph) -> None:
@@ -100,9 +100,9 @@ class FanOut:
         failures = []
         for sink in self._sinks:
             try:
-                told = getattr(sink, "evicted", None)
-                if told is not None:
-                    told(eviction)
+                notify = getattr(sink, "evicted", None)
+                if notify is not None:
+                    notify(eviction)
             except Exception as error:
                 failures.append(error)
         if failures:

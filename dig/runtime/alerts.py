@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, TypeAlias
 
-from dig._util.redaction import masking_logger, redacted
+from dig._util.redaction import masking_logger, redact
 from dig._util.text import counted, one_line
 from dig.detectors.finding import Finding, Severity
 from dig.detectors.headline import Headlines
@@ -158,7 +158,7 @@ class _Outlet:
         """Count a failure; log the first three, and then each doubling."""
         self.failed += 1
         if self.failed <= 3 or self.failed & (self.failed - 1) == 0:
-            what = one_line(redacted(repr(error), self._destination.secrets))
+            what = one_line(redact(repr(error), self._destination.secrets))
             logger.warning("dig: an alert to %s failed: %s", self._destination.name, what)
 
     def _drop_queued(self) -> None:
@@ -199,11 +199,9 @@ def _flush_all() -> None:
 
 def _masked(alarm: Alarm) -> Alarm:
     finding = alarm.finding
-    masked = replace(
-        finding, subject=redacted(finding.subject), evidence=redacted(finding.evidence)
-    )
-    headline = redacted(alarm.headline)
-    return replace(alarm, run=redacted(alarm.run), finding=masked, headline=headline)
+    masked = replace(finding, subject=redact(finding.subject), evidence=redact(finding.evidence))
+    headline = redact(alarm.headline)
+    return replace(alarm, run=redact(alarm.run), finding=masked, headline=headline)
 
 
 class Alerts:

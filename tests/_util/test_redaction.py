@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig._util.redaction import MASK, mask_secrets, redacted
+from dig._util.redaction import MASK, mask_secrets, redact
 from dig.tasks.newsgroups_posts import our_own
 from tests.secrets import planted
 
@@ -27,25 +27,25 @@ PIECES = (
 @pytest.mark.parametrize("name", ["api_key", "API-Key", "Authorization", "my_password", "token"])
 def test_what_stands_under_the_name_of_a_secret_is_masked(name: str) -> None:
     """Whatever it looks like, and however deep it lies."""
-    assert redacted([{"a": {name: "abc"}}]) == [{"a": {name: "***"}}]
+    assert redact([{"a": {name: "abc"}}]) == [{"a": {name: "***"}}]
 
 
 def test_numbers_under_such_names_stay() -> None:
     """Counts of tokens are no tokens."""
     usage = {"prompt_tokens": 5, "max_tokens": 6, "token": 7, "is_token": None}
-    assert redacted(usage) == usage
+    assert redact(usage) == usage
 
 
 def test_a_known_secret_is_masked_wherever_it_stands() -> None:
     """In texts, in keys, and in the middle of words."""
     value = {"aq1w2b": ["xq1w2y", ("q1w2",)], "n": [1, 2.5, True, None]}
     masked = {"a***b": ["x***y", ["***"]], "n": [1, 2.5, True, None]}
-    assert redacted(value, ["q1w2", ""]) == masked
+    assert redact(value, ["q1w2", ""]) == masked
 
 
 def test_what_looks_like_a_key_is_masked() -> None:
     """Without a name or somebody who knows it."""
-    assert redacted({"said": "use sk-proj-0123456789 now"}) == {"said": "use *** now"}
+    assert redact({"said": "use sk-proj-0123456789 now"}) == {"said": "use *** now"}
 
 
 # --- how much of it ---
@@ -55,7 +55,7 @@ def test_of_4000_planted_secrets_nearly_none_is_missed() -> None:
     """400 secrets of 24 kinds, each in ten places: at least 99 in a hundred are masked."""
     cases = [case for seed in range(400) for case in planted(seed)]
     assert len(cases) == 4_000
-    missed = [case for case in cases if _core(case[0]) in json.dumps(redacted(case[1]))]
+    missed = [case for case in cases if _core(case[0]) in json.dumps(redact(case[1]))]
     assert len(missed) <= 40, missed[:5]
 
 
@@ -73,14 +73,14 @@ def _core(secret: str) -> str:
 ))  # fmt: skip
 def test_what_is_masked_stays_as_it_is(value: Any) -> None:
     """Else a recorded run could not be driven again."""
-    once = redacted(value)
-    assert redacted(once) == once
+    once = redact(value)
+    assert redact(once) == once
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_a_masked_text_stays_as_it_is(text: str) -> None:
     """Whatever stands beside whatever."""
-    assert redacted(redacted(text)) == redacted(text)
+    assert redact(redact(text)) == redact(text)
 
 
 KEY = "q0W9e8R7t6Y5u4I3"
@@ -107,8 +107,8 @@ KEY = "q0W9e8R7t6Y5u4I3"
 )
 def test_what_a_header_or_a_name_says_is_secret_is_masked_as_data(value: Any, masked: Any) -> None:
     """As pairs, as objects with name and value, and all texts below a name."""
-    assert redacted(value) == masked
-    assert redacted(masked) == masked
+    assert redact(value) == masked
+    assert redact(masked) == masked
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_headers_hooks_and_signed_addresses_are_masked_in_text(text: str, masked
 def test_ordinary_text_code_and_tables_stay(value: Any) -> None:
     """A word that is the name of a secret elsewhere is no reason to mask."""
     expected = json.loads(json.dumps(value))
-    assert redacted(value) == expected
+    assert redact(value) == expected
 
 
 def test_two_keys_that_are_secrets_stay_two() -> None:
     """Nothing is lost by masking but the secrets."""
     value = {"sk-aaaaaaaaaaaa": 1, "sk-bbbbbbbbbbbb": 2, "x": 3}
-    assert sorted(redacted(value).values()) == [1, 2, 3]
-    assert "sk-" not in str(redacted(value))
+    assert sorted(redact(value).values()) == [1, 2, 3]
+    assert "sk-" not in str(redact(value))
 
 
 def test_what_people_write_is_left_alone() -> None:
@@ -211,7 +211,7 @@ def test_what_people_write_is_left_alone() -> None:
     texts = [post.text() for post in our_own()]
     texts += [page.read_text() for page in Path("docs").glob("*.md")]
     lines = [line for text in texts for line in text.splitlines()]
-    changed = [line for line in lines if redacted(line) != line]
+    changed = [line for line in lines if redact(line) != line]
     assert len(lines) > 2_000
     assert len(changed) <= len(lines) // 500, changed
 
@@ -260,7 +260,7 @@ def test_no_text_makes_it_slow(piece: str) -> None:
     """256 KiB of what nearly is a secret, again and again, take no longer than a blink."""
     text = piece * (256 * 1024 // len(piece))
     began = time.process_time()
-    redacted({text: [text]})
+    redact({text: [text]})
     assert time.process_time() - began < 1.0
 
 

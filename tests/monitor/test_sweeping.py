@@ -136,7 +136,7 @@ def test_gates_and_holds_forget_what_is_gone() -> None:
         stage.give()
         stage.turn("a", out("b"))
         stage.turn("b", answer())
-    assert len(stage.monitor._gates._asked) < 10
+    assert len(stage.monitor._gates._asked_events) < 10
     assert len(stage.monitor._holds.diverted) == 0
 
 

@@ -153,7 +153,7 @@ class BounceLimit:
     def why_not(self, graph: InteractionGraph, answer: str) -> str | None:
         """Why an answer cannot go back once more; ``None``: it can, and counts from now on."""
         self._of = {request: back for request, back in self._of.items() if graph.knows(request)}
-        before = [self._of.setdefault(request, set()) for request in graph.asked(answer)]
+        before = [self._of.setdefault(request, set()) for request in graph.asked_problems(answer)]
         if any(len(answers - {answer}) >= MOST_BOUNCES for answers in before):
             return f"answers to this request have gone back {MOST_BOUNCES} times already"
         for answers in before:

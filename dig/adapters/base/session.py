@@ -447,7 +447,7 @@ class Session:
     def _refuse(self, wish: Reroute) -> str | None:
         graph = self.monitor.graph
         event = graph.event(wish.event)
-        missing = graph.uncovered(event.id) if event.final else [event.id]
+        missing = graph.uncovered_work(event.id) if event.final else [event.id]
         if missing and all(graph.event(lost).sent_to for lost in missing):
             reasons = [nobody_takes(graph, lost) for lost in missing]
             if all(reasons):

@@ -444,7 +444,7 @@ class Turn:
         """The requests that some events go back to end without an answer."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
         numbers = [graph.history.event_number(event.id) for event in events]
-        for request in graph.unanswered(union([graph.sources_of(n) for n in numbers])):
+        for request in graph.unanswered_sources(union([graph.sources_of(n) for n in numbers])):
             blamed = None if failure.cancelled else activation
             fields = {"event": request, "activation": blamed, "error": failure.error}
             self.guard.ask(monitor.request_failed, how, **fields)

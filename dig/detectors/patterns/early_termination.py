@@ -17,7 +17,7 @@ from dig.detectors.ladder import LadderStep
 from dig.detectors.notes import describe_events, quote
 from dig.detectors.paths import PathFinder, Proof
 from dig.detectors.protocols import Detector, Healer
-from dig.graph.coverage import provenance, unconsumed
+from dig.graph.coverage import provenance, unconsumed_work
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import ANSWERED, Emit, Record
 from dig.graph.state import by_number
@@ -61,7 +61,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
         open_events = sorted(graph.problems.open_events(requests).values(), key=by_number)
     else:
         open_events = graph.open_events()
-    uncovered = unconsumed(graph, behind) if limits.coverage else []
+    uncovered = unconsumed_work(graph, behind) if limits.coverage else []
     lost_events = [graph.history.event_ids[e] for e in uncovered if not graph.is_open(e)]
     on_nothing = not graph.history.inputs(behind.submitter)
     is_needed = bool(uncovered) or on_nothing or not limits.coverage

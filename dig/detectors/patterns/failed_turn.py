@@ -173,7 +173,8 @@ class FailedTurn(Detector):
         if graph.run.session:
             for agent, ends in [*self._ends.items()]:
                 standing = [
-                    (graph.problems.unanswered(graph.kept(s)), failure) for s, failure in ends
+                    (graph.problems.unanswered_sources(graph.renumber_sources(s)), failure)
+                    for s, failure in ends
                 ]
                 self._keep(agent, [_Latest(*end) for end in standing if end[0]])
 

@@ -107,7 +107,7 @@ class HealVoidAnswer(Healer):
         """Inject the reason; bounce the answer, unless the agent was told before."""
         event = finding.subject["event"]
         submitter = graph.history.sender(graph.event(event).n) or ""
-        about = submitter, *graph.asked(event)
+        about = submitter, *graph.asked_problems(event)
         note = f"This was submitted as the answer, but it {IN_WORDS[finding.evidence['how']]}. "
         if finding.severity != "error" or about in self._bounced or submitter not in graph.agents:
             yield Inject(event, note)

@@ -97,7 +97,7 @@ class RepeatedMessage(Detector):
         contents_of(graph).forget(graph)
         for agent, messages in self._said.items():
             self._said[agent] = {
-                (message, graph.kept(RangeSet(ranges)).ranges): said
+                (message, graph.renumber_sources(RangeSet(ranges)).ranges): said
                 for (message, ranges), said in messages.items()
             }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import openai
 
-from dig._util.redaction import redacted
+from dig._util.redaction import redact
 from dig._util.text import one_line
 
 from .settings import ModelSettings
@@ -61,20 +61,18 @@ def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
         what = f"{settings.where} did not answer within {settings.timeout_s:g} s"
         return ModelFault(what, is_silence=True)
     if isinstance(error, openai.APIConnectionError):
-        why = one_line(redacted(str(error.__cause__ or error), [key]))
+        why = one_line(redact(str(error.__cause__ or error), [key]))
         return ModelFault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
     if isinstance(error, openai.APIStatusError):
         fault = _refused(error, settings, key)
         names_shape = _SHAPE.search(f"{error.message} {error.body}") is not None
         return replace(fault, is_about_shape=names_shape and not fault.is_end)
-    return ModelFault(f"{settings.where}: {one_line(redacted(repr(error), [key]))}", again=True)
+    return ModelFault(f"{settings.where}: {one_line(redact(repr(error), [key]))}", again=True)
 
 
 def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> ModelFault:
     status = error.status_code
-    said = (
-        f"{settings.where} says {status}: {one_line(redacted(_message(error), [key]), MOST_SAID)}"
-    )
+    said = f"{settings.where} says {status}: {one_line(redact(_message(error), [key]), MOST_SAID)}"
     if status in (401, 403):
         what = f"the key in {settings.api_key_env} is not accepted; {said}"
         return ModelFault(what, is_end=True, status=status)

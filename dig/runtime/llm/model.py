@@ -19,7 +19,7 @@ import anyio
 import openai
 from pydantic import BaseModel, ValidationError
 
-from dig._util.redaction import redacted
+from dig._util.redaction import redact
 from dig._util.text import counted, name
 from dig.errors import ModelError, StopRunError
 
@@ -410,7 +410,7 @@ class Model(AbstractAsyncContextManager["Model"]):
 
     def _kept(self, exchange: dict[str, Any]) -> None:
         known = [self._key] if len(self._key) >= LEAST_SECRET else []
-        self.keep(redacted(exchange, known))
+        self.keep(redact(exchange, known))
 
     def _judged(self, done: ModelFault) -> ModelFault:
         """A fault, with what it means after those before it: a silent server may be dead."""

@@ -33,7 +33,7 @@ from threading import Lock
 from typing import Any
 
 from dig._util.files import read_file
-from dig._util.redaction import may_hold_secrets, redacted
+from dig._util.redaction import may_hold_secrets, redact
 from dig._version import __version__
 from dig.errors import JournalError, SettingsError
 from dig.graph.records import Finish, Record
@@ -316,7 +316,7 @@ class RunDirectory:
         try:
             text = json.dumps(content, indent=2)
             if self._redacts and may_hold_secrets((text,)):
-                text = json.dumps(redacted(json.loads(text)), indent=2)
+                text = json.dumps(redact(json.loads(text)), indent=2)
             write_file(path, f"{text}\n".encode(), synced=self._is_synced)
         except OSError as error:
             raise cannot("write", path, error) from None
