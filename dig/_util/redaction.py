@@ -154,7 +154,7 @@ def _mask(match: re.Match[str]) -> str:
 def redact(value: Any, secrets: Iterable[str] = ()) -> Any:
     """A copy of a JSON value without secrets.
 
-    >>> redacted({"api_key": "hunter2", "text": ["the key is q1w2e3"]}, known=["q1w2e3"])
+    >>> redact({"api_key": "hunter2", "text": ["the key is q1w2e3"]}, secrets=["q1w2e3"])
     {'api_key': '***', 'text': ['the key is ***']}
 
     Args:

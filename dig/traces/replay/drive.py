@@ -98,7 +98,7 @@ class ReplayDriver:
         self._sink = sink
         self._free_from = free_from
         self._edit = edit
-        self._mask = Sanitizer(setup.redacts).said
+        self._mask = Sanitizer(setup.redacts).mask
         self._lines = None if tape.header is None else SealedLines(tape.header)
         self.us = self.same = 0
         self.started: dict[str, Started] = {}
