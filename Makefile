@@ -37,6 +37,9 @@ OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-
 OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
 	websockets numpy 'sqlalchemy[asyncio]' eval-type-backport textual docker
 
+# The number of tests that run at once. Each worker collects all tests first, some seconds of work.
+JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
+
 BIN := .venv/bin
 # Installs into an environment: by uv where it is there, which takes seconds, else by its own pip.
 UV := $(shell command -v uv 2>/dev/null)
@@ -44,7 +47,7 @@ install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
+.PHONY: help demo test test-core test-lab nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -52,16 +55,27 @@ help:  ## Show this list
 demo: .venv/.run-stamp  ## Watch six agents count numbers, live (SPEED=10), and see them unwatched
 	@$(BIN)/digmon run count-frequency $(DEMO) --speed $(SPEED) --twin
 
-test: .venv/.dev-stamp  ## Run all tests
-	@$(BIN)/python -m pytest -q -n auto
+test: .venv/.dev-stamp  ## Run the tests of the monitor (four minutes on two cores)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --ignore=tests/lab
+	@echo "The core alone (graph, monitor, detectors, runtime; a minute): make test-core"
+
+test-core: .venv/.dev-stamp  ## Run the tests of its core alone (a minute)
+	@$(BIN)/python -m pytest -q -n $(JOBS) tests/graph tests/monitor tests/detectors tests/runtime
+
+test-lab: .venv/.dev-stamp  ## Run the tests of the laboratory
+	@$(BIN)/python -m pytest -q -n $(JOBS) tests/lab
+
+nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cases (an hour)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --whole
+	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) --whole tests/adapters tests/library
 
 test-wrap: .venv-wrap/.stamp test-own-part  ## Run the tests of the wrappers against the real frameworks
-	@.venv-wrap/bin/python -m pytest -q -n auto tests/adapters tests/library
+	@.venv-wrap/bin/python -m pytest -q -n $(JOBS) tests/adapters tests/library
 
 test-wrap-oldest: $(WRAPS:%=test-wrap-oldest-%)  ## The same against the oldest versions
 
 test-wrap-oldest-%: .venv-wrap-oldest-%/.stamp
-	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n auto tests/adapters/test_$(subst -,_,$*)*.py
+	@.venv-wrap-oldest-$*/bin/python -m pytest -q -n $(JOBS) tests/adapters/test_$(subst -,_,$*)*.py
 
 test-own: $(OWN:%=test-own-%)  ## Run the frameworks' own tests, each team wrapped (an hour)
 

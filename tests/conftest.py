@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-import os
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,34 @@ from tests.browser.browsers import NONE
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=50, print_blob=True)
 settings.register_profile("dev", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("ci")
+
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the nightly run."""
+    parser.addoption("--whole", action="store_true", help="all cases of sampled tests, and nightly")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out nightly tests, and all but a share of the cases of sampled ones.
+
+    `@pytest.mark.sampled(5)`: a fifth of its cases, the same ones each time, and at least one.
+    """
+    if config.getoption("whole"):
+        return
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left_out = {item for item in items if item.get_closest_marker("nightly")}
+    for name, some in cases.items():
+        marker = some[0].get_closest_marker("sampled")
+        share = min(marker.args[0] if marker else 1, len(some))
+        left_out |= {
+            case for number, case in enumerate(some) if (number - crc32(name.encode())) % share
+        }
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -63,12 +92,6 @@ TOGETHER = {
 
 
 @pytest.hookimpl(optionalhook=True)  # without xdist nobody asks
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: one or another waits for a browser or a server."""
-    return (os.cpu_count() or 1) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give the tests of a file to one worker, so that what they share is made once."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]

@@ -301,6 +301,7 @@ def bare(scenario: Scenario) -> Outcome:
     return play(scenario)
 
 
+@pytest.mark.sampled(5)
 class Faultless(Shared):
     """Whatever fails in the monitor, or in what a user has handed in, the host does not see it.
 
