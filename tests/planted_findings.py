@@ -145,12 +145,12 @@ FINDINGS = [
     ),
     Mutant(
         "late-kept", LATE,
-        " or self._kept.get(event.id)", "",
+        " or self._kept_events.get(event.id)", "",
         "what a policy keeps is late",
     ),
     Mutant(
         "late-waits", LATE,
-        "self._kept.put(graph, record.detail[\"event\"], True)", "pass",
+        "self._kept_events.put(graph, record.detail[\"event\"], True)", "pass",
         "what is on its way is late, although the host says since when it waits on purpose",
     ),
     Mutant(

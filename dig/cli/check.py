@@ -128,7 +128,7 @@ def check(
         return [*standard(), *plugins.detectors(named)]
 
     gate = options.gate([str(one.pattern) for one in detectors()])
-    limits = partial(Thresholds.changed, arguments=given or ())
+    limits = partial(Thresholds.change_limits, arguments=given or ())
     learned = None if usual is None else TeamUsual.read(usual)
     ruled = policy(find_settings(config), named)
     verdicts, unread = [], []

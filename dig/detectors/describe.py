@@ -56,7 +56,7 @@ def explain(graph: InteractionGraph, finding: Finding) -> Explanation:
         finding: The finding. If a user's detector raised it without a `why`, it is explained by
             the paths to the events and activations that it names.
     """
-    now = [_skipped(graph, finding) if finding.pattern == "ET" else "", _unsent(graph, finding)]
+    now = [_idle_text(graph, finding) if finding.pattern == "ET" else "", _unsent(graph, finding)]
     text = " ".join(filter(None, now))
     return replace(_explanation(graph, finding), title=_title(finding), now=text)
 
@@ -93,7 +93,7 @@ def _unsent(graph: InteractionGraph, finding: Finding) -> str:
     return f"Work was sent to nobody: {'; '.join(reasons)}." if reasons else ""
 
 
-def _skipped(graph: InteractionGraph, finding: Finding) -> str:
+def _idle_text(graph: InteractionGraph, finding: Finding) -> str:
     """The agents with missing work in front of them and without a turn, in sentences."""
     if graph.has_evicted:  # an agent whose turns are evicted did run
         return ""
@@ -116,17 +116,17 @@ def in_graph(graph: InteractionGraph, finding: Finding) -> Finding:
 
 def finding_heading(finding: Finding) -> str:
     """The severity, the pattern and the moment of a finding."""
-    return f"{worth(finding)} {pattern_label(finding)} {_when(finding)}"
+    return f"{worth(finding)} {pattern_label(finding)} {_moment_text(finding)}"
 
 
 def _title(finding: Finding) -> str:
     """The heading of a finding with the name of the pattern spelled out."""
     pattern, label = BY_NAME.get(finding.pattern), pattern_label(finding)
     title = f"{pattern.title} ({label})" if pattern else label
-    return f"{worth(finding)}: {title} {_when(finding)}"
+    return f"{worth(finding)}: {title} {_moment_text(finding)}"
 
 
-def _when(finding: Finding) -> str:
+def _moment_text(finding: Finding) -> str:
     return f"at {seconds(finding.us)} (record {finding.t})"
 
 

@@ -34,7 +34,7 @@ class LadderStep:
 
     Attributes:
         number: Its number, counted from 1.
-        asked: The agents that earlier steps have turned to, in order.
+        earlier_helpers: The agents that earlier steps have turned to, in order.
         troubles: By agent: what was wrong with its latest turn, if anything was.
         stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
             its place. So what belongs together comes together.
@@ -43,7 +43,7 @@ class LadderStep:
     """
 
     number: int = 1
-    asked: tuple[str, ...] = ()
+    earlier_helpers: tuple[str, ...] = ()
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     patience: int = 0
@@ -65,7 +65,7 @@ class LadderStep:
         def rank(name: str) -> tuple[int, ...]:
             state = graph.agents[name]
             load = len(state.buffer) + len(state.incoming)
-            is_bad, was_asked = name in self.troubles, name in self.asked
+            is_bad, was_asked = name in self.troubles, name in self.earlier_helpers
             is_new, is_busy = name not in stand_ins, state.activation is not None
             return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
 
@@ -110,7 +110,7 @@ def is_worked_on(graph: InteractionGraph, problem: Problem, step: LadderStep) ->
     return any(
         step.now - activation.us_start < step.patience
         for activation in graph.running.values()
-        if activation.id in problem.running or activation.agent in step.asked
+        if activation.id in problem.running or activation.agent in step.earlier_helpers
     )
 
 

@@ -52,7 +52,7 @@ class Mending:
     def look(self, graph: InteractionGraph, record: Record) -> None:
         """Take note of a record after the graph was changed."""
         if isinstance(record, End):
-            self._ended(graph, record)
+            self._end_activation(graph, record)
         elif isinstance(record, Emit) and record.final:
             aims, _ = self._aims[record.event] = _aims(graph, record.event)
             self._settle(self._finals, aims)
@@ -100,7 +100,7 @@ class Mending:
             for source in aims[0] if aims else _sources(graph, finding.subject):
                 pending[pattern].setdefault(source, []).append(number)
 
-    def unhealed(self, findings: Iterable[Finding]) -> Iterator[Finding]:
+    def unmended_errors(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The errors that are neither mended nor silenced.
 
         Args:
@@ -115,7 +115,7 @@ class Mending:
             for number in pending.pop(source, ()):
                 self.mended[number] = True
 
-    def _ended(self, graph: InteractionGraph, record: End) -> None:
+    def _end_activation(self, graph: InteractionGraph, record: End) -> None:
         assert graph.ended is not None
         for event in graph.ended.consumed if self._by_event or self._held else ():
             for number in self._by_event.pop(event.id, ()):

@@ -92,7 +92,7 @@ class Rule:
             raise SettingsError(f"deadline_s is {seconds:g}; it must be above 0 and at most 1e9")
 
     @property
-    def why(self) -> str:
+    def reason_text(self) -> str:
         """The reason or, without a reason, the pattern and the action."""
         return self.reason or f"policy: {self.pattern or 'every pattern'} = {self.action}"
 
@@ -101,7 +101,7 @@ class Rule:
         """Whether the rule is about all agents and all types of events."""
         return not (self.agents or self.types)
 
-    def fits(self, graph: InteractionGraph, finding: Finding) -> bool:
+    def matches(self, graph: InteractionGraph, finding: Finding) -> bool:
         """Whether the rule is about a finding, by the graph of its run."""
         if self.pattern not in (None, finding.pattern):
             return False
@@ -156,7 +156,7 @@ class Policy:
 
     def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
         """Find the deciding rule for a finding, by the graph of its run."""
-        return next((rule for rule in self.rules if rule.fits(graph, finding)), None)
+        return next((rule for rule in self.rules if rule.matches(graph, finding)), None)
 
     def extent(self, rule: Rule | None, finding: Finding) -> Extent:
         """The extent of a finding's healing, by the rule from `ruling`."""
@@ -216,7 +216,7 @@ def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> F
         finding: The finding.
     """
     rule = policy.ruling(graph, finding) if policy.rules else None
-    return replace(finding, silenced=rule.why) if rule and rule.action == "off" else finding
+    return replace(finding, silenced=rule.reason_text) if rule and rule.action == "off" else finding
 
 
 def _names(key: str, value: Any) -> tuple[str, ...]:

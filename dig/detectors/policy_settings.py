@@ -50,19 +50,19 @@ def load_policy(
         SettingsError: A value or a name is wrong; the message says where, and what to write.
     """
     names = (*NAMES, *patterns, *_SETTINGS, ANY)
-    place, table = read_table(config, TABLE)
-    entries = {name: (f"{place}, {name}", value) for name, value in table.items()}
+    heading, table = read_table(config, TABLE)
+    entries = {name: (f"{heading}, {name}", value) for name, value in table.items()}
     entries |= _from_environment(environment, names)
     policy = Policy()
-    for name, (where, value) in entries.items():
+    for name, (place, value) in entries.items():
         if name not in names:
             raise SettingsError(
-                f"{where}: there is no pattern {name!r:.60}; {did_you_mean(name, names)}"
+                f"{place}: there is no pattern {name!r:.60}; {did_you_mean(name, names)}"
             )
         if name in _SETTINGS:
-            policy = _make(where, replace, policy, **{name: value})
+            policy = _make(place, replace, policy, **{name: value})
         else:
-            rules = _rules(where, None if name == ANY else name, value)
+            rules = _rules(place, None if name == ANY else name, value)
             policy = replace(policy, rules=(*policy.rules, *rules))
     return policy
 

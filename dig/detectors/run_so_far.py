@@ -69,7 +69,7 @@ class FiveLines:
         lines = asdict(replace(self, end=end, score=""))
         return [(label, text) for label, text in lines.items() if text]
 
-    def scored(self, says: str, spent: str = "") -> FiveLines:
+    def with_score(self, says: str, spent: str = "") -> FiveLines:
         """Add the score and the expenses, unknown to records.
 
         Args:

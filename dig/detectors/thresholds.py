@@ -142,15 +142,15 @@ class Thresholds(BaseModel):
             SettingsError: A value is wrong, or a name is none; the message says where.
         """
         values: dict[str, Any] = {}
-        place, table = read_table(config, TABLE)
-        in_file = [(place, name, value) for name, value in table.items()]
+        heading, table = read_table(config, TABLE)
+        in_file = [(heading, name, value) for name, value in table.items()]
         settings = (*in_file, *_from_environment(environment), *_from_arguments(arguments))
-        for where, name, value in settings:
-            values[name] = cls._checked(where, name, value)
+        for place, name, value in settings:
+            values[name] = cls._check(place, name, value)
         return cls(**values)
 
     @classmethod
-    def changed(cls, limits: Limits, arguments: Iterable[str]) -> Limits:
+    def change_limits(cls, limits: Limits, arguments: Iterable[str]) -> Limits:
         """Change some limits of a trace, for a check with other limits.
 
         Raises:
@@ -162,11 +162,11 @@ class Thresholds(BaseModel):
                 raise SettingsError(
                     f"{place}: a trace has no {name}; known are: {', '.join(names)}"
                 )
-            limits = replace(limits, **{name: cls._checked(place, name, value)})
+            limits = replace(limits, **{name: cls._check(place, name, value)})
         return limits
 
     @classmethod
-    def _checked(cls, place: str, name: str, value: Any) -> Any:
+    def _check(cls, place: str, name: str, value: Any) -> Any:
         if name not in cls.model_fields:
             hint = did_you_mean(name, cls.model_fields)
             raise SettingsError(f"{place}: there is no threshold {name!r}; {hint}")

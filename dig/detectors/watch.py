@@ -122,7 +122,7 @@ class Watch:
         self,
         detectors: Sequence[Detector],
         *,
-        on_fault: Fault = lambda name, what: None,
+        on_fault: Fault = lambda name, failure: None,
         stopwatch: Timing | Callable[[], float] | None = None,
         limit_s: float = 5.0,
         obeys: bool = False,
@@ -261,8 +261,8 @@ class Watch:
             if new:
                 us = at if expires else at.us
                 for finding in new:
-                    if self._fits(finding.pattern, us):
-                        findings.append(self._raised(part, finding))
+                    if self._has_room(finding.pattern, us):
+                        findings.append(self._weigh(part, finding))
                 began = stopwatch() if stopwatch else 0.0
         # A finding may move all deadlines.
         self._set_due(self._parts if findings or enabled is not self._parts else waiting)
@@ -295,7 +295,7 @@ class Watch:
         """Whether the minute of the omitted findings is over."""
         return us // _MINUTE_US > self._minute
 
-    def _fits(self, pattern: str, us: int) -> bool:
+    def _has_room(self, pattern: str, us: int) -> bool:
         """Count a finding; return whether the minute has room for the finding."""
         if self.is_later(us):
             self._minute = us // _MINUTE_US
@@ -307,7 +307,7 @@ class Watch:
         self.left_out[pattern] += 1
         return False
 
-    def _raised(self, part: _Part, finding: Finding) -> Finding:
+    def _weigh(self, part: _Part, finding: Finding) -> Finding:
         """Weigh a finding by the usual findings of the team, and tell the other detectors."""
         if self._usual.is_usual(self.graph, finding.key, finding.subject):
             finding = replace(finding, severity="notice")

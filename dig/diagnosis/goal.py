@@ -137,7 +137,7 @@ def _standing(
         replace(one, silenced=str(row.silenced)) if row and row.silenced is not None else one
         for one, row in zip(found, recorded, strict=True)
     ]
-    unhealed = [one for one in mending.unhealed(ruled) if one.t >= since]
+    unhealed = [one for one in mending.unmended_errors(ruled) if one.t >= since]
     is_past = [one.t < since for one in ruled]
     mended = [past or was for past, was in zip(is_past, mending.mended, strict=True)]
     return unhealed, standing_headline(ruled, headings, mended)

@@ -241,7 +241,11 @@ def _examined(
             problems.look(watch.graph, one)
     healed = {name: None for one in problems.problems.values() for name in one.healed}
     finished = Finished(
-        records, read_beside(path, RESULT), tuple(mending.unhealed(found)), tuple(healed), str(path)
+        records,
+        read_beside(path, RESULT),
+        tuple(mending.unmended_errors(found)),
+        tuple(healed),
+        str(path),
     )
     return finished, watch.graph
 

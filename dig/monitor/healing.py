@@ -178,7 +178,7 @@ class Healing:
         scope = self._recorder.relevance.scope(finding)
         proposed: list[Proposed] = []
         if rule is not None and extent == "ask":
-            terms = rule.why, rule.deadline_s, rule.otherwise
+            terms = rule.reason_text, rule.deadline_s, rule.otherwise
             proposed += [Proposed(row, finding, wishes, *terms, about)] if wishes else []
             now += micros(rule.deadline_s)
         else:

@@ -333,4 +333,4 @@ def test_a_loop_that_the_recursion_limit_ends_is_not_mended_by_that() -> None:
         for finding in raised:
             mending.add(watch.graph, finding)
         found += raised
-    assert {one.pattern for one in mending.unhealed(found)} == {"LOOP", "FAIL"}
+    assert {one.pattern for one in mending.unmended_errors(found)} == {"LOOP", "FAIL"}

@@ -164,11 +164,11 @@ def test_unhealed_are_the_errors_neither_mended_nor_silenced() -> None:
     story.raised("OE", event="e4").then(turn(1, "v", "a", e1="consume"))
     silenced = Finding("OE", 0, 0, {"event": "e4"}, {}, severity="error", silenced="known")
     findings = [*story.findings[:3], silenced]
-    assert [one.subject["event"] for one in story.mending.unhealed(findings)] == ["e2"]
+    assert [one.subject["event"] for one in story.mending.unmended_errors(findings)] == ["e2"]
 
 
 def test_what_is_counted_are_all_findings_that_were_added() -> None:
     """Fewer or more of them are a mistake of the caller, and not skipped in silence."""
     story = Story(emit(0, "e", None)).raised("OE", event="e")
     with pytest.raises(ValueError, match="zip"):
-        list(story.mending.unhealed([]))
+        list(story.mending.unmended_errors([]))

@@ -88,7 +88,7 @@ def test_the_environment_and_the_file_are_named_in_errors(tmp_path: Path) -> Non
 def test_the_limits_of_a_trace_can_be_set_anew() -> None:
     """What is not named stays as the trace has it."""
     limits = Limits(mc_window_s=5, coverage=False)
-    changed = Thresholds.changed(limits, ["reroute_limit=7"])
+    changed = Thresholds.change_limits(limits, ["reroute_limit=7"])
     assert asdict(changed) == {**asdict(limits), "reroute_limit": 7}
     with pytest.raises(SettingsError, match="a trace has no cooldown_s"):
-        Thresholds.changed(limits, ["cooldown_s=1"])
+        Thresholds.change_limits(limits, ["cooldown_s=1"])

@@ -101,7 +101,9 @@ class HealEarlyTermination(Healer):
             cooldown_s: After how many seconds the same is said a second time; doubled from then.
         """
         self._cooldown_s = cooldown_s
-        self._said: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
+        self._last_bounces: dict[
+            str, dict[str, Any]
+        ] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
         self._handed_out: set[frozenset[str]] = set()  # what was missing
 
@@ -111,7 +113,9 @@ class HealEarlyTermination(Healer):
         def holds(lists: dict[str, Any]) -> bool:
             return all(graph.knows(event) for event in _missing_events(lists))
 
-        self._said = {submitter: lists for submitter, lists in self._said.items() if holds(lists)}
+        self._last_bounces = {
+            submitter: lists for submitter, lists in self._last_bounces.items() if holds(lists)
+        }
         self._handed_out = {events for events in self._handed_out if all(map(graph.knows, events))}
         for bounce in [bounce for bounce in self._bounces if not holds(loads(bounce[1]))]:
             del self._bounces[bounce]
@@ -128,7 +132,7 @@ class HealEarlyTermination(Healer):
         if self._insists(graph, submitter, lists):
             yield Inject(event, note + "It is accepted as it is.")
             return
-        self._said[submitter] = lists
+        self._last_bounces[submitter] = lists
         note += "Take care of this work, then submit again."
         yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
 
@@ -141,7 +145,7 @@ class HealEarlyTermination(Healer):
         """
         lists, submitter = finding.evidence, _submitter(graph, finding)
         if (submitter, dumps(lists)) in self._bounces:
-            self._said[submitter] = lists  # answers in turns are one that insists
+            self._last_bounces[submitter] = lists  # answers in turns are one that insists
         missing = frozenset(_missing_events(lists))
         events = [graph.event(event) for event in _missing_events(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
@@ -170,7 +174,7 @@ class HealEarlyTermination(Healer):
         """Whether a further bounce is of no use: the same answer, and nothing can move."""
         if submitter not in graph.agents:
             return True
-        return self._said.get(submitter) == lists and not _can_move(graph, submitter, lists)
+        return self._last_bounces.get(submitter) == lists and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         bounce = (submitter, dumps(lists))

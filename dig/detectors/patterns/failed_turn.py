@@ -98,8 +98,7 @@ class FailedTurn(Detector):
                 self._follow(agent, _Latest(sources, None), session)
             return ()
         work = [event.id for event in ended.inputs if event.work]
-        known = contents_of(graph)
-        contents = {event: known.get(event) for event in work}
+        contents = {event: contents_of(graph).get(event) for event in work}
         failure = _Failure(ended.id, agent, record.t, contents)
         if sources or not session:
             self._follow(agent, _Latest(sources, failure), session)
@@ -111,11 +110,11 @@ class FailedTurn(Detector):
 
     def _follow(self, agent: str, latest: _Latest, session: bool) -> None:
         """Take note of an agent's latest end, in place of older ends about its sources."""
-        left = [
+        ends = [
             _Latest(before.sources.minus(latest.sources), before.failure)
             for before in (self._ends.get(agent, ()) if session else ())
         ]
-        self._keep(agent, [*(before for before in left if before.sources), latest])
+        self._keep(agent, [*(before for before in ends if before.sources), latest])
 
     def _keep(self, agent: str, ends: list[_Latest]) -> None:
         """Remember an agent's ends, from the first failure on."""
@@ -134,11 +133,11 @@ class FailedTurn(Detector):
 
     def _make_good(self, graph: InteractionGraph, ended: ActivationState, agent: str) -> None:
         """Take note of work that others had failed to do."""
-        known = contents_of(graph)
-        done = _keys({e.id: known.get(e.id) for e in ended.consumed if e.work})
+        contents = contents_of(graph)
+        keys = _keys({e.id: contents.get(e.id) for e in ended.consumed if e.work})
         start = graph.history.t_start[ended.n]
-        for failure in {f: None for key in done for f in self._by_work.get(key, ())}:
-            is_all = all(e in done or said in done for e, said in failure.work.items())
+        for failure in {f: None for key in keys for f in self._by_work.get(key, ())}:
+            is_all = all(e in keys or content in keys for e, content in failure.work.items())
             if is_all and failure.t < start and failure.agent != agent:
                 failure.makers.add(agent)
                 failure.latest = ended.id

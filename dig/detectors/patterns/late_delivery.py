@@ -33,11 +33,11 @@ class LateDelivery(EventWindowDetector):
     def __init__(self) -> None:
         """Begin with no event under way."""
         super().__init__()
-        self._kept: EventMemory[bool] = EventMemory()  # what is kept on purpose
+        self._kept_events: EventMemory[bool] = EventMemory()  # what is kept on purpose
 
     def _since(self, event: EventState) -> int | None:
         """The moment since which an event is on its way alone, and not on purpose."""
-        if event.place != FLYING or self._kept.get(event.id):
+        if event.place != FLYING or self._kept_events.get(event.id):
             return None
         return event.us_sent
 
@@ -51,15 +51,15 @@ class LateDelivery(EventWindowDetector):
             return ()
         if type(record) is Emit:
             if record.policy is not None and record.policy != DISTURBANCE:
-                self._kept.put(graph, record.event, True)
+                self._kept_events.put(graph, record.event, True)
         elif type(record) is IncidentRow and record.detail.get("event") is not None:
-            self._kept.put(graph, record.detail["event"], True)
+            self._kept_events.put(graph, record.detail["event"], True)
         return super().detect(graph, record)
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget broken intervals, and events unknown to the graph."""
         super().forget(graph)
-        self._kept.forget(graph)
+        self._kept_events.forget(graph)
 
 
 def describe(subject: Any, evidence: Any) -> str:

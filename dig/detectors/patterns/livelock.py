@@ -39,7 +39,7 @@ class _Chain(NamedTuple):
     length: int
     latest: dict[str, int]
 
-    def after(self, agent: str, most: int) -> _Chain:
+    def extend(self, agent: str, most: int) -> _Chain:
         """The chain with one more activation, of an agent; `most` agents may go round."""
         latest, length = self.latest.copy(), self.length + 1
         latest.pop(agent, None)
@@ -76,7 +76,7 @@ class Livelock(Detector):
         agent = base_name(ended.agent)
         trigger = _trigger(graph, ended, agent)
         before = None if trigger is None else self._chains.get(trigger.id)
-        chain = (before or _Chain(ended.id, 0, {})).after(agent, most)
+        chain = (before or _Chain(ended.id, 0, {})).extend(agent, most)
         for event in record.outputs:
             self._chains.put(graph, event, chain)
         turns = chain.turns(most)

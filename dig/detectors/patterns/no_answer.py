@@ -39,7 +39,7 @@ class VoidAnswer(Detector):
 
     def __init__(self) -> None:
         """Begin with nothing asked."""
-        self._asked: dict[int, list[str]] = {}  # by the hash of their words, events from outside
+        self._requests: dict[int, list[str]] = {}  # by the hash of their words, events from outside
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise VOID for a final event with a text that says nothing new."""
@@ -47,20 +47,20 @@ class VoidAnswer(Detector):
             return ()
         text = record.payload.strip()
         if record.by is None:
-            self._asked.setdefault(hash(text), []).append(record.event)
+            self._requests.setdefault(hash(text), []).append(record.event)
             return ()
-        flaw = self._how(graph, record, text)
+        flaw = self._find_flaw(graph, record, text)
         if flaw is None:
             return ()
         severity: Severity = "warning" if flaw == "echo" else "error"
         subject, evidence = {"event": record.event}, {"how": flaw}
         return [Finding(self.pattern, record.t, record.us, subject, evidence, severity=severity)]
 
-    def _how(self, graph: InteractionGraph, record: Emit, text: str) -> str | None:
+    def _find_flaw(self, graph: InteractionGraph, record: Emit, text: str) -> str | None:
         if not text:
             return "blank"
         h = graph.history
-        if alike := [e for e in map(h.event, self._asked.get(hash(text), ())) if e is not None]:
+        if alike := [e for e in map(h.event, self._requests.get(hash(text), ())) if e is not None]:
             behind = provenance(graph, h.event_number(record.event))
             echoed = [e for e in alike if e in behind.outside]
             if echoed and graph.run.session:  # of what is over it keeps too little to say so
@@ -72,8 +72,8 @@ class VoidAnswer(Detector):
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget events unknown to the graph."""
-        requests = {text: [*filter(graph.knows, events)] for text, events in self._asked.items()}
-        self._asked = {text: events for text, events in requests.items() if events}
+        requests = {text: [*filter(graph.knows, events)] for text, events in self._requests.items()}
+        self._requests = {text: events for text, events in requests.items() if events}
 
 
 def _is_call(text: str) -> bool:

@@ -121,8 +121,8 @@ class HealOrphanedEvent(Healer):
             )
             yield Reroute(event.id, note, (helper or "",), action="redeliver")
         else:
-            lost = describe_events(graph, [event.id])
-            note = f"{lost} is lost for good. Do without it, or see to it."
+            event_text = describe_events(graph, [event.id])
+            note = f"{event_text} is lost for good. Do without it, or see to it."
             yield Create(note, _users(graph, event))
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:

@@ -28,7 +28,7 @@ MOST_MESSAGES = 1000
 _Message = tuple[int, tuple[int, ...]]
 """The hash of a message, and the ranges of its sources in a session."""
 
-_Said = tuple[int, str]
+_Count = tuple[int, str]
 """The count of a message, and the event of the last time."""
 
 
@@ -46,7 +46,7 @@ class RepeatedMessage(Detector):
         self._inputs: tuple[int, ...] | None = None  # of the activation that ended last
         self._agent = ""  # which it is of
         self._counted: set[_Message] = set()  # what it has said
-        self._said: dict[str, dict[_Message, _Said]] = {}  # by agent, the latest last
+        self._messages: dict[str, dict[_Message, _Count]] = {}  # by agent, the latest last
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterable[Finding]:
         """Raise LOOP at the `loop_limit`-th equal message, and at each doubling."""
@@ -78,9 +78,9 @@ class RepeatedMessage(Detector):
         if message in self._counted:
             return ()
         self._counted.add(message)
-        messages = self._said.get(self._agent)
+        messages = self._messages.get(self._agent)
         if messages is None:
-            messages = self._said[self._agent] = {}
+            messages = self._messages[self._agent] = {}
         before, last = messages.pop(message, (0, ""))
         n = before + 1
         messages[message] = n, event.id
@@ -95,10 +95,10 @@ class RepeatedMessage(Detector):
     def forget(self, graph: InteractionGraph) -> None:
         """Forget events unknown to the graph, and renumber the sources."""
         contents_of(graph).forget(graph)
-        for agent, messages in self._said.items():
-            self._said[agent] = {
-                (message, graph.renumber_sources(RangeSet(ranges)).ranges): said
-                for (message, ranges), said in messages.items()
+        for agent, messages in self._messages.items():
+            self._messages[agent] = {
+                (message, graph.renumber_sources(RangeSet(ranges)).ranges): count
+                for (message, ranges), count in messages.items()
             }
 
 

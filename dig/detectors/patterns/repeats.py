@@ -61,9 +61,11 @@ class EventMemory(Generic[_Value]):
         self._new[event] = value
         if len(self._new) > self._most:
             events, to_come = self._old.keys(), {*graph.awaited}
-            kept = {name: self._old[name] for name in events & graph.live.keys() | events & to_come}
-            self._old, self._new = kept | self._new, {}
-            self._most = max(MOST_NEW, len(kept))
+            remaining = {
+                name: self._old[name] for name in events & graph.live.keys() | events & to_come
+            }
+            self._old, self._new = remaining | self._new, {}
+            self._most = max(MOST_NEW, len(remaining))
 
     def get(self, event: str) -> _Value | None:
         """The value of an event; ``None``: forgotten, or never remembered."""
@@ -72,8 +74,9 @@ class EventMemory(Generic[_Value]):
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget events unknown to the graph."""
-        known = {**self._old, **self._new}.items()
-        self._old, self._new = {name: one for name, one in known if graph.knows(name)}, {}
+        values = {**self._old, **self._new}
+        self._old = {event: value for event, value in values.items() if graph.knows(event)}
+        self._new = {}
 
 
 class Contents(EventMemory[int]):

@@ -68,7 +68,7 @@ def run_verdict(
     if fields.get("valid") is False:
         says = f"It is not valid: {fields.get('reason') or 'no reason is given'}."
     verdict = follower.so_far.verdict(state=state, private=private)
-    return verdict.scored(one_line(says), cost_text(follower.costs.sums))
+    return verdict.with_score(one_line(says), cost_text(follower.costs.sums))
 
 
 def clock_speed(side: Mapping[str, Any]) -> float:

@@ -85,7 +85,7 @@ class Execution:
     def verdict(self) -> FiveLines:
         """The verdict on the run, with the score of its answer and its cost."""
         says = self.score.says or f"Its score is: {self.score}." if self.score else ""
-        return self.result.verdict.scored(says, cost_text(self.counts.sums))
+        return self.result.verdict.with_score(says, cost_text(self.counts.sums))
 
     def to_json(self) -> dict[str, Any]:
         """The content of `result.json`."""
