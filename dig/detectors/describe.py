@@ -73,6 +73,7 @@ def explain_safely(graph: InteractionGraph, finding: Finding) -> Explanation:
 def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
     if finding.why is not None:
         return finding.why(graph, finding)
+    # A user's detector may raise a pattern of ours with evidence of another shape.
     pattern = BY_NAME.get(finding.pattern)
     if pattern is not None:
         try:
@@ -80,6 +81,7 @@ def _explanation(graph: InteractionGraph, finding: Finding) -> Explanation:
         except Exception:  # the evidence is of a user's detector of the same name
             pass
     texts = dict.fromkeys([*texts_in(finding.subject), *texts_in(finding.evidence)])
+    # Evidence may hold any text; only the ids of this graph lead to a path.
     ids = [text for text in texts if graph.history.is_taken(text)]
     paths = PathFinder(graph, finding).to_all(ids)
     return Explanation(anything(finding.subject, finding.evidence), paths)
@@ -156,6 +158,7 @@ def finding_text(finding: Finding | FindingRow) -> str:
         text = pattern.describe(finding.subject, finding.evidence) if pattern else None
     except (AttributeError, KeyError, TypeError):  # of a user's detector of the same name
         text = None
+    # The lists are cut when a finding is raised, so the reader is told that more were concerned.
     cut = isinstance(finding.evidence, Mapping) and finding.evidence.get("more") is True
     more = f" (of long lists, {MOST_EVIDENCE} are kept)" if cut else ""
     return one_line(text or anything(finding.subject, finding.evidence)) + more

@@ -135,6 +135,7 @@ class Finding:
     )
 
     def _repr_html_(self) -> str:
+        # A finding alone knows no graph; results and recorded runs attach one (`in_graph`).
         if self.explains is not None:
             return self.explains(self)._repr_html_()
         hint = "dig.explain(graph, finding) shows it, by the graph in which this was found"
@@ -200,6 +201,8 @@ def concerned_nodes(graph: InteractionGraph, finding: Finding) -> tuple[list[str
     h, evidence = graph.history, finding.evidence
     events, agents = list[str](), list[str | None]()
     items = evidence.items() if isinstance(evidence, Mapping) else [("", evidence)]
+    # A session evicts past evidence at some time: names from there would make a check of the
+    # whole trace differ from the live run.
     parts = [part for key, part in items if (finding.pattern, key) not in PAST]
     waiting = [key for part in parts if isinstance(part, Mapping) for key in part]
     for node in dict.fromkeys([*texts_in(finding.subject), *texts_in(parts), *waiting]):

@@ -104,12 +104,14 @@ class Headlines:
             sentence = partial(_answer, graph, failed, raising)
         else:
             sentence = partial(self._request, graph, finding, raising)
+        # Reports that leave the machine have no words of errors, which may quote payloads.
         says, private = sentence(words), sentence("")
         event, stage = str(subject.get("event") or ""), str(finding.stage)
         return Headline(stage, event, finding.t, finding.us, says, private, raising, error)
 
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
         """Follow an error from activation to activation to the first one."""
+        # Frameworks wrap the error of a called agent, so the reader wants the first of a chain.
         while isinstance(activation, str):
             end = self._errors.get(activation)
             if end is None or end.because is None:
@@ -180,6 +182,7 @@ def worst(headlines: Sequence[Headline], *, has_errors: bool) -> Headline | None
         headlines: The headlines that are neither mended nor silenced, in order.
         has_errors: Whether another error stands, which is worse than such an answer.
     """
+    # A request without an answer is the worst that can happen to a user, so it comes first.
     requests = [headline for headline in headlines if headline.stage == "request"]
     answers = (
         [] if has_errors else [headline for headline in headlines if headline.stage == "answer"]
@@ -194,6 +197,7 @@ def answered_by(graph: InteractionGraph, answer: str) -> list[str]:
     if v < 0:
         return []
     turns = [v]
+    # An agent with a memory may answer from any earlier turn, not only from this turn's inputs.
     if graph.run.memory or not h.inputs(v):
         turns += [w for w in h.ended_by.get(h.agent_of[v], ()) if w < v]
     return graph.source_ids(union([graph.sources_of(e) for w in turns for e in h.inputs(w)]))
@@ -221,6 +225,7 @@ def never_started(
             recipients |= dict.fromkeys(map(base_name, to))
     if not recipients:
         return []
+    # One walk through the history for all agents: this happens only when a request has failed.
     for v, number in enumerate(h.agent_of):
         about = base_name(h.agent_names[number])
         if about in recipients and _concerns(graph, h.activation_ids[v], sources):

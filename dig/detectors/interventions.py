@@ -111,6 +111,7 @@ def only(means: Collection[Means], fit: Fit | None = None) -> Fit | None:
     the event still goes elsewhere, the agents are still woken. What nothing is left of is refused,
     with the reason.
     """
+    # With all means there is nothing to restrict, and no further call for each intervention.
     if set(MEANS) <= set(means):
         return fit
 
@@ -127,6 +128,7 @@ def _restrict(graph: InteractionGraph, wish: Act, means: Collection[Means]) -> I
     if isinstance(wish, Reroute):
         if ("bounce" if graph.event(wish.event).final else "redirect") in means:
             return wish if "note" in means else replace(wish, note="")
+        # Without the means to send an event, its words can still be read where the event lies.
         wish = Inject(wish.event, wish.note)
     if isinstance(wish, Replace):
         return wish if "redirect" in means else _not_in(means, "redirect")

@@ -69,6 +69,7 @@ class LadderStep:
             is_new, is_busy = name not in stand_ins, state.activation is not None
             return hangs(name), name in without, was_asked, is_bad, is_new, is_busy, load
 
+        # False sorts before True: a hanging agent is the last resort, a load the mildest flaw.
         ranked = sorted(graph.agents, key=rank)
         free = [agent for agent in ranked if agent not in without and not hangs(agent)] or ranked
         return free[0] if free else None
@@ -126,6 +127,7 @@ def restart(
         without: The agents that did not act; those that swallowed work are left out, too.
     """
     open_events = [event.id for event in open_about(graph, finding)]
+    # An agent that consumes work and makes nothing of it would swallow the problem again.
     swallowed = [agent for agent, trouble in step.troubles.items() if trouble == "swallowed"]
     without = [*dict.fromkeys([*without, *(agent for agent in swallowed if agent in graph.agents)])]
     h = graph.history
@@ -134,6 +136,7 @@ def restart(
             continue
         holders = graph.event(problem).copies
         n = h.event_number(problem)
+        # An agent that consumed the problem before has had its chance.
         had = {h.agent(v) for v in h.sightings(n) if n in h.inputs(v)}
         helper = step.helper(graph, {*without, *holders, *had})
         if helper is None or helper in holders:

@@ -58,12 +58,14 @@ class Mending:
             self._settle(self._finals, aims)
         elif isinstance(record, Deliver) and record.event in self._aims:
             aims, requests = self._aims.pop(record.event)
+            # An answer may be without one flaw and have another: each pattern is mended by itself.
             bad = self._bad.pop(record.event, ())
             if record.to is not None:
                 return
             self._settle(self._answers, aims)
             self._settle(self._requests, requests)
             for pattern in BOUNCED:
+                # Only an accepted answer without the flaw mends the earlier bounces.
                 if pattern not in bad:
                     self._settle(self._good_answers[pattern], aims)
 
@@ -80,6 +82,7 @@ class Mending:
             self._stalled[activation] = number
             inputs = finding.evidence.get("inputs", ())
             held = [e for e in inputs if graph.knows(e) and not graph.event(e).consumed]
+            # Work that others have consumed already cannot be held up by the stalled agent.
             self.mended[number] = bool(inputs) and not held
             self._unconsumed[number] = len(held)
             for event_id in held:

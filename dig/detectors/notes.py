@@ -95,6 +95,7 @@ def reader(graph: InteractionGraph, event: str) -> str | None:
     state, h = graph.event(event), graph.history
     if state.type != TOOL_CALL:
         return event
+    # The turn of the calling agent goes on with a notice to itself, which the agent reads.
     v = h.generator[state.n]
     for n in h.outputs(v):
         other = graph.event(h.event_ids[n])
@@ -117,6 +118,7 @@ def absent(graph: InteractionGraph, event: str) -> str:
     verb = "is" if len(missing) == 1 else "are"
     text = f"{quote_all(missing)} {verb} not there; present are {quote_all(present)}"
     misspelt = missing[0][:MOST_CHARACTERS]
+    # The comparison is quadratic in the length of names, and names come from outside.
     near = [name for name in present[:MOST_COMPARED] if len(name) <= MOST_CHARACTERS]
     close = get_close_matches(misspelt, near, 1)
     return f"{text}; did you mean {quote(close[0])}? " if close else f"{text}. "
@@ -140,18 +142,12 @@ def words(work: Iterable[tuple[str, object]]) -> str:
     Args:
         work: The id and the payload of each event; those without a payload are left out.
     """
-    shown = [
-        f"{quote(event)} says {quote(value_text(payload) if _is_nested(payload) else payload)}"
-        for event, payload in work
-        if payload is not None
-    ]
-    return (
-        f"Work is missing, in its own words (quoted and cut): {'; '.join(shown)}. " if shown else ""
-    )
-
-
-def _is_nested(payload: object) -> bool:
-    return isinstance(payload, dict | list | tuple)
+    shown: list[str] = []
+    for event, payload in work:
+        text = value_text(payload) if isinstance(payload, dict | list | tuple) else payload
+        shown += [] if payload is None else [f"{quote(event)} says {quote(text)}"]
+    says = "; ".join(shown)
+    return f"Work is missing, in its own words (quoted and cut): {says}. " if shown else ""
 
 
 def list_outputs(graph: InteractionGraph, activations: Sequence[str]) -> str:
@@ -184,6 +180,7 @@ def ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
 def into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Inject]:
     """Put a note beside each undelivered output of the activation in a finding."""
     v = graph.history.activation(finding.subject["activation"])
+    # A note beside a delivered event would come too late, since the recipient may have read it.
     for n in graph.history.outputs(v) if v is not None else ():
         event = graph.event(graph.history.event_ids[n])
         if event.flight or event.final or event.cause:

@@ -51,6 +51,7 @@ class PathFinder:
         shown = list(self._step_texts(shown_nodes))
         if len(shown_nodes) < len(nodes):
             shown.insert(3, f"({len(nodes) - len(shown_nodes)} more)")
+        # Three dots say that the beginning is cut or evicted.
         text = " -> ".join(shown if is_whole else ["...", *shown])
         return Path(tuple(nodes), text, tuple(map(self._hop, shown_nodes)))
 
@@ -79,6 +80,7 @@ class PathFinder:
         """The latest activation with an event among the inputs."""
         h, n = self._history, self._history.event(event)
         viewers = () if n is None else h.sightings(n)
+        # Viewers are in order of their start, and the graph may have grown since the finding.
         at = bisect_right(viewers, self._until, key=h.t_start.__getitem__)
         return h.activation_ids[viewers[at - 1]] if at else None
 
@@ -118,6 +120,7 @@ class PathFinder:
         if n is None and v is None:
             return nodes, False
         while n is not None or v is not None:
+            # A path from a long run would cost a walk through the whole history for each finding.
             if len(nodes) > MOST_NODES or v in h.cut:
                 return nodes[::-1], False
             if v is not None:

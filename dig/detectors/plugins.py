@@ -55,6 +55,7 @@ def _entries(group: str) -> list[EntryPoint]:
     that lie there are none of the user's: the directory may be somebody else's.
     """
     path = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+    # The first package of a name on the path hides the others, as in an import.
     packages = {package.name: package for package in reversed([*distributions(path=path)])}.values()
     return sorted(e for package in packages for e in package.entry_points.select(group=group))
 

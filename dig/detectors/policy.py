@@ -152,6 +152,7 @@ class Policy:
         rules = tuple(self.rules)
         if not all(isinstance(rule, Rule) for rule in rules):
             raise SettingsError("the rules of a policy must be of the class Rule")
+        # Sorting is stable: of rules that name equally much the first one decides.
         object.__setattr__(self, "rules", tuple(sorted(rules, key=_generality)))
 
     def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
@@ -170,6 +171,7 @@ class Policy:
 
     def prevents(self, pattern: str) -> bool:
         """Whether notes may be given before there is a finding of a pattern."""
+        # Before a finding there are neither agents nor types, so only general rules can decide.
         general = (r for r in self.rules if r.is_general and r.pattern in (None, pattern))
         rule = next(general, None)
         return rule is None or rule.action == "heal"

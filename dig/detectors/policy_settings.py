@@ -52,6 +52,7 @@ def load_policy(
     names = (*NAMES, *patterns, *_SETTINGS, ANY)
     heading, table = read_table(config, TABLE)
     entries = {name: (f"{heading}, {name}", value) for name, value in table.items()}
+    # By name, so a variable replaces all rules of the file for its pattern.
     entries |= _from_environment(environment, names)
     policy = Policy()
     for name, (place, value) in entries.items():

@@ -36,6 +36,7 @@ class Component:
             TypeError: There is one.
         """
         super().__init_subclass__()
+        # A misspelt hook would never be called, and nobody would notice.
         bases = [base for base in cls.__mro__ if base.__module__ == __name__]
         hooks = {hook for base in bases for hook in vars(base) if not hook.startswith("_")}
         own = [name for name in vars(cls) if not name.startswith("_") and name not in hooks]

@@ -14,21 +14,8 @@ from itertools import islice
 from typing import Any
 
 from dig._util.text import counted, cut, joined, name, one_line
+from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    REQUEST_FAILED,
-    Deliver,
-    Emit,
-    End,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Record,
-    Run,
-    Start,
-    base_name,
-)
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
 
 from .describe import SILENCED, Worth, pattern_title, plain_text, worth
@@ -120,7 +107,7 @@ class RunSoFar:
         self._lacking: dict[str, Headline] = {}  # by answer, until that is accepted
         self._lacks: Headline | None = None  # the accepted answer
         self._worse: set[str] = set()  # the patterns whose errors no answer has mended
-        self.run: Run | None = None
+        self.run: records.Run | None = None
         self.agents: dict[str, None] = {}
         self._us = self._running = 0
         self._counts: Counter[str] = Counter()
@@ -131,11 +118,11 @@ class RunSoFar:
         self.is_early = self._came_after = False  # the latest answer; after the latest healing
         self._recorded: _Tallies = {}
         self._raised: _Tallies = {}
-        self._heals: dict[str, list[HealRow]] = {}  # by kind: the first and the latest
+        self._heals: dict[str, list[records.HealRow]] = {}  # by kind: the first and the latest
         self._healed: Counter[str] = Counter()
-        self._finish: Finish | None = None
+        self._finish: records.Finish | None = None
 
-    def __call__(self, record: Record, findings: Iterable[Finding] = ()) -> None:
+    def __call__(self, record: records.Record, findings: Iterable[Finding] = ()) -> None:
         """Take a record into account.
 
         Args:
@@ -153,10 +140,10 @@ class RunSoFar:
 
     # --- one function a kind of record ---
 
-    def _begin(self, record: Run) -> None:
+    def _begin(self, record: records.Run) -> None:
         self.run, self.agents = record, dict.fromkeys(record.agents)
 
-    def _emit(self, record: Emit) -> None:
+    def _emit(self, record: records.Emit) -> None:
         self._counts["messages"] += 1
         if record.by is None:
             self._counts["requests"] += 1
@@ -164,7 +151,7 @@ class RunSoFar:
         elif record.final and record.by == self._error_of:
             self._failed.add(record.event)
 
-    def _deliver(self, record: Deliver) -> None:
+    def _deliver(self, record: records.Deliver) -> None:
         if record.to is None:
             self.is_early, self._came_after = record.event in self._early, True
             self._counts["failed" if record.event in self._failed else "answered"] += 1
@@ -189,25 +176,25 @@ class RunSoFar:
         if lacks is not None or not is_session:
             self._lacks = lacks
 
-    def _incident(self, record: IncidentRow) -> None:
+    def _incident(self, record: records.IncidentRow) -> None:
         detail = record.detail if isinstance(record.detail, Mapping) else {}
-        if record.what == REQUEST_FAILED and detail.get("event") is not None:
+        if record.what == records.REQUEST_FAILED and detail.get("event") is not None:
             self._counts["failed"] += detail.get("how") == "error"
 
-    def _start(self, record: Start) -> None:
+    def _start(self, record: records.Start) -> None:
         self._counts["turns"] += 1
         self._running += 1
         if len(self.agents) < MOST_AGENTS:  # hosts may make an agent for every turn
-            self.agents.setdefault(base_name(record.agent))
+            self.agents.setdefault(records.base_name(record.agent))
 
-    def _end(self, record: End) -> None:
+    def _end(self, record: records.End) -> None:
         self._running -= 1
         self._error_of = None if record.error is None else record.activation
         if record.error is not None:
             self._counts["failed turns"] += 1
             self._error = self._error or one_line(record.error, MOST_REASON)
 
-    def _find(self, finding: Finding | FindingRow, tallies: _Tallies | None = None) -> None:
+    def _find(self, finding: Finding | records.FindingRow, tallies: _Tallies | None = None) -> None:
         severity, pattern = worth(finding), str(finding.pattern)
         if self.run is None or is_rivals(pattern):
             return
@@ -227,7 +214,7 @@ class RunSoFar:
         if pattern == "ET" and severity == "error" and isinstance(finding.subject, Mapping):
             self._early.add(str(finding.subject.get("event")))
 
-    def _keep_headline(self, finding: Finding | FindingRow) -> bool:
+    def _keep_headline(self, finding: Finding | records.FindingRow) -> bool:
         """Keep the headline of a finding that is not silenced; return whether there is one."""
         headline = None if self._graph is None else self._headlines.of(self._graph, finding)
         if headline is None:
@@ -236,6 +223,7 @@ class RunSoFar:
         headlines.pop(headline.event, None)  # the latest comes last
         if finding.silenced is None:
             headlines[headline.event] = headline
+        # A service may run for months: what is kept must not grow with the number of requests.
         if len(headlines) > MOST_ANSWERS:
             del headlines[next(iter(headlines))]
         return True
@@ -246,16 +234,17 @@ class RunSoFar:
         lacks = [] if self._lacks is None else [self._lacks]
         return worst([*lacks, *self._failing.values()], has_errors=bool(self._worse))
 
-    def _heal(self, record: HealRow) -> None:
+    def _heal(self, record: records.HealRow) -> None:
         if record.action == "refused":
             self._refused = self._refused or one_line(record.reason, MOST_REASON)
             return
         kind = healing_kind(record)
+        # The text needs the first, and the moments of the first and the latest.
         self._heals[kind] = [*self._heals.get(kind, [record])[:1], record]
         self._healed[kind] += 1
         self._came_after = False
 
-    def _close(self, record: Finish) -> None:
+    def _close(self, record: records.Finish) -> None:
         self._finish = record
 
     # --- in words ---
@@ -403,15 +392,15 @@ _ENDS = {
     "error": "The run ended with an error",
 }
 _LOOKS: Mapping[type, Any] = {
-    Run: RunSoFar._begin,
-    Emit: RunSoFar._emit,
-    Deliver: RunSoFar._deliver,
-    Start: RunSoFar._start,
-    End: RunSoFar._end,
-    FindingRow: RunSoFar._find,
-    HealRow: RunSoFar._heal,
-    IncidentRow: RunSoFar._incident,
-    Finish: RunSoFar._close,
+    records.Run: RunSoFar._begin,
+    records.Emit: RunSoFar._emit,
+    records.Deliver: RunSoFar._deliver,
+    records.Start: RunSoFar._start,
+    records.End: RunSoFar._end,
+    records.FindingRow: RunSoFar._find,
+    records.HealRow: RunSoFar._heal,
+    records.IncidentRow: RunSoFar._incident,
+    records.Finish: RunSoFar._close,
 }
 
 

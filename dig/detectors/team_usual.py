@@ -114,6 +114,7 @@ class TeamUsual:
             agents: The names of the agents of the run.
             limits: The thresholds of the run.
         """
+        # Another team or another threshold raises other findings, so its counts mean nothing here.
         if (names := team_names(agents)) != self.agents:
             return f"{_of(names)} and not {_of(self.agents)}"
         pairs = (

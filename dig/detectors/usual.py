@@ -52,6 +52,7 @@ class UsualCounts:
         usual = graph.run.usual
         if usual is None or usual.runs < LEAST_RUNS:
             return False
+        # A session has many problems: each has its own usual number of findings.
         sources = graph.sources_about(subject) if graph.run.session else None
         counts = self._counts.setdefault(key, OrderedDict())
         return is_usual(usual, key, add_one(counts, sources or NOTHING))
@@ -66,6 +67,7 @@ class UsualCounts:
 
 def add_one(counts: OrderedDict[RangeSet, int], sources: RangeSet) -> int:
     """Count a finding about some sources; return the count."""
+    # Popped first, so the latest come last and the oldest can be dropped.
     number = counts[sources] = counts.pop(sources, 0) + 1
     if len(counts) > MOST_SOURCES:
         counts.popitem(last=False)
@@ -84,6 +86,7 @@ def is_usual(usual: Usual, key: str, j: int) -> bool:
         return False
     counts = usual.counts.get(key, ())
     runs = counts[j - 1] if j <= len(counts) else 0
+    # As an exact test at the level of 5 % ranks this run among the good ones.
     return usual.runs >= LEAST_RUNS and 20 * (1 + runs) > 1 + usual.runs
 
 

@@ -179,6 +179,7 @@ class Watch:
                 self._obey(record)
             if self.graph.is_over:
                 changed &= UNANSWERED
+        # Few sets of flags occur in a run, so the detectors to call are looked up, not chosen anew.
         shown = self._shown.get(changed)
         if shown is None:
             parts = [part for part in self._parts if part.shown & changed]
@@ -248,6 +249,7 @@ class Watch:
             new: Sequence[Finding] = ()
             try:
                 raised = part.expire(graph, at) if expires else part.detect(graph, at)
+                # As a whole: a detector that fails between two findings raises neither.
                 if raised is not _NOTHING:  # which is seldom
                     new = [_check_finding(self.graph, finding) for finding in raised]
             except PART_ERRORS as error:  # a detector must never be able to stop a team
@@ -279,6 +281,7 @@ class Watch:
                 part.due = None
         for part in parts:
             try:
+                # Most deadlines stay the same object, so identity is the cheap first test.
                 due = part.detector.due
                 if due is part.due:
                     continue
@@ -318,8 +321,10 @@ class Watch:
     def _judge(self, part: _Part, took_s: float, worked: float) -> float:
         """Report a slow detector after too much work; return the processor time now."""
         self.slow_s += took_s
+        # By processor time: a suspended process or a busy machine is no fault of the detector.
         now = self._processor() if self._processor else worked + took_s
         if now - worked > self._limit_s:
+            # Off for longer each time, never for good: the machine may only be busy.
             off_s = OFF_S << min(part.late, MOST_DOUBLED)
             failure = (
                 f"took longer than {self._limit_s:g} s of processor time; it is off for {off_s} s"

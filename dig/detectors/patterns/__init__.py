@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dig.detectors.finding import SEVERITIES, Explanation, Finding, Severity
 from dig.detectors.interventions import COOLDOWN_S
@@ -36,13 +36,6 @@ from . import (
 )
 
 
-class HealerOptions(NamedTuple):
-    """The settings of the standard healers; see `standard_healers`."""
-
-    cooldown_s: float = COOLDOWN_S
-    designate: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A failure pattern: the seven of the paper (table 1), and six of ours.
@@ -66,7 +59,7 @@ class Pattern:
     detector: type[Detector]
     describe: Callable[[Any, Any], str]
     prove: Callable[[PathFinder, Finding], Proof]
-    healer: Callable[[HealerOptions], Healer]
+    healer: Callable[[], Healer]
 
     @property
     def name(self) -> str:
@@ -90,7 +83,7 @@ PATTERNS: tuple[Pattern, ...] = (
         early_termination.EarlyTermination,
         early_termination.describe,
         early_termination.prove,
-        lambda options: early_termination.HealEarlyTermination(options.cooldown_s),
+        early_termination.HealEarlyTermination,
     ),
     Pattern(
         "excessive rerouting", "warning",
@@ -99,7 +92,7 @@ PATTERNS: tuple[Pattern, ...] = (
         excessive_rerouting.ExcessiveRerouting,
         excessive_rerouting.describe,
         excessive_rerouting.prove,
-        lambda options: excessive_rerouting.HealExcessiveRerouting(options.cooldown_s),
+        excessive_rerouting.HealExcessiveRerouting,
     ),
     Pattern(
         "cross-lineage aggregation", "warning",
@@ -109,7 +102,7 @@ PATTERNS: tuple[Pattern, ...] = (
         cross_lineage.CrossLineageAggregation,
         cross_lineage.describe,
         cross_lineage.prove,
-        lambda _: cross_lineage.HealCrossLineage(),
+        cross_lineage.HealCrossLineage,
     ),
     Pattern(
         "repeated subproblem solving", "notice",
@@ -118,11 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
         repeated_solving.RepeatedSolving,
         repeated_solving.describe,
         repeated_solving.prove,
-        lambda options: (
-            repeated_solving.DesignateHandler()
-            if options.designate
-            else repeated_solving.HealRepeatedSolving()
-        ),
+        repeated_solving.HealRepeatedSolving,
     ),
     Pattern(
         "the same said again", "warning",
@@ -131,7 +120,7 @@ PATTERNS: tuple[Pattern, ...] = (
         repeated_message.RepeatedMessage,
         repeated_message.describe,
         repeated_message.prove,
-        lambda _: repeated_message.HealRepeatedMessage(),
+        repeated_message.HealRepeatedMessage,
     ),
     Pattern(
         "going round", "notice",
@@ -140,7 +129,7 @@ PATTERNS: tuple[Pattern, ...] = (
         livelock.Livelock,
         livelock.describe,
         livelock.prove,
-        lambda _: livelock.HealLivelock(),
+        livelock.HealLivelock,
     ),
     Pattern(
         "no answer", "error",
@@ -149,7 +138,7 @@ PATTERNS: tuple[Pattern, ...] = (
         no_answer.VoidAnswer,
         no_answer.describe,
         no_answer.prove,
-        lambda _: no_answer.HealVoidAnswer(),
+        no_answer.HealVoidAnswer,
     ),
     Pattern(
         "failed turn", "warning",
@@ -159,7 +148,7 @@ PATTERNS: tuple[Pattern, ...] = (
         failed_turn.FailedTurn,
         failed_turn.describe,
         failed_turn.prove,
-        lambda _: failed_turn.HealFailedTurn(),
+        failed_turn.HealFailedTurn,
     ),
     Pattern(
         "stalled activation", "error",
@@ -169,7 +158,7 @@ PATTERNS: tuple[Pattern, ...] = (
         stalled_activation.StalledActivation,
         stalled_activation.describe,
         stalled_activation.prove,
-        lambda _: stalled_activation.HealStalledActivation(),
+        stalled_activation.HealStalledActivation,
     ),
     Pattern(
         "missing termination", "error",
@@ -178,7 +167,7 @@ PATTERNS: tuple[Pattern, ...] = (
         missing_termination.MissingTermination,
         missing_termination.describe,
         missing_termination.prove,
-        lambda _: missing_termination.HealMissingTermination(),
+        missing_termination.HealMissingTermination,
     ),
     Pattern(
         "orphaned event", "error",
@@ -188,7 +177,7 @@ PATTERNS: tuple[Pattern, ...] = (
         orphaned_event.OrphanedEvent,
         orphaned_event.describe,
         orphaned_event.prove,
-        lambda _: orphaned_event.HealOrphanedEvent(),
+        orphaned_event.HealOrphanedEvent,
     ),
     Pattern(
         "deadlock", "error",
@@ -197,7 +186,7 @@ PATTERNS: tuple[Pattern, ...] = (
         deadlock.Deadlock,
         deadlock.describe,
         deadlock.prove,
-        lambda _: deadlock.HealDeadlock(),
+        deadlock.HealDeadlock,
     ),
     Pattern(
         "late delivery", "error",
@@ -206,10 +195,11 @@ PATTERNS: tuple[Pattern, ...] = (
         late_delivery.LateDelivery,
         late_delivery.describe,
         late_delivery.prove,
-        lambda _: late_delivery.HealLateDelivery(),
+        late_delivery.HealLateDelivery,
     ),
 )  # fmt: skip
 
+# The table is the only list of patterns: thresholds, pages, policies and benchmarks iterate it.
 BY_NAME: Mapping[str, Pattern] = MappingProxyType({row.name: row for row in PATTERNS})
 NAMES = tuple(BY_NAME)
 
@@ -240,5 +230,9 @@ def standard_healers(
         cooldown_s: Seconds before the same is said again where it could be said at once.
         designate: Name a handler for work that several agents are given, to prevent RSP.
     """
-    options = HealerOptions(cooldown_s, designate)
-    return {pattern.name: pattern.healer(options) for pattern in PATTERNS}
+    healers = {pattern.name: pattern.healer() for pattern in PATTERNS}
+    healers["ET"] = early_termination.HealEarlyTermination(cooldown_s)
+    healers["ER"] = excessive_rerouting.HealExcessiveRerouting(cooldown_s)
+    if designate:
+        healers["RSP"] = repeated_solving.DesignateHandler()
+    return healers

@@ -82,6 +82,7 @@ def _pairs(alike: Mapping[RangeSet, list[int]]) -> Iterator[tuple[int, int]]:
     Args:
         alike: The numbers of some events, by their roots.
     """
+    # Compared are kinds of roots, not events: many inputs usually share few kinds.
     strangers = {roots: [other for other in alike if roots.isdisjoint(other)] for roots in alike}
     events = sorted(
         (n, roots) for roots, numbers in alike.items() if strangers[roots] for n in numbers

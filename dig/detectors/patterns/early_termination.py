@@ -51,6 +51,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
     Without coverage all open work is taken for needed, and so it is by an answer to nothing.
     """
     limits, session = graph.run.limits, graph.run.session
+    # The paper's definition: any open work makes an answer early, needed or not.
     if not (session or limits.coverage):
         return [event.id for event in graph.open_events()], [], True
     behind = provenance(graph, n)
@@ -101,9 +102,7 @@ class HealEarlyTermination(Healer):
             cooldown_s: After how many seconds the same is said a second time; doubled from then.
         """
         self._cooldown_s = cooldown_s
-        self._last_bounces: dict[
-            str, dict[str, Any]
-        ] = {}  # submitter -> the lists of its last bounce
+        self._latest: dict[str, dict[str, Any]] = {}  # submitter -> the lists of its last bounce
         self._bounces: Counter[tuple[str, str]] = Counter()  # by submitter and lists
         self._handed_out: set[frozenset[str]] = set()  # what was missing
 
@@ -113,9 +112,7 @@ class HealEarlyTermination(Healer):
         def holds(lists: dict[str, Any]) -> bool:
             return all(graph.knows(event) for event in _missing_events(lists))
 
-        self._last_bounces = {
-            submitter: lists for submitter, lists in self._last_bounces.items() if holds(lists)
-        }
+        self._latest = {name: lists for name, lists in self._latest.items() if holds(lists)}
         self._handed_out = {events for events in self._handed_out if all(map(graph.knows, events))}
         for bounce in [bounce for bounce in self._bounces if not holds(loads(bounce[1]))]:
             del self._bounces[bounce]
@@ -132,7 +129,7 @@ class HealEarlyTermination(Healer):
         if self._insists(graph, submitter, lists):
             yield Inject(event, note + "It is accepted as it is.")
             return
-        self._last_bounces[submitter] = lists
+        self._latest[submitter] = lists
         note += "Take care of this work, then submit again."
         yield Reroute(event, note, (submitter,), self._wait_s(submitter, lists))
 
@@ -145,7 +142,7 @@ class HealEarlyTermination(Healer):
         """
         lists, submitter = finding.evidence, _submitter(graph, finding)
         if (submitter, dumps(lists)) in self._bounces:
-            self._last_bounces[submitter] = lists  # answers in turns are one that insists
+            self._latest[submitter] = lists  # two answers in turns count as one that insists
         missing = frozenset(_missing_events(lists))
         events = [graph.event(event) for event in _missing_events(lists)]
         again = [event for event in events if event.cause or graph.is_open(event.n)]
@@ -174,10 +171,11 @@ class HealEarlyTermination(Healer):
         """Whether a further bounce is of no use: the same answer, and nothing can move."""
         if submitter not in graph.agents:
             return True
-        return self._last_bounces.get(submitter) == lists and not _can_move(graph, submitter, lists)
+        return self._latest.get(submitter) == lists and not _can_move(graph, submitter, lists)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         bounce = (submitter, dumps(lists))
+        # Doubled waits: in a tight loop bounces would use up the budget before the work is done.
         self._bounces[bounce] += 1
         repeats = self._bounces[bounce] - 1
         doublings = min(repeats - 1, MOST_DOUBLINGS)
@@ -206,6 +204,7 @@ def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) ->
 
     So is what its submitter was to take up with it: an answer that has not come back yet.
     """
+    # The bounce itself is still on its way, so the submitter has not had its chance.
     if any(event.final for event in graph.agents[submitter].incoming.values()):
         return True
     events = [graph.event(e) for e in _missing_events(lists)]

@@ -86,6 +86,7 @@ class EventWindowDetector(Detector):
             self._raised[name] = since
             ready.append(event)
             self.settle_due()
+        # By number, so live run and check raise simultaneous findings in the same order.
         for event in sorted(ready, key=by_number):
             subject, evidence = {"event": event.id}, self._evidence(event)
             yield Finding(self.pattern, graph.t, us, subject, evidence, severity="error")

@@ -40,6 +40,7 @@ class ExcessiveRerouting(Detector):
         least = graph.run.limits.reroute_limit + 1
         for event in sorted(rerouted, key=by_number):
             n = len(event.reroutes)
+            # At doublings only: an event in a circle would raise a finding in each turn.
             if event.work and is_doubling(n, least):
                 severity: Severity = "error" if n >= GRAVE * least else "warning"
                 if len({*map(base_name, event.reroutes)}) == n:

@@ -110,6 +110,7 @@ class FailedTurn(Detector):
 
     def _follow(self, agent: str, latest: _Latest, session: bool) -> None:
         """Take note of an agent's latest end, in place of older ends about its sources."""
+        # A later end hides earlier ones only as far as it is about the same problems.
         ends = [
             _Latest(before.sources.minus(latest.sources), before.failure)
             for before in (self._ends.get(agent, ()) if session else ())
@@ -158,6 +159,7 @@ class FailedTurn(Detector):
                 break
         if not failed:
             return ()
+        # By agent so far; evidence is in order of time.
         failed.sort(key=lambda failure: failure.t)
         subject, evidence = {"event": record.event}, {"failed": [failure.id for failure in failed]}
         return [Finding("FAIL", record.t, record.us, subject, evidence, "answer", "warning")]

@@ -50,6 +50,7 @@ class LateDelivery(EventWindowDetector):
         if graph.run.limits.late_window_s is None:
             return ()
         if type(record) is Emit:
+            # A policy that delays on purpose says so; an injected disturbance is no policy.
             if record.policy is not None and record.policy != DISTURBANCE:
                 self._kept_events.put(graph, record.event, True)
         elif type(record) is IncidentRow and record.detail.get("event") is not None:

@@ -84,6 +84,7 @@ class Livelock(Detector):
             return ()
         agents = sorted([*chain.latest][-most:])
         key = (chain.origin, turns, *agents)
+        # Several outputs of a turn continue the same chain, and each would raise it again.
         if len(agents) < 2 or key in self._raised:
             return ()
         self._raised[key] = None

@@ -60,6 +60,7 @@ class VoidAnswer(Detector):
         if not text:
             return "blank"
         h = graph.history
+        # Equal hashes of whole texts are taken for equal texts: no text has to be kept.
         if alike := [e for e in map(h.event, self._requests.get(hash(text), ())) if e is not None]:
             behind = provenance(graph, h.event_number(record.event))
             echoed = [e for e in alike if e in behind.outside]

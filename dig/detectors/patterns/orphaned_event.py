@@ -92,6 +92,7 @@ class HealOrphanedEvent(Healer):
             yield Create(note + "If it matters, do its part again.", tuple(graph.agents))
         elif event.cause != "discarded":
             yield Reroute(event.id, note + "Send it to somebody who is there.", (generator,))
+        # The generator has thrown it away before: a further return would end in the same way.
         elif generator in event.discarded_by or event.id in self._returned:
             yield Create(note + "If it matters, do its part again.", (generator,))
         else:

@@ -84,6 +84,7 @@ class RepeatedMessage(Detector):
         before, last = messages.pop(message, (0, ""))
         n = before + 1
         messages[message] = n, event.id
+        # Popped and set again above, so the first is the one not said for longest.
         if len(messages) > MOST_MESSAGES:
             del messages[next(iter(messages))]
         if not is_doubling(n, limit):

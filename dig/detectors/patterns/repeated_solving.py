@@ -33,6 +33,7 @@ class RepeatedSolving(Detector):
         h, v = graph.history, graph.ended.n
         shared = []
         for n in sorted(event.n for event in graph.ended.consumed):
+            # An activation that consumes without solving is not among the solvers.
             *earlier, latest = h.solvers(n) or [NOBODY]
             if earlier and latest == v:
                 names = [h.activation_ids[w] for w in earlier[: MOST_EVIDENCE + 1]]

@@ -140,6 +140,7 @@ class StalledActivation(Detector):
     def _limit(self, agent: _Agent) -> int | None:
         """The longest time, in microseconds, for a turn of an agent."""
         lengths, least = agent.lengths, self._least
+        # An agent's own turns tell more than the team's, as soon as there are enough of them.
         if len(lengths) < ENOUGH_OF_AGENT:  # others may think for a shorter time than this one does
             lengths, least = self._team, self._team_least
             if len(lengths) < ENOUGH_OF_TEAM:
@@ -246,6 +247,7 @@ class HealStalledActivation(Healer):
         activation = graph.running.get(finding.subject["activation"])
         if activation is None:
             return "made"
+        # Taking an agent out cannot be undone, so it gets a multiple of its limit first.
         gives_up = activation.us_start + GIVE_UP * micros(finding.evidence["limit_s"])
         held = open_work(graph, graph.agents[finding.evidence["agent"]].buffer)
         return "none" if held and step.now >= gives_up else "under way"
