@@ -127,7 +127,7 @@ def test_a_session_forgets_what_is_answered() -> None:
         stage.monitor.leave("b")
         stage.monitor.join("b")
     parts = {one.pattern: vars(one) for one in detectors}
-    assert len(parts["VOID"]["_asked"]) < 30
+    assert len(parts["VOID"]["_requests"]) < 30
     assert len(parts["FAIL"]["_ends"]["b"]) < 30 and len(parts["FAIL"]["_by_work"]) < 60
     assert {told[1] for told in found(stage)} == {"turn"}, "a did it itself"
     told = [(row["pattern"], row["stage"], row["severity"], row["subject"], row["evidence"])
