@@ -87,7 +87,7 @@ __all__ = sorted(_HOME)
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a public name, or the packages of the core, when it is asked for."""
+        """Import a public name, or the packages of the core, on demand."""
         from importlib import import_module
 
         if name in _HOME:

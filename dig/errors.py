@@ -1,4 +1,4 @@
-"""The exceptions that this package raises on purpose.
+"""The exceptions raised by dig on purpose.
 
     DigError
     ├── RecordError       one JSON object is not a record
@@ -46,7 +46,7 @@ class RecordError(DigError):
 
 
 class RuleError(DigError):
-    """A record contradicts what came before it; the graph is unchanged."""
+    """A record contradicts the records before; the graph is unchanged."""
 
 
 class TraceError(DigError):
@@ -69,7 +69,7 @@ class TraceError(DigError):
 
 
 class DamageError(TraceError):
-    """A line of a journal differs from the written one; the lines before it are whole."""
+    """A line of a journal differs from the written line; the lines before are whole."""
 
 
 class ReplayError(DigError):
@@ -77,7 +77,7 @@ class ReplayError(DigError):
 
 
 class DivergenceError(ReplayError):
-    """A run that was driven again made another record than the recorded one.
+    """A repeated run made another record than the recorded run.
 
     Attributes:
         record: The number `t` of the record.
@@ -100,17 +100,17 @@ _BEFORE, _SHOWN = 300, 600
 
 
 def _from(at: int, line: str) -> str:
-    """The characters of a line that a message shows, from a position on."""
+    """The characters of a line for a message, from a position on."""
     rest = line[at : at + _SHOWN]
     return f"{'…' if at else ''}{rest}{'…' if at + _SHOWN < len(line) else ''}"
 
 
 class CutOffError(ReplayError):
-    """A recorded run ends in the middle of what the monitor was doing."""
+    """A recorded run ends in the middle of a call of the monitor."""
 
 
 class DecisionError(DigError):
-    """A decision does not fit its activation: an unknown input, a fate without a meaning, ..."""
+    """A decision does not fit the activation: an unknown input, a fate without a meaning, ..."""
 
 
 class RequestError(DigError):
@@ -118,11 +118,11 @@ class RequestError(DigError):
 
 
 class PayloadError(DigError):
-    """A payload holds a value that is not JSON; the message names the place."""
+    """A payload holds a non-JSON value; the message names the place."""
 
 
 class UndecidedError(DigError):
-    """The comparison of two behaviours reached its time limit without a verdict."""
+    """The comparison of two behaviours reached the time limit without a verdict."""
 
 
 class ModelError(DigError):
@@ -137,13 +137,13 @@ class StopRunError(DigError):
     """
 
     def __init__(self, message: str, *, is_limit: bool = False) -> None:
-        """An error that says in its message why the run cannot go on."""
+        """Make an error; the message gives the reason."""
         super().__init__(message)
         self.is_limit = is_limit
 
 
 class JournalError(DigError):
-    """A run directory or its trace cannot be written."""
+    """A run directory or a trace cannot be written."""
 
 
 class RefusedError(DigError):

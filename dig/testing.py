@@ -37,7 +37,7 @@ def assert_same_behaviour(
     strict: bool = False,
     update: bool | None = None,
 ) -> None:
-    """Fail unless a run behaves like the one behind a golden file.
+    """Fail unless a run behaves like the run behind a golden file.
 
     Args:
         run: A graph, its records, or the path of a trace or run directory.

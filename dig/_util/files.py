@@ -1,4 +1,4 @@
-"""Files that are read at once: regular ones, up to a limit.
+"""Whole reads of regular files, up to a limit.
 
 A pipe or a device in the place of a file would be waited for, or read without an end.
 """
@@ -18,7 +18,7 @@ _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file to read it; a pipe or device in its place is refused.
+    """Open a regular file to read; a pipe or device in its place is refused.
 
     Raises:
         OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
@@ -31,7 +31,7 @@ def open_file(path: Path) -> BufferedReader:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a small file, such as one beside a trace or one that an option names.
+    """Read a small file, such as one beside a trace or an option's argument.
 
     Raises:
         OSError: The file cannot be read, is no file, or is longer than `MOST_BYTES`.

@@ -1,4 +1,4 @@
-"""Small HTML tables of escaped text, in the colours of the page that they are shown in."""
+"""Small HTML tables of escaped text, in the colours of the page around."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Strip(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A node of a path: its id, the agent that acts or has made it, and whether it is an event."""
+    """A node of a path: the id, the agent, and whether the node is an event."""
 
     id: str
     lane: str

@@ -12,7 +12,7 @@ _TAIL = (1 - LEVEL) / 2
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
-    """Wilson's interval of a share: narrower, and of few runs not always as sure as it says."""
+    """Wilson's interval of a share: narrower, and for few runs not always at the stated level."""
     z, p = NormalDist().inv_cdf(1 - _TAIL), hits / count
     middle = (p + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * sqrt(p * (1 - p) / count + z**2 / (4 * count**2))

@@ -40,7 +40,7 @@ def plain(value: Any, place: str = "payload") -> Any:
 
 
 def copy_value(value: Any, place: str) -> tuple[Any, list[str], int]:
-    """A copy of a value as `plain` makes it, with its texts and a size, all in one walk.
+    """Copy a value like `plain`, with all texts and a bound of the size, in one walk.
 
     Args:
         value: The value.
@@ -62,7 +62,7 @@ def copy_value(value: Any, place: str) -> tuple[Any, list[str], int]:
 
 
 def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
-    """The copy; to `texts` and `parts` is added what stands for its size.
+    """Copy a value; `texts` and `parts` collect the measures of size.
 
     An error says where from here; each level on its way out puts its own step before that.
     """
@@ -127,7 +127,7 @@ def _copied_object(
 
 
 def encoder(*, sort_keys: bool = False, readable: bool = False) -> Callable[[Any], str]:
-    """A function that writes plain JSON as text.
+    """Make a function that writes plain JSON as text.
 
     It keeps the part of `json` that does the work, which an encoder makes anew for each value.
 

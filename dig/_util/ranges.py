@@ -1,4 +1,4 @@
-"""Sets of numbers that mostly follow each other, as ranges.
+"""Sets of mostly consecutive numbers, as ranges.
 
 An event carries the set of its roots and of its sources. Conversations that merge make these
 sets grow, by numbers in a row; as ranges they stay small, and are shared between all events that
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 class RangeSet:
-    """An immutable set of whole numbers, kept as sorted ranges that neither meet nor overlap.
+    """An immutable set of whole numbers, kept as sorted ranges without contact or overlap.
 
     >>> one = RangeSet.single(1).union(RangeSet.single(2))
     >>> list(one.union(RangeSet.single(7))), one.ranges
@@ -26,7 +26,7 @@ class RangeSet:
 
     @classmethod
     def single(cls, number: int) -> RangeSet:
-        """The set of one number."""
+        """The set of a single number."""
         return cls((number, number + 1))
 
     @classmethod
@@ -64,7 +64,7 @@ class RangeSet:
         return zip(self.ranges[::2], self.ranges[1::2], strict=True)
 
     def minus(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in this set only."""
+        """The numbers in the first set only."""
         if self.ranges == other.ranges:
             return NOTHING
         remaining: list[int] = []
@@ -83,11 +83,11 @@ class RangeSet:
         return RangeSet(tuple(remaining))
 
     def common(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in both sets."""
+        """The numbers in both sets."""
         return self.minus(self.minus(other))
 
     def renumber(self, rank: Sequence[int]) -> RangeSet:
-        """The set after some numbers are gone; `rank[n]` counts those below `n` that stay."""
+        """The set after an eviction; `rank[n]` counts the remaining numbers below `n`."""
         ranges: list[int] = []
         for start, end in ((rank[a], rank[b]) for a, b in self.pairs()):
             if ranges and ranges[-1] == start:
@@ -112,7 +112,7 @@ class RangeSet:
         return True
 
     def union(self, other: RangeSet) -> RangeSet:
-        """The numbers that are in either set; one of the two objects, if it contains the other."""
+        """The numbers in either set; the larger object itself, if it contains the smaller."""
         a, b = self.ranges, other.ranges
         if a == b or not b:
             return self
@@ -132,7 +132,7 @@ NOTHING = RangeSet()
 
 
 def union(sets: Iterable[RangeSet]) -> RangeSet:
-    """The union of some sets; if all are equal, one of these objects."""
+    """The union of some sets; the same object, if all are equal."""
     result = NOTHING
     for numbers in sets:
         if numbers.ranges and numbers is not result:

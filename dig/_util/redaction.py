@@ -95,7 +95,7 @@ _NUMBERS = {int, float, bool, type(None)}
 
 
 def mask_secrets(text: str) -> str:
-    """A text in which everything that looks like a key, a token or a password is masked.
+    """Mask everything in a text that looks like a key, a token or a password.
 
     >>> mask_secrets("api_key=abcdef123456, sk-proj-0123456789")
     'api_key=***, ***'
@@ -107,12 +107,12 @@ def mask_secrets(text: str) -> str:
 
 @cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """A pattern, compiled when a text first has a sign of a secret: that takes milliseconds."""
+    """Compile a pattern on first use: it takes milliseconds."""
     return re.compile(pattern)
 
 
 def masking_logger(name: str) -> logging.Logger:
-    """The logger of a name, whose messages and tracebacks have no secrets in them."""
+    """A logger with secrets masked in messages and tracebacks."""
     logger = logging.getLogger(name)
     logger.addFilter(_mask_record)
     return logger
@@ -130,7 +130,7 @@ def _mask_record(record: logging.LogRecord) -> bool:
 
 
 def may_hold_secrets(texts: Iterable[str]) -> bool:
-    """Whether a JSON value with these texts and keys may hold a secret: if not, it holds none."""
+    """Whether a JSON value with the given texts and keys may hold a secret; surely not if false."""
     return _has_sign(
         ":".join(texts), _ALL_SIGNS
     )  # so that the name of a key counts as one in a text
@@ -195,14 +195,14 @@ def _object(value: dict[Any, Any], secrets: list[str], is_secret: bool) -> dict[
 
 
 def _is_name(name: str, item: Any) -> bool:
-    """Whether a name is that of a secret; of some names, what stands under it tells."""
+    """Whether a name is that of a secret; for some names, the value decides."""
     if name[-6:].lower().endswith(("cookie", "pwd")):
         return isinstance(item, str) and f"{name}: {MASK}" in mask_secrets(f"{name}: {item}")
     return _compile(_NAME).fullmatch(name) is not None
 
 
 def _is_pair(name: Any, item: Any) -> bool:
-    """Whether two values are a name and its secret, not two words that stand side by side."""
+    """Whether two values are a name and a secret, not two words side by side."""
     if not (isinstance(name, str) and isinstance(item, str)):
         return False
     is_opaque = "=" in item or (" " not in item and not _DIGITS.isdisjoint(item))
@@ -210,7 +210,7 @@ def _is_pair(name: Any, item: Any) -> bool:
 
 
 def _key_for(name: str, masked: dict[str, Any]) -> str:
-    """A key for a member of an object in which secrets are masked: keys that are two stay two."""
+    """A free key for a masked object, so that two keys stay two."""
     key = name
     while key in masked:
         key = f"{name}{len(masked)}"

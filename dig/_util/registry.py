@@ -1,4 +1,4 @@
-"""Registries: tables by name to which packages above the table's own add rows."""
+"""Registries: tables by name, open to rows from packages above."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Row = TypeVar("Row")
 
 
 class Registry(Mapping[str, Row], Generic[Row]):
-    """Rows by name; rows of packages above are imported when they are asked for."""
+    """Rows by name; rows of packages above are imported on demand."""
 
     _added: ClassVar[dict[str, dict[str, str]]] = {}
 

@@ -1,4 +1,4 @@
-"""Text that is safe on a terminal: dig's own ASCII around text from outside, made safe.
+"""Text safe on a terminal: dig's own ASCII around sanitized text from outside.
 
 An id or a name can be anything, and so can the values that a detector of a user's own wrote.
 """
@@ -39,7 +39,7 @@ def safe_text(text: object, most: int | None = None) -> str:
 
 
 def one_line(text: object, most: int = MOST_IN_TEXT) -> str:
-    """Anything as one line that is safe on a terminal; white space in it becomes one blank."""
+    """Make anything a single line, safe on a terminal; white space becomes a blank."""
     # Cut first: an answer may be megabytes long. A character gets at most ten times as long.
     shown = " ".join(safe_text(str(text)[: 2 * most]).split())
     return shown if len(shown) <= most else shown[: max(0, most - 3)] + "..."
@@ -72,7 +72,7 @@ def cut(parts: Sequence[str], comma: str = ", ", *, most: int = MOST_LISTED, of:
 
 
 def first_wrong(error: ValidationError) -> tuple[str, str]:
-    """The first place at which a value does not fit its model, and pydantic's message about it."""
+    """The first misfit of a value to a pydantic model: the place, and the message."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ".".join(map(str, first["loc"])), first["msg"]
 
@@ -83,7 +83,7 @@ def joined(parts: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Collection[str], likeness: float = 0.5) -> str | None:
-    """The name that a misspelt one was meant to be, whatever its case.
+    """The existing name most like a misspelt name, in any case.
 
     Args:
         name: The misspelt name.
@@ -98,7 +98,7 @@ def nearest(name: str, names: Collection[str], likeness: float = 0.5) -> str | N
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
-    """The end of an error about a name that does not exist: the nearest name, or all of them."""
+    """The end of an error about an unknown name: the nearest name, or all names."""
     close = nearest(name, names)
     return f"did you mean {close}?" if close else f"known are: {', '.join(names)}"
 

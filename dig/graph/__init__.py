@@ -1,4 +1,4 @@
-"""The Dynamic Interaction Graph: the record vocabulary, and the graph that records build.
+"""The Dynamic Interaction Graph: the record vocabulary, and the graph built from records.
 
 - `records`: the kinds of records, one type a kind; `codec`: records as lines of JSON.
 - `graph`: `InteractionGraph`, whose `apply` is the only way to change a graph. Its parts:

@@ -1,4 +1,4 @@
-"""Cooperative behaviour: the course of a run without its names, payloads and times.
+"""Cooperative behaviour: the course of a run without names, payloads and times.
 
 The paper (section 4.3, eq. 12) calls two runs the same behaviour if their graphs, through time,
 are isomorphic. A `Behaviour` is a run reduced to that comparison: the steps in which its graph
@@ -37,7 +37,7 @@ MARKS: tuple[tuple[Mark, int], ...] = (
 
 
 class Generation(NamedTuple):
-    """An event comes into being; `by` is the number of an activation, if one generated it."""
+    """The generation of an event; `by` is the number of the generating activation, if any."""
 
     origin: Origin
     by: int | None
@@ -45,14 +45,14 @@ class Generation(NamedTuple):
 
 
 class ActivationStart(NamedTuple):
-    """An activation starts: the numbers of its agent and of the events in front of it."""
+    """The start of an activation: the numbers of the agent and of the input events."""
 
     agent: int
     events: tuple[int, ...]
 
 
 class ActivationEnd(NamedTuple):
-    """An activation ends, with a fate for each of its events in their order."""
+    """The end of an activation, with a fate for each input event in order."""
 
     activation: int
     fates: tuple[FateName, ...]
@@ -65,7 +65,7 @@ _GENERATED, _UNFATED, _NEXT = -1, -2, -3
 
 
 class BehaviourNode(NamedTuple):
-    """A node of the graph: its kind, its number, and the step in which it came into being."""
+    """A node of the graph: kind, number, and the step of its generation or start."""
 
     kind: Literal["event", "activation"]
     number: int
@@ -83,7 +83,7 @@ class NodeNames(NamedTuple):
 
 
 class Behaviour:
-    """A run reduced to the steps in which its graph grew.
+    """A run reduced to the steps in which the graph grew.
 
     Attributes:
         steps: The steps in order; events, activations and agents are numbered by appearance.
@@ -91,7 +91,7 @@ class Behaviour:
     """
 
     def __init__(self, steps: Iterable[BehaviourStep], names: NodeNames | None = None) -> None:
-        """Make a behaviour of its steps, each of which may name only numbers of earlier steps."""
+        """Make a behaviour of steps, each of which may name only numbers of earlier steps."""
         self.steps: tuple[BehaviourStep, ...] = tuple(steps)
         self.names = names
 
@@ -129,14 +129,14 @@ class Behaviour:
 
     @cached_property
     def fates(self) -> dict[int, tuple[FateName, ...]]:
-        """The fates that each ended activation gave its events."""
+        """The fates of the input events, by ended activation."""
         return {
             step.activation: step.fates for step in self.steps if isinstance(step, ActivationEnd)
         }
 
     @cached_property
     def diagram(self) -> Diagram:
-        """The diagram that the causal notion compares, with one node for each of `nodes`."""
+        """The diagram for the causal notion, with one node for each of `nodes`."""
         labels: list[Hashable] = []
         into: list[list[Arc]] = []
         events: list[int] = []
@@ -167,7 +167,7 @@ Comparable = InteractionGraph | Behaviour | Iterable[Record]
 
 
 def signature(run: Comparable, *, strict: bool = False) -> str:
-    """A short text that is equal for equal behaviour.
+    """Return a short text: equal for equal behaviour.
 
     Runs with different signatures behave differently. Strict signatures are equal for the same
     behaviour only; for runs with the same causal signature, `same_behaviour` decides.
@@ -211,7 +211,7 @@ def same_behaviour(
 
 
 class _Limit:
-    """Ends a comparison that takes too long."""
+    """Ends a comparison after a time or an amount of work."""
 
     def __init__(self, limit_s: float, stopwatch: Callable[[], float] | None) -> None:
         self._limit_s = limit_s

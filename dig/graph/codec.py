@@ -1,4 +1,4 @@
-"""Records from and to JSON: one line of a trace file, looked at by itself."""
+"""Records from and to JSON: one line of a trace file, without regard to the lines before."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _or_null(row: dict[str, Any], key: str) -> str | None:
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:
-    """A text that is not empty, if there is one; null is as absent."""
+    """Read a non-empty text, if there is one; null counts as absent."""
     if row.get(key) is None:
         return None
     if not _want(row, key, str):
@@ -256,7 +256,7 @@ _DECODERS: dict[str, Callable[[int, int, dict[str, Any]], Record]] = {
 
 
 def decode(row: Any) -> Record:
-    """Turn the JSON object of one line into a record; keys that it does not know are ignored.
+    """Turn the JSON object of one line into a record; unknown keys are ignored.
 
     Raises:
         RecordError: A key is missing, or a value is of the wrong type.
@@ -298,7 +298,7 @@ _KEYS = {cls: _keys(cls) for cls in get_args(Record)}
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """The JSON object of a record, keys in a fixed order; optional ones that are empty left out."""
+    """Make the JSON object of a record, keys in a fixed order; empty optional ones are left out."""
     row: dict[str, Any] = {"t": record.t, "ts": record.us / 1_000_000, "kind": record.kind}
     for key, _, absent in _KEYS[type(record)]:
         value = getattr(record, key)
@@ -323,7 +323,7 @@ def _fate_row(fate: Fate) -> dict[str, Any]:
 
 
 def encode(record: Record) -> str:
-    """One line of a trace file, without its newline; the same record gives the same text."""
+    """Write one line of a trace file, without its newline; the same record gives the same text."""
     kind = type(record)
     if kind is Run or kind is HealRow:  # their keys are not those of the record alone
         return dumps(to_row(record))

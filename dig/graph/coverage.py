@@ -1,4 +1,4 @@
-"""Coverage: the provenance of an answer, and the work that was lost on the way to it."""
+"""Coverage: the provenance of an answer, and the work lost on the way to the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .lineage import Provenance
 
 
 def provenance(state: GraphState, event: int) -> Provenance:
-    """The provenance of the final event with this number.
+    """Collect the provenance of a final event, by number.
 
     An agent whose answer was bounced builds its next one upon it, so the provenance of the latest
     answer of a run is not walked through again.
@@ -34,7 +34,7 @@ def provenance(state: GraphState, event: int) -> Provenance:
 
 
 def _holds(history: History, latest: Provenance, behind: Provenance) -> bool:
-    """Whether the answer `behind`, whose ancestors include `known.submitter`, contains `latest`."""
+    """Whether the answer `behind`, a descendant of `latest.submitter`, contains `latest`."""
     if not latest.counts_memory:
         return True
     agents = (history.agent_of[latest.submitter], history.agent_of[behind.submitter])
@@ -42,7 +42,7 @@ def _holds(history: History, latest: Provenance, behind: Provenance) -> bool:
 
 
 def unconsumed_work(state: GraphState, behind: Provenance) -> list[int]:
-    """The needed work that nothing behind a final event consumed, in order of generation.
+    """The needed work not consumed by anything behind a final event, in order of generation.
 
     Args:
         state: The graph at the record that generated the final event.

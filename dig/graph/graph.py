@@ -1,4 +1,4 @@
-"""The Dynamic Interaction Graph of a run, and the one function that changes it: `apply`.
+"""The Dynamic Interaction Graph of a run; `apply` is the one function for changes.
 
 `InteractionGraph.apply(record)` checks a record (`dig.graph.rules`) and rewrites the graph by it
 (`dig.graph.rewrites`). Live monitor, reader, replay and viewer all go through it. Its data and
@@ -29,14 +29,14 @@ _STEPS = {
 
 
 class InteractionGraph(GraphState):
-    """The graph of one run: feed it records, ask it for its state.
+    """The graph of one run: feed records, ask for the state.
 
     Its attributes are those of `GraphState`; only `apply` and `evict` change them.
     """
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> InteractionGraph:
-        """The graph that some records lead to.
+        """Build the graph from some records.
 
         Raises:
             RuleError: A record contradicts those before it.
@@ -47,7 +47,7 @@ class InteractionGraph(GraphState):
         return graph
 
     def apply(self, record: Record) -> None:
-        """Check one record and rewrite the graph by it.
+        """Check one record and rewrite the graph accordingly.
 
         Raises:
             RuleError: The record contradicts those before it; the graph is as it was.
@@ -79,7 +79,7 @@ class InteractionGraph(GraphState):
     def evict(
         self, keep: int, pinned: Collection[str] = (), given_up: Collection[str] | None = None
     ) -> frozenset[str]:
-        """Evict all history that can change no verdict; only in a session, and between two calls.
+        """Evict all history without effect on a verdict; only in a session, and between two calls.
 
         Numbers of events and activations change; ids do not. An evicted event cannot be named any
         more, though it may be shown for as long as an activation that saw or made it is; its id
@@ -113,7 +113,7 @@ class InteractionGraph(GraphState):
         return retention.renumber_sources(sources, self.source_rank)
 
     def unanswered_sources(self, sources: RangeSet, most: int | None = None) -> list[str]:
-        """The sources among some that are not answered yet, by id, as generated.
+        """The unanswered sources among some, by id, as generated.
 
         Args:
             sources: Source numbers.
@@ -126,14 +126,14 @@ class InteractionGraph(GraphState):
         return self.source_ids(islice(unanswered, most))
 
     def are_apart(self, a: RangeSet, b: RangeSet) -> bool:
-        """Whether two events with these sources are about different problems.
+        """Whether two events with the sources `a` and `b` are about different problems.
 
         All problems of which a session has let go count as one.
         """
         return bool(a and b) and a.isdisjoint(b)
 
     def sources_about(self, subject: Any) -> RangeSet | None:
-        """The sources of what a finding is about, as source numbers.
+        """The sources of the event or activation in a finding's subject, as source numbers.
 
         Args:
             subject: The subject of the finding; the detector of a user may have put anything there.
@@ -149,7 +149,7 @@ class InteractionGraph(GraphState):
         return self.activation_sources(activation) if isinstance(activation, str) else None
 
     def activation_sources(self, name: str) -> RangeSet:
-        """The sources of all events that an activation saw; of an unknown one, none."""
+        """The sources of all input events of an activation; none for an unknown activation."""
         activation = self.running.get(name)
         if activation is None and self.ended is not None and self.ended.id == name:
             activation = self.ended
@@ -170,7 +170,7 @@ class InteractionGraph(GraphState):
         return roots_of_activation(self.history, self.history.activation_number(name))
 
     def root(self, number: int) -> str:
-        """The activation that is the root with this number."""
+        """The root activation with a given root number."""
         return self.history.activation_ids[self.history.root_activations[number]]
 
     def sources(self, event: str) -> frozenset[str]:
@@ -184,24 +184,24 @@ class InteractionGraph(GraphState):
         return frozenset(h.activation_ids[v] for v in numbers)
 
     def uncovered_work(self, event: str) -> list[str]:
-        """The needed work that a final event, just generated, lost on the way, as generated."""
+        """The needed work lost on the way to a final event, just generated, in order."""
         h = self.history
         work = unconsumed_work(self, provenance(self, h.event_number(event)))
         return [h.event_ids[e] for e in work if not self.is_open(e)]
 
     def asked_problems(self, event: str) -> tuple[str, ...]:
-        """The events from outside that a final event answers and no other did, as generated."""
+        """The events from outside that a final event is the first to answer, as generated."""
         behind = provenance(self, self.history.event_number(event))
         return tuple(self.source_ids(self.problems.asked_sources(behind)))
 
     # --- views (see dig.graph.views) ---
 
     def at(self, t: int) -> GraphView:
-        """The graph as it stood after the record at logical time `t`."""
+        """View the graph after the record at logical time `t`."""
         return GraphView(self, until=t)
 
     def cleaned(self) -> GraphView:
-        """The productive edges and the nodes that they touch."""
+        """View the productive edges and their nodes."""
         return GraphView(self, productive=True)
 
     def to_networkx(self) -> Any:

@@ -1,4 +1,4 @@
-"""The state of a graph, and the questions that it answers."""
+"""The state of a graph, and queries about the state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .state import ActivationState, AgentState, ClosedEvent, EventState, by_numb
 
 
 class GraphState:
-    """The state of a graph, and the questions that it answers.
+    """The state of a graph, and queries about the state.
 
     Only `dig.graph.rewrites`, `dig.graph.retention` and `dig.graph.coverage` change it.
 
@@ -73,7 +73,7 @@ class GraphState:
         self.open: dict[str, EventState] = {}
 
     def event(self, name: str) -> EventState:
-        """An event by its id; a closed one is put together from history.
+        """Find an event by id; a closed one is put together from history.
 
         Raises:
             KeyError: No event has this id.
@@ -85,23 +85,23 @@ class GraphState:
         return event
 
     def sources_of(self, n: int) -> RangeSet:
-        """The sources of the event with this number, as source numbers."""
+        """The sources of event number `n`, as source numbers."""
         live = self.live.get(self.history.event_ids[n])
         return live.sources if live is not None else sources_of(self.history, n)
 
     @property
     def agents(self) -> Mapping[str, AgentState]:
-        """The present agents by name, in the order in which they came."""
+        """The present agents by name, in order of joining."""
         return MappingProxyType(self.present)
 
     @property
     def activations(self) -> Mapping[str, ActivationState]:
-        """The activations in progress by id, in order of their start."""
+        """The activations in progress by id, in order of start."""
         return MappingProxyType(self.running)
 
     @property
     def latest_source(self) -> str:
-        """The event that came from outside last."""
+        """The latest event from outside."""
         return self.history.event_ids[self.history.source_events[-1]]
 
     @property
@@ -121,31 +121,31 @@ class GraphState:
         return bool(h.gone_events or h.gone_activations or h.cut)
 
     def open_events(self) -> list[EventState]:
-        """R(t): work that no agent consumed and some agent can still reach, as generated."""
+        """R(t): unconsumed work within reach of some agent, as generated."""
         return sorted(self.open.values(), key=by_number)
 
     def orphans(self) -> dict[str, str]:
-        """Work that no agent consumed and none can reach, with its cause, as generated."""
+        """Unconsumed work out of reach of all agents, by id with the cause, as generated."""
         orphans = [e for e in self.live.values() if e.cause is not None]
         return {e.id: e.cause or "" for e in sorted(orphans, key=by_number)}
 
     def flying(self) -> list[EventState]:
-        """The events of any kind that are on their way to an agent, as generated."""
+        """The events of any kind on their way to an agent, as generated."""
         return sorted((e for e in self.live.values() if e.flight), key=by_number)
 
     def knows(self, event: str) -> bool:
-        """Whether there is an event with this id that was not evicted."""
+        """Whether there is an event with a given id, not evicted."""
         n = self.history.event(event)
         return n is not None and not self.history.flags[n] & EVICTED
 
     def is_open(self, n: int) -> bool:
-        """Whether the event with this number is open."""
+        """Whether event number `n` is open."""
         return self.history.event_ids[n] in self.open
 
     def is_accepted(self, event: str) -> bool:
-        """Whether an event is a final one that was accepted."""
+        """Whether an event is final and was accepted."""
         return bool(self.history.flags[self.history.event_number(event)] & ACCEPTED)
 
     def is_bounced(self, event: str) -> bool:
-        """Whether an event is a final one that was delivered to an agent."""
+        """Whether an event is final and was delivered to an agent."""
         return bool(self.history.flags[self.history.event_number(event)] & BOUNCED)

@@ -29,7 +29,7 @@ FINAL, NOTICE_TYPE, CONSUMED, ACCEPTED, BOUNCED, EVICTED = 1, 2, 4, 8, 16, 32
 
 
 class Names:
-    """A list of ids that can only grow.
+    """An append-only list of ids.
 
     Ids are in tuples, because the garbage collector does not look into a tuple of strings: a list
     of a million of them would cost it a pause each time.
@@ -127,7 +127,7 @@ class History:
     # --- ids ---
 
     def is_taken(self, name: str) -> bool:
-        """Whether an event or an activation has this id."""
+        """Whether an event or an activation has the id already."""
         return name in self.codes[hash(name) % SHARDS]
 
     def forget_ids(self) -> None:
@@ -135,7 +135,7 @@ class History:
         self.codes: list[dict[str, int]] = [_NO_CODES] * SHARDS
 
     def add_code(self, name: str, code: int) -> None:
-        """Note the code of an id: twice its number, and one more for an activation."""
+        """Note the code of an id: twice the number, and one more for an activation."""
         shard = hash(name) % SHARDS
         codes = self.codes[shard]
         if codes is _NO_CODES:
@@ -143,24 +143,24 @@ class History:
         codes[name] = code
 
     def event(self, name: str) -> int | None:
-        """The number of the event with this id, if there is one."""
+        """The number of an event, by id; ``None`` for an unknown id."""
         code = self.codes[hash(name) % SHARDS].get(name)
         return None if code is None or code & 1 else code >> 1
 
     def activation(self, name: str) -> int | None:
-        """The number of the activation with this id, if there is one."""
+        """The number of an activation, by id; ``None`` for an unknown id."""
         code = self.codes[hash(name) % SHARDS].get(name)
         return code >> 1 if code is not None and code & 1 else None
 
     def event_number(self, name: str) -> int:
-        """The number of the event with this id; there must be one."""
+        """The number of an event, by id; an unknown id raises `KeyError`."""
         n = self.event(name)
         if n is None:
             raise KeyError(name)
         return n
 
     def activation_number(self, name: str) -> int:
-        """The number of the activation with this id; there must be one."""
+        """The number of an activation, by id; an unknown id raises `KeyError`."""
         v = self.activation(name)
         if v is None:
             raise KeyError(name)
@@ -174,7 +174,7 @@ class History:
     # --- writing ---
 
     def add_event(self, record: Emit, generator: int) -> int:
-        """Append an event; one from outside becomes a source of its own."""
+        """Append an event; an event from outside becomes a source."""
         n = len(self.generator)
         if generator == FROM_OUTSIDE:
             self.source_events.append(n)
@@ -188,7 +188,7 @@ class History:
         return n
 
     def add_activation(self, name: str, agent: str, t: int, inputs: list[int]) -> int:
-        """Append an activation with its inputs, whose fates are still open.
+        """Append an activation with input events, the fates still open.
 
         Args:
             name: Its id.
@@ -213,7 +213,7 @@ class History:
         return v
 
     def end_activation(self, v: int, t: int, fates: list[int], outputs: int) -> None:
-        """Write down an activation's end: a fate for each of its inputs, in their order.
+        """Write down an activation's end: a fate for each input, in order.
 
         Args:
             v: Its number.
@@ -232,7 +232,7 @@ class History:
             self.edge_fate[edge] = fate
 
     def solve(self, v: int, events: Iterable[int]) -> bool:
-        """Write down that activation `v` reduced the problem, with an output, from some events.
+        """Note that activation `v` consumed some events and reduced the problem by an output.
 
         Returns:
             Whether another activation had solved one of them before.
@@ -261,7 +261,7 @@ class History:
         return code
 
     def new_root(self, v: int) -> RangeSet:
-        """The set of activation `v` alone, which is a root from now on."""
+        """Make activation `v` a root; return the set of `v` alone."""
         self.root_number[v] = len(self.root_activations)
         self.root_activations.append(v)
         return RangeSet.single(self.root_number[v])
@@ -291,12 +291,12 @@ class History:
         return [e for e, fate in edges if fate == CONSUME and generator[e] != BY_SYSTEM]
 
     def solvers(self, n: int) -> list[int]:
-        """The activations that solved event `n` (consumed it with an output), by their end."""
+        """The activations that consumed event `n` with an output, in order of end."""
         first = self.first_solver[n]
         return [] if first < 0 else [first, *self.further_solvers.get(n, ())]
 
     def sightings(self, n: int) -> Sequence[int]:
-        """The activations that had event `n` in front of them, in order of their start."""
+        """The activations with event `n` as an input, in order of start."""
         for v in range(self._indexed, len(self.activation_ids)):
             for i in range(self.first_edge[v], self.first_edge[v + 1]):
                 self._sightings.setdefault(self.edge_event[i], array("i")).append(v)
@@ -308,7 +308,7 @@ class History:
         self._sightings, self._indexed = {}, 0
 
     def outputs(self, v: int) -> range:
-        """The events that activation `v` has generated up to now."""
+        """The events generated by activation `v` up to now."""
         first = self.first_output[v]
         return range(first, min(first + self.output_count[v], len(self.generator)))
 
@@ -317,12 +317,12 @@ class History:
         return self.agent_names[self.agent_of[v]]
 
     def sender(self, n: int) -> str | None:
-        """The agent that generated event `n`, if one did."""
+        """The agent behind event `n`; ``None`` for an event of no agent."""
         generator = self.generator[n]
         return self.agent(generator) if generator >= 0 else None
 
     def by(self, n: int) -> str | None:
-        """The generator of event `n`, as a trace names it: the field `by` of its record."""
+        """The generator of event `n` as in a trace: the field `by` of the event's record."""
         generator = self.generator[n]
         if generator == FROM_OUTSIDE:
             return None

@@ -1,4 +1,4 @@
-"""Isomorphism: compares two labelled acyclic graphs, apart from the names of their nodes.
+"""Isomorphism: compares two labelled acyclic graphs, apart from the names of nodes.
 
 Colours are refined first: nodes keep the same colour only while nothing that leads to them or
 follows from them distinguishes them. That alone distinguishes nearly all different runs. Nodes
@@ -23,7 +23,7 @@ Tick = Callable[[int], None]
 
 
 class Arc(NamedTuple):
-    """One end of an edge, as its other end sees it."""
+    """One end of an edge, seen from the other end."""
 
     label: int
     node: int
@@ -31,7 +31,7 @@ class Arc(NamedTuple):
 
 @frozen
 class Diagram:
-    """A labelled acyclic graph: its nodes are numbers, in an order that no edge goes against.
+    """A labelled acyclic graph: nodes are numbers in a topological order.
 
     Attributes:
         labels: The label of each node.
@@ -45,7 +45,7 @@ class Diagram:
 
     @classmethod
     def of(cls, labels: Sequence[Hashable], into: Sequence[Sequence[Arc]]) -> Diagram:
-        """A diagram made of its nodes and the edges that lead to each."""
+        """Make a diagram of nodes and the edges leading to each node."""
         out: list[list[Arc]] = [[] for _ in labels]
         for node, arcs in enumerate(into):
             for label, source in arcs:
@@ -58,11 +58,11 @@ class Diagram:
         return len(self.labels) + sum(map(len, self.into))
 
     def pasts(self, colours: Sequence[Any], paint: Paint) -> Colours:
-        """New colours, from each node's own and everything that leads to it."""
+        """Compute new colours, from each node's own colour and all nodes before."""
         return self._sweep(range(len(self.labels)), self.into, colours, paint)
 
     def futures(self, colours: Sequence[Any], paint: Paint) -> Colours:
-        """New colours, from each node's own and everything that follows from it."""
+        """Compute new colours, from each node's own colour and all nodes after."""
         return self._sweep(range(len(self.labels) - 1, -1, -1), self.out, colours, paint)
 
     def _sweep(
@@ -146,7 +146,7 @@ def _refine(
 
 
 def _matches(a: Diagram, x: Colours, b: Diagram, y: Colours) -> bool:
-    """Whether going forward, always taking the first node that fits, maps `a` onto `b`."""
+    """Whether going forward, with the first fitting node each time, maps `a` onto `b`."""
     image: list[int] = []
     free: dict[Hashable, list[int]] = defaultdict(list)
     for node in range(len(y) - 1, -1, -1):
@@ -161,7 +161,7 @@ def _matches(a: Diagram, x: Colours, b: Diagram, y: Colours) -> bool:
 
 
 def _singled_out(x: Colours, y: Colours) -> Iterator[tuple[Colours, Colours]]:
-    """Colourings in which one node of `a`, and in turn each of `b` like it, stand out."""
+    """Colourings in which one node of `a`, and in turn each similar node of `b`, stands out."""
     count = Counter(x)
     alike = [node for node, colour in enumerate(x) if count[colour] > 1]
     if not alike:

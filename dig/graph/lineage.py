@@ -50,7 +50,7 @@ def _roots(history: History, events: Iterable[int]) -> RangeSet:
 
 
 def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
-    """All activations and events with a causal path to some events, with these."""
+    """Collect all activations and events with a causal path to some events, the latter included."""
     activations: set[int] = set()
     used = set(events)
     stack = [g for e in used if (g := history.generator[e]) >= 0]
@@ -67,7 +67,7 @@ def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
 
 
 class Provenance:
-    """All that stands behind a final event, as numbers in the graph's history.
+    """Everything behind a final event, as numbers in the graph's history.
 
     Attributes:
         submitter: The activation that generated the event.
@@ -88,7 +88,7 @@ class Provenance:
         self.parts: set[int] = set()
 
     def add(self, history: History, v: int) -> list[int]:
-        """Add an activation; return the generators of the events that it consumed."""
+        """Add an activation; return the generators of the consumed events."""
         self.activations.add(v)
         inputs = history.inputs(v)
         if 0 < len(inputs) < history.output_count[v]:

@@ -1,4 +1,4 @@
-"""The problems of a run: what work is open about each, and since when it stands still.
+"""The problems of a run: the open work about each problem, and since when nothing moves.
 
 Clock-time patterns look at *problems*. A run that is no session has one problem, the whole run. In
 a session each event from outside that is not answered yet poses one, and problems may overlap: an
@@ -45,7 +45,7 @@ class Problems:
         self.touched: dict[Problem, None] = {}
 
     def pose(self, is_work: bool) -> None:
-        """Register an event from outside: in a session, it poses a new problem if it is work."""
+        """Register an event from outside: in a session, work poses a new problem."""
         self._answered.append(0)
         if self._run_problems is None:
             sources = RangeSet.single(len(self._history.source_events) - 1)
@@ -57,7 +57,7 @@ class Problems:
         self.touched[problem] = None
 
     def problems_of(self, sources: RangeSet) -> tuple[Problem, ...]:
-        """The problems, not yet answered, that something with these sources concerns."""
+        """The unanswered problems with some of the sources of an event or activation."""
         if self._run_problems is not None:
             return self._run_problems
         problems = self._by_sources.get(sources.ranges)
@@ -69,7 +69,7 @@ class Problems:
         return problems
 
     def _part_for(self, sources: RangeSet) -> tuple[Problem, ...]:
-        """The same, found by their sources; those that others pose as well are parted."""
+        """Find the problems by source; a problem with further sources is parted."""
         problems = self.touching(sources)
         for problem in problems:
             if problem.sources.ranges == sources.ranges:
@@ -84,7 +84,7 @@ class Problems:
         return tuple(problems)
 
     def look(self, now: int) -> int:
-        """The flags of how the problems stand that the record of a moment has touched."""
+        """Update the touched problems' standing at the moment `now`, and return the flags."""
         flags = 0
         for problem in self.touched:
             if problem.buffered:
@@ -99,7 +99,7 @@ class Problems:
         return flags
 
     def open_events(self, sources: RangeSet) -> dict[str, EventState]:
-        """The open events that have some of these sources; to ask parts no problem."""
+        """The open events with some of the given sources; asking parts no problem."""
         return {
             name: event
             for problem in self.touching(sources)
@@ -108,7 +108,7 @@ class Problems:
         }
 
     def unanswered_sources(self, sources: RangeSet) -> RangeSet:
-        """The sources among some that are not answered yet; asking parts no problem."""
+        """The unanswered sources among some; asking parts no problem."""
         if self._run_problems is not None:
             return RangeSet.of(s for s in sources if not self._answered[s])
         bounds = sources.ranges
@@ -134,20 +134,20 @@ class Problems:
             self.touched[problem] = None
 
     def submit(self, event: EventState) -> None:
-        """Register a final event that was generated."""
+        """Register the generation of a final event."""
         event.problems = self.problems_of(event.sources)
         for problem in event.problems:
             problem.submitted[event.id] = event
             self.touched[problem] = None
 
     def fail(self, sources: RangeSet | None) -> None:
-        """Register that a request ended without an answer, or (``None``) one that is not named."""
+        """Register a request's end without an answer; ``None``: the request is not named."""
         for problem in self._run_problems or (() if sources is None else self.problems_of(sources)):
             problem.is_failed = True
             self.touched[problem] = None
 
     def decide(self, event: EventState) -> None:
-        """Register that a final event was bounced or accepted."""
+        """Register the bounce or the acceptance of a final event."""
         for problem in self.problems_of(event.sources):
             problem.submitted.pop(event.id, None)
             self.touched[problem] = None
@@ -160,7 +160,7 @@ class Problems:
             self.touched[problem] = None
 
     def end(self, activation: ActivationState, now: int, has_error: bool) -> None:
-        """Register the end of an activation; progress may merge the problems it concerned."""
+        """Register the end of an activation; progress may merge the activation's problems."""
         self.cut_off(activation, now, has_error or activation.is_progress)
         for problem in activation.problems:
             problem.last = activation.id
@@ -168,7 +168,7 @@ class Problems:
             self._merge(activation)
 
     def cut_off(self, activation: ActivationState, now: int, starts_anew: bool = False) -> None:
-        """Register that an activation is no longer in progress.
+        """Register an activation as no longer in progress.
 
         Args:
             activation: The activation.
@@ -182,13 +182,13 @@ class Problems:
                 problem.since = now
 
     def asked_sources(self, behind: Provenance) -> RangeSet:
-        """The sources that a final event answers, as far as they are not answered yet."""
+        """The sources answered by a final event, as far as they are unanswered."""
         events = self._history.source_events
         own = (bisect_left(events, e) for e in sorted(behind.outside))
         return RangeSet.of(source for source in own if not self._answered[source])
 
     def standing(self, behind: Provenance) -> RangeSet:
-        """The sources that count for a final event: those that it answers, and that did not fail.
+        """The sources that count for a final event: unanswered, and of no failed request.
 
         An agent that remembers would else be told of a failed request with each later answer.
         """
@@ -199,7 +199,7 @@ class Problems:
         return sources
 
     def settle(self, behind: Provenance) -> None:
-        """Register an accepted final event: its provenance is settled, its sources are answered."""
+        """Register an accepted final event: the provenance is settled, the sources are answered."""
         sources = self.asked_sources(behind)
         for source in sources:
             self._answered[source] = 1
@@ -212,16 +212,16 @@ class Problems:
 
     @property
     def waiting(self) -> RangeSet:
-        """The events from outside that are not answered, as source numbers."""
+        """The unanswered events from outside, as source numbers."""
         return RangeSet.of(n for n, is_answered in enumerate(self._answered) if not is_answered)
 
     @property
     def latest(self) -> list[str]:
-        """The activations that worked last on a problem of a session, not yet answered."""
+        """The latest ended activation of each unanswered problem of a session."""
         return [problem.last for _, _, problem in self._ranges if problem.last is not None]
 
     def give_up(self, is_over: Callable[[int], bool], is_old: Callable[[int], bool]) -> list[int]:
-        """Stop waiting for answers to problems that are quiet and failed, or can have no activity.
+        """Give up problems without activity that failed, or that can have no activity again.
 
         Args:
             is_over: Whether the event with this number can have no further consequences.
@@ -242,7 +242,7 @@ class Problems:
         return given_up
 
     def renumber(self, rank: Sequence[int]) -> None:
-        """Give sources their new numbers: `rank` maps old numbers to new ones."""
+        """Replace source numbers: `rank` maps old numbers to new ones."""
         problems = dict.fromkeys(problem for _, _, problem in self._ranges)
         stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
         self._answered = bytearray(compress(self._answered, stays))
@@ -252,7 +252,7 @@ class Problems:
             self._enter(problem)
 
     def _merge(self, activation: ActivationState) -> None:
-        """Merge the problems of an activation that share all of their state now.
+        """Merge the problems of an activation that have the same state now.
 
         This happens only when an activation that concerned them has made progress. That starts all
         idle windows of theirs anew, so the marks of detectors need not be compared.
@@ -275,7 +275,7 @@ class Problems:
         activation.problems = tuple(distinct)
 
     def touching(self, sources: RangeSet) -> dict[Problem, None]:
-        """The problems, not yet answered, that have some of these sources; or the whole run."""
+        """The unanswered problems with some of the given sources; or the whole run."""
         problems: dict[Problem, None] = dict.fromkeys(self._run_problems or ())
         ranges = self._ranges
         for start, end in sources.pairs():

@@ -1,4 +1,4 @@
-"""The record vocabulary: everything that can happen in a run, one small type a kind.
+"""The record vocabulary: every possible happening in a run, one small type a kind.
 
 A trace file holds one record a line; `dig.graph.codec` turns a line into a `Record` and back.
 Whether a record may follow the ones before it is the business of the graph (`dig.graph.rules`).
@@ -59,12 +59,12 @@ _INSTANCE = re.compile(r"(?<=.)#[0-9]+\Z", re.DOTALL)
 
 
 def base_name(agent: str) -> str:
-    """The agent that an instance (`NAME#2`, see docs/wrapping.md) is one of; else the agent."""
+    """The agent of an instance (`NAME#2`, see docs/wrapping.md); any other name unchanged."""
     return _INSTANCE.sub("", agent) if "#" in agent else agent
 
 
 def micros(seconds: float) -> int:
-    """Seconds as whole microseconds, the unit in which all times are compared."""
+    """Convert seconds to whole microseconds, the unit of all comparisons of time."""
     return round(seconds * 1_000_000)
 
 
@@ -92,7 +92,7 @@ class Limits:
 
 @frozen
 class Usual:
-    """The number of findings of each pattern that good runs of the same team raise.
+    """The number of findings of each pattern in good runs of the same team.
 
     Attributes:
         runs: The number of good runs that it was learned from.
@@ -105,7 +105,7 @@ class Usual:
 
 @frozen
 class Fate:
-    """The fate that an activation gave to one of its inputs; `to` only for a reroute."""
+    """The fate of one input of an activation; `to` only for a reroute."""
 
     event: str
     fate: FateName
@@ -126,7 +126,7 @@ class _Row:
 
 @frozen
 class Run(_Row):
-    """The first record: the agents, and the limits by which the run is judged.
+    """The first record: the agents, and the limits for the patterns.
 
     `patterns` is the edition of the patterns by which its findings were made.
     """
@@ -165,7 +165,7 @@ class Emit(_Row):
 
 @frozen
 class Deliver(_Row):
-    """An event reaches an agent's buffer; `to` is `None` for a final event that is accepted."""
+    """An event reaches an agent's buffer; `to` is `None` for an accepted final event."""
 
     kind = "deliver"
     event: str
@@ -174,7 +174,7 @@ class Deliver(_Row):
 
 @frozen
 class Start(_Row):
-    """An idle agent is activated; `inputs` is its whole buffer in order of delivery."""
+    """The activation of an idle agent; `inputs` is the whole buffer in order of delivery."""
 
     kind = "start"
     activation: str
@@ -184,7 +184,7 @@ class Start(_Row):
 
 @frozen
 class End(_Row):
-    """An activation ends with a fate for its inputs and the ids of the events it generates.
+    """The end of an activation, with a fate for each input and the ids of the outputs.
 
     An `error` may be another's: it passes on that of the activation `because`, or was `cancelled`.
     """
@@ -209,7 +209,7 @@ class Join(_Row):
 
 @frozen
 class Leave(_Row):
-    """An agent leaves; its buffer and the events on their way to it are lost."""
+    """An agent leaves; the buffer and the events on their way to the agent are lost."""
 
     kind = "leave"
     agent: str
@@ -217,7 +217,7 @@ class Leave(_Row):
 
 @frozen
 class Redirect(_Row):
-    """The recipients that an event is on its way to are replaced."""
+    """The recipients of an event on its way are replaced."""
 
     kind = "redirect"
     event: str
@@ -234,7 +234,7 @@ class Expire(_Row):
 
 @frozen
 class FindingRow(_Row):
-    """A finding that a monitor raised. Changes no graph.
+    """A finding of a monitor. Changes no graph.
 
     `severity` is missing in old files; `silenced` says why it is no alarm, if a policy says so.
     """
@@ -267,7 +267,7 @@ class HealRow(_Row):
 
 @frozen
 class IncidentRow(_Row):
-    """An incident: it changes no graph, and must not be silent."""
+    """An incident: a fact to be kept, without a change of the graph."""
 
     kind = "incident"
     what: str

@@ -1,4 +1,4 @@
-"""Retention: a session evicts closed history that can never again change a verdict.
+"""Retention: a session evicts closed history that has no effect on later verdicts.
 
 Few questions about the past remain (docs/meaning.md). An event that is open, lost or
 being submitted has its roots and sources with it. The provenance of a coming answer counts only
@@ -68,7 +68,7 @@ def evict(
 def _let_lost_go(
     state: GraphState, cutoff: int, pinned: Collection[str], determined: Collection[str] | None
 ) -> frozenset[str]:
-    """Give up events that can get no answer any more, and evict lost events without a problem."""
+    """Give up events without a possible answer, and evict lost events without a problem."""
     window = micros(state.run.limits.oe_window_s)
     unreachable = {
         event.n: event
@@ -102,19 +102,19 @@ def _let_lost_go(
 
 
 def _has_passed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
-    """Whether an event is closed, and no agent consumed it: a notice that was not read."""
+    """Whether an event is closed and unconsumed: an unread notice."""
     is_closed = _is_closed(state, n, cutoff, pinned)
     return is_closed and not state.history.flags[n] & CONSUMED
 
 
 def _is_closed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
-    """Whether an event is closed, and so old that it need not stay."""
+    """Whether an event is closed, and old enough to be evicted."""
     h, name = state.history, state.history.event_ids[n]
     return name not in state.live and name not in pinned and h.t_gen[n] < cutoff
 
 
 def _stay(state: GraphState, cutoff: int, pinned: Collection[str]) -> _Stay:
-    """Determine the rows that stay: recent ones, and those that a verdict may still need."""
+    """Determine the remaining rows: recent ones, and those with an effect on verdicts."""
     h = state.history
     stays = _Stays(h, cutoff, state.problems.waiting)
     stays.keep_events(event.n for event in state.live.values())
@@ -148,10 +148,10 @@ def _renumber(state: GraphState, ranks: _Ranks) -> None:
 
 
 class _Stays:
-    """Determines the rows of a history that stay."""
+    """Determines the remaining rows of a history."""
 
     def __init__(self, history: History, cutoff: int, waiting: RangeSet) -> None:
-        """Begin with the rows from `cutoff` on, and those that go back to unanswered events."""
+        """Begin with the rows from `cutoff` on, and all rows of unanswered events."""
         h = self._history = history
         self._lineages = list(_lineages(h))
         self._events = bytearray(len(h.generator))
@@ -173,7 +173,7 @@ class _Stays:
         )
 
     def _sources(self, n: int) -> RangeSet:
-        """The events from outside that an event goes back to, as source numbers."""
+        """The sources of an event, as source numbers."""
         h = self._history
         if h.generator[n] == FROM_OUTSIDE:
             return RangeSet.single(bisect_left(h.source_events, n))
@@ -185,7 +185,7 @@ class _Stays:
             self._events[n] = WHOLE
 
     def keep_activations(self, activations: Iterable[int]) -> None:
-        """Keep all about some activations, with their inputs and outputs."""
+        """Keep some activations whole, with inputs and outputs."""
         h = self._history
         for v in activations:
             if v not in h.cut:
@@ -199,13 +199,13 @@ class _Stays:
             self._activations[v] = self._activations[v] or ROW
 
     def keep_sources(self, sources: RangeSet) -> None:
-        """Keep at least the number of what live events go back to, of many the latest ones."""
+        """Keep at least the numbers of live events' sources, of many the latest."""
         for source in [source for source in sources if source != PAST][-MOST_SOURCES:]:
             n = self._history.source_events[source]
             self._events[n] = self._events[n] or ROW
 
     def complete(self) -> _Stay:
-        """Add the rows that kept ones refer to: generators, solvers, their outputs, and roots."""
+        """Add the rows referred to by others: generators, solvers, their outputs, and roots."""
         h = self._history
         for n in [n for n, extent in enumerate(self._events) if extent == WHOLE]:
             solvers = h.solvers(n)
@@ -226,7 +226,7 @@ class _Stays:
 
 
 def _lineages(h: History) -> list[Lineage]:
-    """Roots and sources of every activation, as of an event that it would generate."""
+    """Roots and sources of every activation, as for a new output of the activation."""
     lineages: list[Lineage] = []
     numbers = {n: source for source, n in enumerate(h.source_events)}
     for v in range(len(h.agent_of)):
@@ -248,7 +248,7 @@ def _lineage(h: History, v: int, lineages: list[Lineage], numbers: dict[int, int
 
 @dataclass
 class _Stay:
-    """The rows of a history that stay.
+    """The remaining rows of a history.
 
     Attributes:
         events: For each event GONE, ROW or WHOLE; ids of those that are but a ROW are free again.
@@ -262,7 +262,7 @@ class _Stay:
 
 
 class _Ranks:
-    """New numbers by old ones; an evicted row has the number of the next one that stays."""
+    """New numbers by old ones; an evicted row has the number of the next remaining row."""
 
     def __init__(self, history: History, stay: _Stay) -> None:
         """Count what stays."""
@@ -273,7 +273,7 @@ class _Ranks:
         self._new_sets: dict[tuple[RangeSet, bool], RangeSet] = {}
 
     def lineage(self, lineage: Lineage) -> Lineage:
-        """Roots and sources with their new numbers; sets that were one object are one again."""
+        """Renumber roots and sources; equal sets become one object again."""
         roots, sources = lineage
         return self._renumber_set(roots, True), self._renumber_set(sources, False)
 
@@ -288,7 +288,7 @@ class _Ranks:
 
 
 def renumber_sources(sources: RangeSet, rank: Sequence[int]) -> RangeSet:
-    """Sources with their new numbers; those that are gone are `PAST`.
+    """Replace source numbers; evicted sources become `PAST`.
 
     Args:
         sources: Their old numbers.
@@ -390,7 +390,7 @@ def _codes(h: History, stay: _Stay) -> None:
 
 
 def _table(codes: Iterable[int], names: Sequence[str]) -> tuple[array[int], list[str]]:
-    """Codes and names of a table, without the names that no code uses."""
+    """Codes and names of a table, without unused names."""
     old = list(codes)
     new = {code: place for place, code in enumerate(dict.fromkeys(old))}
     return array("i", map(new.__getitem__, old)), [names[code] for code in new]

@@ -151,7 +151,7 @@ def _end(state: GraphState, record: records.End) -> None:
 
 
 def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None:
-    """Compute the lineage that the outputs of an activation inherit, and note what it solved."""
+    """Compute the lineage of an activation's outputs, and note the solved events."""
     inputs, h = activation.consumed, state.history
     roots = union([event.roots for event in inputs])
     if inputs and not roots.ranges:
@@ -165,7 +165,7 @@ def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None
 
 
 def _take(state: GraphState, agent: AgentState, event: EventState, fate: Fate) -> None:
-    """Take an event out of a buffer, and on to where its fate sends it."""
+    """Take an event out of a buffer, and apply the fate."""
     agent.take(event)
     del event.copies[agent.name]
     if fate.fate == "consume":
@@ -218,7 +218,7 @@ def _finding(state: GraphState, record: records.FindingRow) -> None:
 
 
 def _incident(state: GraphState, record: records.IncidentRow) -> None:
-    """Take note of what the host waits for on purpose, or gives up; all else changes nothing."""
+    """Note a wait on purpose or a failed request; other incidents change nothing."""
     detail = record.detail if isinstance(record.detail, dict) else {}
     if record.what == records.WAITS and not state.is_over:
         _wait(state, detail.get("activation"), detail.get("event"))
@@ -239,7 +239,7 @@ def _wait(state: GraphState, activation: object, event: object) -> None:
 
 
 def _is_failed_request(state: GraphState, detail: dict[str, Any]) -> bool:
-    """Whether this is well formed, and names only what there is."""
+    """Whether the detail is well formed, and names only existing events and activations."""
     failure, event, activation, error = map(detail.get, ("how", "event", "activation", "error"))
     is_known = activation is None or (
         isinstance(activation, str) and state.history.activation(activation) is not None
@@ -259,7 +259,7 @@ def _finish(state: GraphState, record: records.Finish) -> None:
 
 
 def _send(state: GraphState, event: EventState, to: tuple[str, ...]) -> None:
-    """Put an event on its way to those agents that are present and do not have it yet."""
+    """Put an event on its way to the present agents without a copy."""
     event.sent_to = to
     for name in to:
         agent = state.present.get(name)
@@ -269,7 +269,7 @@ def _send(state: GraphState, event: EventState, to: tuple[str, ...]) -> None:
 
 
 def _land(state: GraphState, event: EventState) -> None:
-    """Take an event back from all agents that it is on its way to."""
+    """Take an event back from all agents in `flight`."""
     for name in event.flight:
         del state.present[name].incoming[event.id]
     event.flight = {}
@@ -314,7 +314,7 @@ def _revive(state: GraphState, name: str) -> EventState:
 
 
 def implied_fate(event: EventState) -> Fate:
-    """The fate of an input that a decision does not name: read if it is a note, else kept."""
+    """The fate of an input without one in the decision: a note is read, work is delayed."""
     return Fate(event.id, "consume" if event.by == SYSTEM else "delay")
 
 

@@ -1,4 +1,4 @@
-"""The rules of the graph: which record may follow a state.
+"""The rules of the graph: the records allowed after a state.
 
 A rule raises a `RuleError` that names it, and changes nothing.
 """
@@ -27,7 +27,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def check_moment(state: GraphState, record: Record) -> None:
-    """Check that a record may come next, whatever it says.
+    """Check that a record may come next, apart from its content.
 
     Raises:
         RuleError: The moment is not allowed.
@@ -137,7 +137,7 @@ def _end(state: GraphState, record: records.End) -> None:
 def check_cause(
     state: GraphState, agent: str, error: str | None, because: str | None, cancelled: bool
 ) -> None:
-    """Check whose the error may be with which an activation of an agent is about to end.
+    """Check the cause of the error with which an agent's activation is about to end.
 
     Raises:
         RuleError: The cause is not allowed; the message says why.

@@ -1,4 +1,4 @@
-"""The objects of a graph that can still change; `dig.graph.history` has the rest."""
+"""The changeable objects of a graph; closed ones are in `dig.graph.history`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUFFERED, FLYING = 1, 2
 
 
 class EventState:
-    """An event that can still change.
+    """An event with changes to come.
 
     Attributes:
         id: Its id.
@@ -68,7 +68,7 @@ class EventState:
 
 
 class ClosedEvent(EventState):
-    """A closed event that is named again; a walk finds its lineage when that is asked for."""
+    """A closed event, named again; a walk computes the lineage on demand."""
 
     __slots__ = ("_history",)
 
@@ -87,7 +87,7 @@ class ClosedEvent(EventState):
 
 
 class ActivationState:
-    """An activation in progress, or the latest one that ended.
+    """An activation in progress, or the latest ended activation.
 
     Attributes:
         id: Its id; n: its number in order of start; agent: its agent.
@@ -141,7 +141,7 @@ class AgentState:
         self.file(event)
 
     def file(self, event: EventState) -> None:
-        """Note by what roots and sources an event is found in the buffer, if it has roots."""
+        """File an event of the buffer under roots and sources, if there are roots."""
         if not event.roots.ranges:
             return
         lineage = event.roots.ranges, event.sources.ranges
@@ -164,12 +164,12 @@ class AgentState:
 
 
 def by_number(event: EventState) -> int:
-    """The key that sorts events in order of generation."""
+    """The sort key for the order of generation."""
     return event.n
 
 
 class Problem:
-    """A problem, or several that share all of their state.
+    """A problem, or several problems with the same state.
 
     Attributes:
         sources: The events from outside that pose it, as source numbers; none for a whole run.
@@ -221,17 +221,17 @@ class Problem:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing open, running or submitted concerns it, and no detector waits."""
+        """Whether nothing is open, running or submitted, and no detector waits."""
         return not self.concerning() and not any(
             detector.is_waiting(self) for detector in self.marks
         )
 
     def concerning(self) -> list[EventState | ActivationState]:
-        """The open events, running activations and submitted answers that concern it."""
+        """The open events, running activations and submitted answers about the problem."""
         return [*self.open.values(), *self.running.values(), *self.submitted.values()]
 
     def part(self, sources: RangeSet) -> Problem:
-        """Move some of its sources to a new problem in the same state, and return that one."""
+        """Move some sources to a new problem in the same state, and return the new problem."""
         other = Problem(sources, self.is_posed)
         other.open, other.running = dict(self.open), dict(self.running)
         other.submitted, other.last = dict(self.submitted), self.last

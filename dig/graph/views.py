@@ -1,4 +1,4 @@
-"""Cut-outs of the graph for people and for networkx: as it stood at a time, raw or cleaned.
+"""Cut-outs of the graph for people and for networkx: at a time, raw or cleaned.
 
 `graph_html` is the table that a notebook shows of a graph; `dig.show.figure` draws a whole run.
 
@@ -44,7 +44,7 @@ class GraphView:
         return replace(self, until=t)
 
     def cleaned(self) -> GraphView:
-        """The same view, without delays, reroutes, discards and what only they touch."""
+        """The same view, without delays, reroutes, discards and nodes touched by these alone."""
         return replace(self, productive=True)
 
     def nodes(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -116,7 +116,7 @@ class GraphView:
         return self._count(self.graph.history.t_start)
 
     def _count(self, times: Any) -> int:
-        """The number of the ascending times that are in the view."""
+        """The number of ascending times within the view."""
         return len(times) if self.until is None else bisect_right(times, self.until)
 
     def _has_ended(self, v: int) -> bool:
@@ -125,7 +125,7 @@ class GraphView:
 
 
 def graph_html(graph: GraphState) -> str:
-    """A graph: a row for each agent, with when it was active and what it did with its events."""
+    """Render a graph as a table: a row for each agent, with turns and fates of events."""
     if graph.t < 0:
         return table("A graph without records", ())
     h = graph.history
@@ -153,7 +153,7 @@ def graph_html(graph: GraphState) -> str:
 
 
 def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
-    """For each agent its activations, and how often it did what with an event."""
+    """Collect for each agent the activations, and the number of events by fate."""
     h = graph.history
     names = dict.fromkeys((*graph.run.agents, *h.agent_names))
     lanes: dict[str, tuple[list[int], Counter[int]]] = {agent: ([], Counter()) for agent in names}
@@ -165,7 +165,7 @@ def _lanes(graph: GraphState) -> dict[str, tuple[list[int], Counter[int]]]:
 
 
 def _stretches(graph: GraphState, turns: Iterable[int]) -> list[tuple[int, int]]:
-    """When activations were going on, in pixels of a strip; what touches is one stretch."""
+    """Spans of activations in pixels of a strip; adjoining ones are merged."""
     h, length = graph.history, graph.t + 1
     stretches: list[tuple[int, int]] = []
     for v in turns:

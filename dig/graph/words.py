@@ -36,7 +36,7 @@ def seconds(us: int) -> str:
 
 
 def moment(us: int) -> str:
-    """A time on the run's clock, in milliseconds if it is short."""
+    """A time on the run's clock; a short one in milliseconds."""
     return seconds(us) if us >= 100_000 or us == 0 else f"{us / 1000:.0f} ms"
 
 
@@ -44,7 +44,7 @@ def moment(us: int) -> str:
 
 
 def deed(fates: Collection[str], outputs: int, *, final: bool = False, failed: bool = False) -> str:
-    """The deed of an activation that has ended; of several the most productive.
+    """The deed of an ended activation; of several the most productive.
 
     Args:
         fates: The fates of its inputs.
@@ -139,7 +139,7 @@ _NOBODY = {"answer": "its author", "replace": "an agent"}
 
 
 def healing_kind(row: HealRow) -> str:
-    """The kind of an intervention: its action, and `answer` for an answer that is sent back."""
+    """The kind of an intervention: the action, or `answer` for a returned answer."""
     if row.action == "reroute":
         pattern = row.about.get("pattern") if isinstance(row.about, Mapping) else None
         return "answer" if pattern == "ET" else "reroute"
@@ -147,7 +147,7 @@ def healing_kind(row: HealRow) -> str:
 
 
 def healing_text(row: HealRow) -> str:
-    """An intervention in words, with the ids that it names."""
+    """An intervention in words, with ids."""
     to = names(row.to or ())
     return _HEALING[healing_kind(row)][1].format(
         action=name(row.action), event=name(row.event), to=to or "nobody",
@@ -157,7 +157,7 @@ def healing_text(row: HealRow) -> str:
 
 
 def action_text(row: HealRow, present: int = 0) -> str:
-    """An intervention for a reader who knows no graph.
+    """An intervention for a reader without knowledge of the graph.
 
     Args:
         row: The intervention.
@@ -176,7 +176,7 @@ def action_text(row: HealRow, present: int = 0) -> str:
 
 
 def actions_text(kind: str, number: int) -> str:
-    """Several interventions of a kind for a reader who knows no graph."""
+    """Several interventions of a kind for a reader without knowledge of the graph."""
     return _HEALING[kind][2].format(number=f"{number:,}")
 
 
@@ -184,7 +184,7 @@ def actions_text(kind: str, number: int) -> str:
 
 
 def failed_component(row: IncidentRow) -> str | None:
-    """The part of the monitor that failed by an incident; ``None``: the incident is another one.
+    """The failed part of the monitor in an incident; ``None`` for another incident.
 
     Such a part was handed in: a detector, healer, gate or follower, for instance.
     """

@@ -1,4 +1,4 @@
-"""Approvals: healing that waits until a person has decided about it, or has taken too long.
+"""Approvals: healing that waits for a person's decision, or for the deadline.
 
 What is held is kept meanwhile, as a gate keeps it; if the finding is about nothing that is held,
 the healing alone waits. The team goes on in both cases.
@@ -23,7 +23,7 @@ PERSON, DEADLINE = "person", "deadline"
 
 
 class _Open(NamedTuple):
-    """A question that is open: until when, in microseconds; and the event that is kept for it."""
+    """An open question: the deadline in microseconds, and the event kept meanwhile."""
 
     proposed: Proposed
     due: int
@@ -57,7 +57,7 @@ class Approvals:
         self.open: dict[int, _Open] = {}
 
     def ask(self, proposed: Proposed) -> None:
-        """Ask a person whether a finding is to be healed; keep its event, if it is held."""
+        """Ask a person about healing a finding; keep the event, if it is held."""
         event = proposed.finding.subject.get("event")
         if not (isinstance(event, str) and self._is_kept(event)):
             event = None
@@ -68,7 +68,7 @@ class Approvals:
         self._recorder.effects.append(proposed)
 
     def decide(self, row: int, heal: bool, by: str = PERSON) -> None:
-        """Heal the finding at record `row`, or leave it; too late, or twice, has no effect."""
+        """Heal the finding at record `row`, or leave it; a late decision has no effect."""
         question = self.open.pop(row, None)
         if question is None or self._recorder.is_over:
             return
@@ -84,24 +84,24 @@ class Approvals:
             self._healing.refuse(row, f"{decider} decided to leave it")
 
     def stop_holding(self, event: str) -> None:
-        """The host does not wait for an event any more: its healing goes on waiting without it."""
+        """Stop keeping an event the host no longer waits for; the healing waits without it."""
         for row, question in self.open.items():
             if question.event == event:
                 self._gates.give_up(question.proposed, event)
                 self.open[row] = question._replace(event=None)
 
     def deadline(self) -> int | None:
-        """The moment, in microseconds, at which the next question is decided by itself."""
+        """The next deadline of a question, in microseconds."""
         return min((question.due for question in self.open.values()), default=None)
 
     def overrule_late(self) -> None:
-        """Decide the questions whose time is up."""
+        """Decide the questions after their deadline."""
         for row, question in sorted(self.open.items(), key=lambda item: item[1].due):
             if question.due <= self._recorder.now:
                 self.decide(row, question.proposed.otherwise == "heal", DEADLINE)
 
     def _is_kept(self, event: str) -> bool:
-        """Whether an event is held, and no agent would wait for it in vain."""
+        """Whether an event is held, and keeping it blocks no agent for nothing."""
         if not (self._can_hold and event in self._holds.held):
             return False
         state = self._recorder.graph.event(event)

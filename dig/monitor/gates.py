@@ -1,4 +1,4 @@
-"""Gates: they keep an event held until they have decided about it, or their time is up."""
+"""Gates: keep an event held until a decision, or until the deadline."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Gates:
         self.deciding: dict[str, dict[int, Hold]] = {}
 
     def keep(self, event: str) -> bool:
-        """Whether a gate keeps an event that is about to be released; asks those that may."""
+        """Ask the gates about an event due for release; return whether a gate keeps it."""
         if event in self.deciding:
             return True
         state = self._recorder.graph.event(event)
@@ -64,13 +64,13 @@ class Gates:
         return True
 
     def keep_for(self, proposed: Proposed, event: str) -> None:
-        """Keep a held event until a person has decided about healing that concerns it."""
+        """Keep a held event until a person has decided about healing."""
         if event not in self.deciding:
             self._recorder.incident(WAITS, {"event": event, "finding": proposed.row})
         self.deciding.setdefault(event, {})[-proposed.row] = Hold(proposed.seconds)
 
     def give_up(self, proposed: Proposed, event: str) -> None:
-        """Keep an event no longer because of a person; hold it, if nothing else keeps it."""
+        """Stop keeping an event for a person; hold it again, if no other reason is left."""
         deciding = self.deciding.get(event, {})
         if deciding.pop(-proposed.row, None) is not None and not deciding:
             del self.deciding[event]
@@ -80,7 +80,7 @@ class Gates:
     def resolve(
         self, gate: Gate, event: str, decided: Iterable[Intervention] | None, error: str | None
     ) -> None:
-        """A gate has decided, or failed; a decision that comes too late, or twice, has no effect.
+        """Take a gate's decision or failure; a late or second decision has no effect.
 
         Args:
             gate: The gate.
@@ -105,7 +105,7 @@ class Gates:
             self._carry_out_decision(place, event, wishes)
 
     def forget(self) -> None:
-        """The graph has evicted history: forget it, and deadlines of gates that have decided."""
+        """Forget evicted events, and the deadlines of decided gates."""
         self._late = [late for late in self._late if late[3] in self.deciding.get(late[2], {})]
         heapify(self._late)
         self._asked_events = {
@@ -113,13 +113,13 @@ class Gates:
         }
 
     def deadline(self) -> int | None:
-        """The moment at which the next gate is late, in microseconds."""
+        """The next deadline of a gate, in microseconds."""
         while self._late and self._late[0][3] not in self.deciding.get(self._late[0][2], {}):
             heappop(self._late)  # it has decided in time
         return self._late[0][0] if self._late else None
 
     def overrule_late(self) -> None:
-        """Decide for the gates whose time is up."""
+        """Decide for the gates after their deadline."""
         while (due := self.deadline()) is not None and due <= self._recorder.now:
             if self._recorder.is_over:
                 return

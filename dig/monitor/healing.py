@@ -1,4 +1,4 @@
-"""Healing: asks the healers, keeps to the budget, writes down what they want, and does it.
+"""Healing: asks the healers, keeps to the budget, records the interventions and acts.
 
 Several findings about one event end in one delivery: all their notes go with it, and the first
 that reroutes it decides where to.
@@ -77,7 +77,7 @@ class Healing:
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
     def renew_budget(self) -> None:
-        """Begin the budget anew: in a session, the next problem has a right to it too."""
+        """Begin the budget anew: in a session, each problem has a right to a whole one."""
         self._spent.clear()
         self._refused.clear()
         self._healed.clear()
@@ -85,11 +85,11 @@ class Healing:
             self.ladders.end_answered(self._recorder.graph)
 
     def awaited_ids(self) -> set[str]:
-        """The events and activations that a further step may name; they are not evicted before."""
+        """The events and activations of further steps; eviction has to wait for these."""
         return self.ladders.awaited_ids(self._recorder.graph) if self.ladders is not None else set()
 
     def forget(self) -> None:
-        """The graph has evicted history: healers forget what they know about that."""
+        """Have healers forget evicted history."""
         if self.ladders is not None:
             self.ladders.forget(self._recorder.graph)
         for pattern, healer in self._healers.items():
@@ -99,7 +99,7 @@ class Healing:
                 self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
     def apply_healers(self) -> list[Proposed]:
-        """Heal what was found; findings that this brings about are for the next round.
+        """Heal the new findings; findings caused by healing are for the next round.
 
         Returns:
             The healing about which a person is to decide first.
@@ -121,12 +121,12 @@ class Healing:
         return proposed
 
     def poll(self) -> None:
-        """Look at what the steps before have brought about, where that is due."""
+        """Look at the effect of earlier steps, where due."""
         if self.ladders is not None:
             self.ladders.poll(self._recorder.now, self._progress)
 
     def take_steps(self) -> list[Proposed]:
-        """Take the next step about what the steps before have not helped, where it is due.
+        """Take the next due step about subjects not helped by the steps before.
 
         Returns:
             The healing about which a person is to decide first.
@@ -190,7 +190,7 @@ class Healing:
         return proposed
 
     def _progress(self, ladder: Ladder, us: int) -> Progress:
-        """The effect of the latest step about a subject, as it stands at a moment."""
+        """The effect of the latest step about a subject, at a moment."""
         assert self.ladders is not None
         finding, step = ladder.finding, self.ladders.step(ladder, us)
         try:
@@ -204,7 +204,7 @@ class Healing:
         self._recorder.report_component_failure(f"healer of {finding.pattern}", failure)
 
     def apply_approved(self, proposed: Proposed) -> None:
-        """Do what a person, or the deadline, has agreed to, as far as it still makes sense."""
+        """Carry out an approved proposal, as far as it still makes sense."""
         moved: set[str] = set()
         scope = self._recorder.relevance.scope(proposed.finding)
         for wish in proposed.interventions:
@@ -217,7 +217,7 @@ class Healing:
                 self._carry_out_fitted(proposed.row, wish, proposed.about, moved, scope)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
-        """Do what a gate decided about an event; gates answer to no finding, so no heal row."""
+        """Carry out a gate's decision about an event; without a finding, there is no heal row."""
         for wish in interventions:
             if event not in self._holds.payloads:
                 return  # an earlier intervention withheld a notice
@@ -233,7 +233,7 @@ class Healing:
                     self._send(intervention)
 
     def add_preventive_notes(self, event: str) -> None:
-        """Attach preventive notes to an event that is about to be delivered to several agents."""
+        """Attach preventive notes to an event before delivery to several agents."""
         for pattern, healer in self._preventers.items():
             if not self._policy.prevents(pattern):
                 continue
@@ -252,7 +252,7 @@ class Healing:
                 self._holds.payloads.add_note(note.event, note.note, note.to)
 
     def _spend(self, finding: Finding, healer: Healer) -> tuple[str | None, bool]:
-        """Take a finding, or a step about it, out of the budget, or say why that cannot be.
+        """Take a finding, or a step about it, out of the budget, or return the reason against.
 
         Returns:
             The reason, and whether it is still to be told: that a budget is used up is told once.
@@ -277,7 +277,7 @@ class Healing:
         return None, True
 
     def _about(self, finding: Finding, healer: Healer) -> str:
-        """The subject of a finding for the budget, as text that is equal for equal subjects."""
+        """The subject of a finding for the budget, as text: equal for equal subjects."""
         about = None
         try:
             about = healer.about(finding)
@@ -286,7 +286,7 @@ class Healing:
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
     def _ask(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
-        """The interventions of a healer about a finding; with a ladder, those of its next step."""
+        """The interventions of a healer about a finding; with a ladder, of the next step."""
         try:
             interventions = self._step(healer, finding, ladder)
             for intervention in interventions:
@@ -301,7 +301,7 @@ class Healing:
         return [_with_words(intervention, quotation) for intervention in interventions]
 
     def _step(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
-        """The next step about a finding; without a ladder, or at its end, what is said at first."""
+        """The next step about a finding; without a ladder, or at the end, the first response."""
         graph = self._recorder.graph
         if ladder and self.ladders and ladder.steps < self._budget.per_subject:
             ladder.steps += 1
@@ -325,7 +325,7 @@ class Healing:
         return not any(isinstance(wish, Reroute) and wish.action == "reassign" for wish in fitted)
 
     def check(self, intervention: Intervention) -> None:
-        """Check that this is an intervention, and that an agent can still be shown its event.
+        """Check the type of an intervention, and that an agent can still be shown the event.
 
         Raises:
             TypeError: The object is no intervention, its note is no text, or its delay no time.
@@ -350,7 +350,7 @@ class Healing:
             raise ValueError(f"event {intervention.event!r} does not exist, or is used up")
 
     def _is_possible(self, component: str, intervention: Intervention) -> bool:
-        """Whether an intervention still makes sense after those before it."""
+        """Whether an intervention still makes sense after the earlier ones."""
         try:
             self.check(intervention)
         except ValueError as gone:
@@ -359,7 +359,7 @@ class Healing:
         return not self._recorder.is_over
 
     def _outdated_reason(self, wish: Intervention) -> str | None:
-        """Why an intervention makes no sense any more, if it was decided about for a while."""
+        """The reason against an intervention after a wait for approval, if any."""
         if isinstance(wish, Create | Refuse):
             return None
         if isinstance(wish, Replace):
@@ -374,7 +374,7 @@ class Healing:
         return None
 
     def _fit_wish(self, wish: Intervention) -> Intervention | None:
-        """The part of an intervention that the host can do; less than all becomes an incident."""
+        """The part of an intervention within the host's abilities; a loss becomes an incident."""
         texts = {name: getattr(wish, name) for name in FREE_TEXTS if hasattr(wish, name)}
         wish = replace(wish, **{name: self._recorder.mask(text) for name, text in texts.items()})
         possible, reason = self._possible(wish)
@@ -401,7 +401,7 @@ class Healing:
         return self._fit(self._recorder.graph, wish)
 
     def _as_data(self, finding: Finding) -> About:
-        """The content of the notes about a finding, for agents that do not read words."""
+        """The content of a finding's notes, for agents without a reader of words."""
         graph, payloads = self._recorder.graph, self._holds.payloads
         events, agents = concerned_nodes(graph, finding)
         named = bound_evidence({"events": events, "agents": agents})
@@ -415,7 +415,7 @@ class Healing:
     def _carry_out_fitted(
         self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
-        """Do what the host can do of an intervention; see `_carry_out`."""
+        """Carry out the part of an intervention within the host's abilities."""
         intervention = self._fit_wish(wish)
         if intervention is not None:
             self._carry_out(row, intervention, about, moved, scope)
@@ -423,7 +423,7 @@ class Healing:
     def _carry_out(
         self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
-        """Write an intervention down, and do it; without words it says nothing as data, either.
+        """Write an intervention down, and act; without words there is no data, either.
 
         Args:
             row: The logical time of its finding's record.
@@ -487,14 +487,14 @@ class Healing:
 
 
 def _with_words(intervention: Intervention, quotation: str) -> Intervention:
-    """An intervention whose note begins with a quotation; what is to be done stands at its end."""
+    """Put a quotation before an intervention's note; the request stays at the end."""
     if isinstance(intervention, Refuse | Replace) or not quotation or not intervention.note:
         return intervention
     return replace(intervention, note=quotation + intervention.note)
 
 
 def _limit_wishes(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
-    """The part of a healer's wishes that healing may carry out.
+    """The part of a healer's wishes that the policy's extent allows.
 
     Where it may only give notes, a reroute becomes its note. No system event is made, so that no
     agent is woken, and no agent is taken out.

@@ -1,4 +1,4 @@
-"""Holds: what is held between an event's generation and its delivery.
+"""Holds: the events between generation and delivery.
 
 `Holds` alone knows which events are held, which wait behind an event that a gate keeps, and which
 answers were sent elsewhere. What a call holds is released at its end, in the order in which it
@@ -24,7 +24,7 @@ LEFT = "The agent that was to get this back has left: it is taken as it is."
 
 
 class Holds:
-    """Everything that is generated and not yet delivered, and the agents that have mail.
+    """All events generated and not yet delivered, and the agents with mail.
 
     Attributes:
         held: The events that the call in progress is to release, in order.
@@ -56,7 +56,7 @@ class Holds:
         self, name: str, by: str | None, sender: str | None, output: Output, to: tuple[str, ...],
         *, hold: bool = True, about: About | None = None, scope: Scope | None = None,
     ) -> None:  # fmt: skip
-        """Generate an event, and hold it.
+        """Generate and hold an event.
 
         Args:
             name: Its id.
@@ -90,7 +90,7 @@ class Holds:
         self, note: str, to: tuple[str, ...], name: str | None = None, about: About | None = None,
         scope: Scope | None = None,
     ) -> None:  # fmt: skip
-        """Make a system event with a note, and hold it.
+        """Make and hold a system event with a note.
 
         Args:
             note: The words.
@@ -121,7 +121,7 @@ class Holds:
         self._recorder.write(Expire, event)
 
     def take_as_it_is(self, event: str) -> None:
-        """Hold an answer whose submitter left while it was on its way back: it counts after all."""
+        """Hold an answer of a submitter who left during its return: the answer counts after all."""
         if event in self.payloads and not self._graph.event(event).flight:
             self.diverted.discard(event)
             self.payloads.add_note(event, LEFT, None)
@@ -130,19 +130,19 @@ class Holds:
     # --- from the hold to delivery ---
 
     def take(self) -> list[str]:
-        """The events to release now, in order; what is held from now on is for the next round."""
+        """Take the events to release, in order; later ones are for the next round."""
         held, self.held = self.held, {}
         return list(held)
 
     def wait_behind(self, event: str) -> None:
-        """Let what comes later for the recipients of a kept event wait behind it."""
+        """Let later events for the recipients of a kept event wait."""
         for agent, number in self._graph.event(event).flight.items():
             line = self.waiting.setdefault(agent, deque())
             if (event, number) not in line:
                 line.append((event, number))
 
     def deliver(self, event: str, flight: Mapping[str, int]) -> list[str]:
-        """Deliver a released event; where others wait before it, it waits too.
+        """Deliver a released event, or queue it behind waiting ones.
 
         Args:
             event: Its id.
@@ -165,7 +165,7 @@ class Holds:
         return reached
 
     def deliver_waiting(self, gated: Collection[str]) -> None:
-        """Deliver what waited behind events that no gate keeps any more (`gated`: the others)."""
+        """Deliver the events that waited behind released ones (`gated`: still kept)."""
         for agent, line in tuple(self.waiting.items()):
             while line and line[0][0] not in gated:
                 event, number = line.popleft()
@@ -177,7 +177,7 @@ class Holds:
                 self.waiting.pop(agent, None)
 
     def accept(self, event: str) -> bool:
-        """Hand an answer to the environment, unless that was done, or it was sent elsewhere.
+        """Hand an answer to the environment, unless it was accepted or diverted before.
 
         Returns:
             Whether it was accepted.
@@ -205,7 +205,7 @@ class Holds:
     # --- the agents that have mail ---
 
     def show_buffer(self, activation: str, agent: str, buffer: Sequence[str]) -> Started:
-        """An agent is started in front of its buffer: what it is shown of it."""
+        """Start an agent in front of the buffer: return the visible events."""
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
         pending = self.payloads.pending
@@ -224,14 +224,14 @@ class Holds:
         return Started(activation, agent, tuple(shown), tuple(postponed))
 
     def has_note(self, agent: str, event: str) -> bool:
-        """Whether a turn of an agent that works on an event would be shown a system event."""
+        """Whether a turn of an agent about an event would be shown a system event."""
         graph, scope_of = self._graph, self.payloads.scope
         concerned = graph.sources_of(graph.history.event_number(event))
         scopes = [scope_of(e) for e in graph.agents[agent].buffer if graph.event(e).by == SYSTEM]
         return any(s is None or s.when_shown(graph, concerned) == "now" for s in scopes)
 
     def after_end(self, agent: str, inputs: Sequence[str], *, retry: bool) -> None:
-        """An agent's activation has ended: have the agent started again if it has reason to work.
+        """Have an agent started again after an activation, if there is reason to work.
 
         Args:
             agent: Its name.
@@ -247,12 +247,12 @@ class Holds:
             self._wake(agent)
 
     def agent_left(self, agent: str) -> None:
-        """An agent has left: nothing waits for it any more, and nothing starts it."""
+        """Drop all waiting events and the start of an agent that has left."""
         self.ready.pop(agent, None)
         self.waiting.pop(agent, None)
 
     def forget(self) -> None:
-        """History was evicted: forget which answers in it were sent elsewhere."""
+        """Forget evicted diverted answers."""
         self.diverted = {event for event in self.diverted if event in self.payloads}
 
     def _wake(self, agent: str) -> None:

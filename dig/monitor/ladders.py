@@ -1,4 +1,4 @@
-"""Ladders: the subjects about which healing has done something, and when its next step is due.
+"""Ladders: the subjects of healing, and when the next step about each is due.
 
 A step follows when the finding is raised again, or by itself when the step before has brought no
 progress for a while. That while is learned from the lengths of the team's own turns.
@@ -24,7 +24,7 @@ PATIENCE = 2
 
 @dataclass
 class Ladder:
-    """A subject that healing is at work on.
+    """A subject of healing in progress.
 
     Attributes:
         row: The logical time of its latest finding's record.
@@ -48,7 +48,7 @@ class Ladder:
 
 
 class Ladders:
-    """The ladders of one run, and what is known of its team.
+    """The ladders of one run, and statistics about the team.
 
     Attributes:
         timed: Those that have a moment at which they are looked at.
@@ -68,7 +68,7 @@ class Ladders:
         self._stand_ins: dict[str, str] = {}
 
     def learn(self, ended: ActivationState, us: int, error: str | None, output_count: int) -> None:
-        """Learn from a turn: how long it took, and what became of the work in front of it.
+        """Learn from a turn: the length, and the fate of the work in front of the agent.
 
         Args:
             ended: The activation that has just ended.
@@ -89,14 +89,14 @@ class Ladders:
 
     @property
     def patience(self) -> int:
-        """The time that a step has to help, in microseconds."""
+        """The time for a step to help, in microseconds."""
         least = micros(self._limits().dl_window_s)
         if len(self._lengths) < ENOUGH_OF_TEAM:
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
     def open_ladder(self, row: int, finding: Finding, about: str) -> Ladder:
-        """The ladder of a finding that is raised, maybe once more.
+        """Open or continue the ladder of a raised finding.
 
         Args:
             row: The logical time of its record.
@@ -113,14 +113,14 @@ class Ladders:
         return ladder
 
     def step(self, ladder: Ladder, now: int) -> LadderStep:
-        """The latest step of a ladder, as it is to be seen at a moment."""
+        """The latest step of a ladder, as of a moment."""
         helpers = tuple(ladder.helpers)
         return LadderStep(
             ladder.steps, helpers, self._troubles, self._stand_ins, self.patience, now
         )
 
     def took(self, ladder: Ladder, interventions: Sequence[Intervention]) -> None:
-        """Remember whom a step has turned to, alone, and in whose place."""
+        """Remember the agents a step has turned to alone, and the agents they replace."""
         ladder.began_anew = any(
             action_of(intervention) == "restart" for intervention in interventions
         )
@@ -131,7 +131,7 @@ class Ladders:
                     self._stand_ins.update(dict.fromkeys(intervention.without, intervention.to[0]))
 
     def wait(self, ladder: Ladder, progress: Progress, now: int) -> None:
-        """Look at a subject again after a while, unless its detector does so, or it is over."""
+        """Plan the next look at a subject, unless the detector does so, or it is over."""
         self.timed = [other for other in self.timed if other is not ladder]
         ladder.due, ladder.is_ripe = None, False
         if progress in ("under way", "none"):
@@ -141,7 +141,7 @@ class Ladders:
             self._open = {name: other for name, other in self._open.items() if other is not ladder}
 
     def poll(self, now: int, progress: Callable[[Ladder, int], Progress]) -> None:
-        """Look at what is due by now, each at its moment.
+        """Look at the subjects due by now, each as of its own moment.
 
         Nothing has changed between these moments and now. So it makes no difference whether a host
         calls at each of them, or only now, as a replay does.
@@ -160,7 +160,7 @@ class Ladders:
 
     @property
     def ripe(self) -> list[Ladder]:
-        """The ladders whose next step is to be taken now, in order."""
+        """The ladders with a step to be taken now, in order."""
         ripe = [ladder for ladder in self.timed if ladder.is_ripe]
         return sorted(ripe, key=lambda ladder: (ladder.due or 0, ladder.row))
 
@@ -169,7 +169,7 @@ class Ladders:
         return min([ladder.due for ladder in self.timed if ladder.due is not None], default=None)
 
     def awaited_ids(self, graph: InteractionGraph) -> set[str]:
-        """The events and activations that a further step may name.
+        """The events and activations a further step may name.
 
         The events only of those that have a moment: a session would wait for the others for ever.
         """
@@ -179,7 +179,7 @@ class Ladders:
         return {text for text in named if is_activation(text) is not None}.union(soon)
 
     def end_answered(self, graph: InteractionGraph) -> None:
-        """Forget the ladders that are about answered problems alone."""
+        """Forget the ladders about answered problems alone."""
 
         def is_open(ladder: Ladder) -> bool:
             sources = graph.sources_about(ladder.finding.subject)
@@ -188,7 +188,7 @@ class Ladders:
         self._keep(is_open)
 
     def forget(self, graph: InteractionGraph) -> None:
-        """Forget the ladders whose finding is so old that no intervention may be about it."""
+        """Forget the ladders of findings too old for an intervention."""
         findings = {*graph.findings}
         self._keep(lambda ladder: ladder.row in findings)
 

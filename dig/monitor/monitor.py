@@ -166,7 +166,7 @@ class Monitor:
         recorder.begin()
 
     def follow(self, sink: Sink) -> None:
-        """Give every record to one more sink, after those before it.
+        """Add a sink for every record, after the others.
 
         Raises:
             RequestError: A request was made already.
@@ -189,7 +189,7 @@ class Monitor:
         return self._leave_call()
 
     def start(self, agent: str) -> list[Effect]:
-        """Activate an idle agent; the effect `Started` shows it its whole buffer.
+        """Activate an idle agent; the effect `Started` has the whole buffer.
 
         Raises:
             RequestError: The agent is not present or busy, or the run is over.
@@ -216,7 +216,7 @@ class Monitor:
         cancelled: bool = False,
         retry: bool = False,
     ) -> list[Effect]:
-        """An activation ends: what it did with its inputs, and what it generates.
+        """End an activation with the fates of the inputs and the outputs.
 
         Args:
             activation: The activation's id.
@@ -273,7 +273,7 @@ class Monitor:
         return self._leave_call()
 
     def leave(self, agent: str) -> list[Effect]:
-        """An agent leaves; its buffer, its activation and what was on its way to it are lost.
+        """Let an agent leave; the buffer, the activation and events on their way are lost.
 
         Raises:
             RequestError: The agent is not present, or the run is over.
@@ -285,7 +285,7 @@ class Monitor:
         return self._leave_call()
 
     def redirect(self, event: str, to: Sequence[str], again: Any = None) -> list[Effect]:
-        """Replace the recipients of an event that is on its way, and deliver it to the new ones.
+        """Replace the recipients of an event on its way, and deliver the event to the new ones.
 
         Args:
             event: Its id.
@@ -310,11 +310,11 @@ class Monitor:
         return self._leave_call()
 
     def has_note(self, agent: str, event: str) -> bool:
-        """Whether a turn of an agent that works on an event would be shown a system event."""
+        """Whether a turn of an agent about an event would be shown a system event."""
         return self._holds.has_note(agent, event)
 
     def tell(self, note: str, to: Sequence[str]) -> list[Effect]:
-        """A person tells some agents something: they get it as a system event.
+        """Send a person's note to some agents, as a system event.
 
         Raises:
             PayloadError: The note is not plain JSON.
@@ -330,7 +330,7 @@ class Monitor:
         return self._leave_call()
 
     def release(self, event: str) -> list[Effect]:
-        """An event that a delivery policy keeps is delivered now.
+        """Deliver an event now that a delivery policy keeps.
 
         Raises:
             RequestError: No policy keeps it on its way, or the run is over.
@@ -350,7 +350,7 @@ class Monitor:
         decided: Iterable[Intervention] | None,
         error: str | None = None,
     ) -> list[Effect]:
-        """A gate has decided about an event that it holds, or failed; too late is no error.
+        """Take a gate's decision about a held event, or the gate's failure; too late is no error.
 
         Args:
             gate: The gate.
@@ -380,12 +380,12 @@ class Monitor:
         return self._leave_call()
 
     def tick(self) -> list[Effect]:
-        """Do what time has made due; call it at `next_deadline`."""
+        """Do everything due by now; call it at `next_deadline`."""
         self._catch_up()
         return self._recorder.take_effects()
 
     def incident(self, kind: str, detail: Any) -> list[Effect]:
-        """Write down what changes no graph but must not be silent."""
+        """Write down an incident: a fact without a change of the graph."""
         detail = self._sanitizer.value(detail, "detail")
         self._catch_up()
         if self._recorder.can_write:
@@ -404,7 +404,7 @@ class Monitor:
         self, failure: records.Failure, *, event: str | None = None, activation: str | None = None,
         error: str | None = None,
     ) -> list[Effect]:  # fmt: skip
-        """A request has ended without an answer, so no detector waits for one any more.
+        """Report a request's end without an answer, so that no detector waits for the answer.
 
         Args:
             failure: By an `error`, at a `limit` (of turns, messages, recursion) or by a `timeout`.
@@ -420,7 +420,7 @@ class Monitor:
         return self.incident(records.REQUEST_FAILED, detail)
 
     def finish(self, outcome: Outcome, answer: Any = None, usage: Any = None) -> list[Effect]:
-        """End the run with its last record, whatever state it is in; twice does no harm.
+        """End the run with the last record, in any state; a second call does no harm.
 
         Args:
             outcome: The outcome of the run.
@@ -460,7 +460,7 @@ class Monitor:
         return self._recorder.now / 1_000_000
 
     def shares(self) -> tuple[float, float]:
-        """The shares of the time since the run began that detectors and the sink took.
+        """The shares of run time spent in detectors and in the sink.
 
         Both are 0 without a stopwatch.
         """
@@ -490,13 +490,13 @@ class Monitor:
     # --- inside a call, in order ---
 
     def _enter(self) -> None:
-        """Begin a request, unless the run is over, or time ends it now."""
+        """Begin a request, unless the run is over, or time ends the run now."""
         self._catch_up()
         if self._recorder.is_over:
             raise RequestError("the run is over")
 
     def _catch_up(self) -> None:
-        """Do what time has made due, which may end the run."""
+        """Do everything due by now, which may end the run."""
         if self._recorder.is_over:
             return
         if self._keep is not None:
@@ -509,7 +509,7 @@ class Monitor:
         self._settle()
 
     def _emit(self, name: str, by: str | None, sender: str | None, output: Output) -> None:
-        """Generate an event and hold it; its delivery policy may let it arrive later."""
+        """Generate and hold an event; the delivery policy may let it arrive later."""
         if output.policy is None or output.final:
             self._holds.emit(name, by, sender, output, output.to)
         else:
@@ -520,7 +520,7 @@ class Monitor:
         return self._recorder.take_effects()
 
     def _settle(self) -> None:
-        """Heal what was found and release what is held, until there is neither."""
+        """Heal findings and release held events, until there are none."""
         recorder, holds, gates = self._recorder, self._holds, self._gates
         healing, approvals, schedule = self._healing, self._approvals, self._schedule
         ladders = healing.ladders
@@ -542,7 +542,7 @@ class Monitor:
                 break
 
     def _release(self) -> None:
-        """Release what is held, in order."""
+        """Release the held events, in order."""
         holds, gates = self._holds, self._gates
         for event in holds.take():
             if self._recorder.is_over:
@@ -555,7 +555,7 @@ class Monitor:
                 self._deliver(event)
 
     def _ask_policies(self) -> None:
-        """Ask the delivery policies whose time has come."""
+        """Ask the due delivery policies."""
         schedule = self._schedule
         schedule.run_recorded()
         schedule.run_timers()
@@ -563,7 +563,7 @@ class Monitor:
             pass
 
     def _deliver(self, event: str) -> None:
-        """Deliver a released event to its recipients; an answer that has none is accepted."""
+        """Deliver a released event to the recipients; an answer without any is accepted."""
         state = self.graph.event(event)
         if state.final and not state.flight:
             if self._holds.accept(event):
@@ -577,7 +577,7 @@ class Monitor:
                 self._schedule.deliver_with_next(agent)
 
     def _collect(self, keep: int) -> None:
-        """Evict history that can change no verdict any more, if there is enough of it.
+        """Evict history without effect on verdicts, if there is enough of it.
 
         It happens between two calls, while nothing is held, and seldom enough that it costs each
         record little.

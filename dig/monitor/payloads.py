@@ -1,4 +1,4 @@
-"""Payloads of the events that are still on their way, and notes per recipient.
+"""Payloads of the events still on their way, and notes per recipient.
 
 The graph knows only structure; what an agent is shown comes from here. An event's payload is
 dropped as soon as no agent can be shown it any more, so memory follows the work that is open.
@@ -37,14 +37,14 @@ class _Carried:
 
 
 class PayloadStore:
-    """Payloads and notes of the events that an agent or a gate may still be shown.
+    """Payloads and notes of the events an agent or a gate may still be shown.
 
     Attributes:
         keeps_problems: Whether a problem keeps its payload when it is used up, to be sent again.
     """
 
     def __init__(self, graph: InteractionGraph) -> None:
-        """Begin empty, beside a graph that tells what is used up."""
+        """Begin empty, beside the graph."""
         self._graph = graph
         self._carried: dict[str, _Carried] = {}
         self.keeps_problems = False
@@ -56,7 +56,7 @@ class PayloadStore:
         self, event: str, sender: str | None, output: Output, about: About | None = None,
         scope: Scope | None = None,
     ) -> None:  # fmt: skip
-        """Keep what a new event carries.
+        """Keep the payload of a new event.
 
         Args:
             event: Its id.
@@ -70,7 +70,7 @@ class PayloadStore:
             self._carried[event].about.append((about, None, None))
 
     def restore(self, event: str, payload: Any) -> None:
-        """Keep again what an event carries that was used up, and is to be shown to an agent."""
+        """Keep the payload of a used-up event again, to be shown to an agent."""
         graph = self._graph
         if event not in self._carried and graph.knows(event):
             history, n = graph.history, graph.event(event).n
@@ -78,7 +78,7 @@ class PayloadStore:
             self.put(event, history.sender(n), Output(payload, type=name))
 
     def sender(self, event: str) -> str | None:
-        """The agent that generated an event, ``None`` or ``"system"``."""
+        """The sender of an event: an agent, ``None`` or ``"system"``."""
         return self._carried[event].sender
 
     def payload(self, event: str) -> Any:
@@ -107,7 +107,7 @@ class PayloadStore:
     def pending(
         self, event: str, agent: str | None = None, concerned: RangeSet = NOTHING
     ) -> Pending:
-        """An event as an agent is shown it; without an agent, as a gate is shown it.
+        """An event as shown to an agent; without an agent, as shown to a gate.
 
         A gate gets a payload of its own, so it can change nothing by changing that.
 
@@ -123,13 +123,13 @@ class PayloadStore:
         return Pending(event, it.type, it.sender, payload, notes, it.final, about)
 
     def scope(self, event: str) -> Scope | None:
-        """The turns that a system event is for; ``None``: all, or it is another event."""
+        """The scope of a system event; ``None``: all turns, or another event."""
         return self._carried[event].scope
 
     def _shown_to(
         self, agent: str | None, concerned: RangeSet, beside: Sequence[_Beside[_T]]
     ) -> tuple[_T, ...]:
-        """An agent's share of what stands beside an event; a gate is shown all."""
+        """An agent's share of the notes beside an event; a gate is shown all."""
         if not beside:
             return ()
         return tuple(
@@ -143,7 +143,7 @@ class PayloadStore:
         )
 
     def drop_consumed(self) -> None:
-        """Drop what the events carry that the latest record closed: it is used up."""
+        """Drop the payloads of events closed by the latest record."""
         live = self._graph.live
         for event in self._graph.touched:
             is_kept = event.id in live or (self.keeps_problems and event.by is None and event.work)
@@ -151,6 +151,6 @@ class PayloadStore:
                 self._carried.pop(event.id, None)
 
     def forget(self) -> None:
-        """The graph has evicted history: drop what the events carry that it knows no more."""
+        """Drop the payloads of evicted events."""
         knows = self._graph.knows
         self._carried = {name: it for name, it in self._carried.items() if knows(name)}

@@ -1,4 +1,4 @@
-"""Delivery policies: the recipients of an event, and when they get it (paper, eq. 3).
+"""Delivery policies: the recipients of an event, and the time of delivery (paper, eq. 3).
 
 A policy is a small frozen object with one method; what is left over of it after a step is
 another policy. Delays are in seconds (`after_s`), or in records (`after_t`); one in records is
@@ -31,7 +31,7 @@ class ToAgents:
 
 @dataclass(frozen=True)
 class Broadcast:
-    """To all agents that are present, except the sender."""
+    """To all present agents, except the sender."""
 
     def step(self, now: Situation) -> Step:
         """Send it to all others."""
@@ -40,7 +40,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class LeastLoaded:
-    """To the agents with the fewest events in front of them or on their way to them.
+    """To the agents with the fewest events, in the buffer or on the way.
 
     Attributes:
         count: The number of agents.
@@ -64,7 +64,7 @@ class _WithDelay:
     after_t: int | None
 
     def __post_init__(self) -> None:
-        """Refuse a delay that is not given, or given twice.
+        """Refuse a missing, double or non-positive delay.
 
         Raises:
             SettingsError: The delay is not given, given twice, or not positive.
@@ -77,7 +77,7 @@ class _WithDelay:
 
 @dataclass(frozen=True)
 class Delayed(_WithDelay):
-    """As another policy says, but later; until then the event is on its way."""
+    """As another policy, but later; until then the event is on its way."""
 
     policy: DeliveryPolicy
     after_s: float | None = None
@@ -91,7 +91,7 @@ class Delayed(_WithDelay):
 
 @dataclass(frozen=True)
 class Escalating(_WithDelay):
-    """As one policy says; and as another one says too, if no agent consumed the event by then."""
+    """As one policy; and as a second one too, if no agent consumed the event in time."""
 
     first: DeliveryPolicy
     then: DeliveryPolicy
@@ -107,7 +107,7 @@ class Escalating(_WithDelay):
 
 @dataclass(frozen=True)
 class Expiring(_WithDelay):
-    """As another policy says; what has not arrived by then is called back for good."""
+    """As another policy; copies that have not arrived in time are called back for good."""
 
     policy: DeliveryPolicy
     after_s: float | None = None
@@ -122,7 +122,7 @@ class Expiring(_WithDelay):
 
 @dataclass(frozen=True)
 class Disturbed:
-    """As another policy says; but a disturbance is behind it, so the event waits for no purpose."""
+    """As another policy; but a disturbance is behind it, so the event waits for no purpose."""
 
     recorded_as: ClassVar[str] = DISTURBANCE
     policy: DeliveryPolicy
@@ -138,7 +138,7 @@ Act = Literal["deliver", "redirect", "expire", "nothing"]
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One act of a policy in a recorded run.
+    """A single act of a policy in a recorded run.
 
     Attributes:
         t: The number of its record.
@@ -162,7 +162,7 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class AsRecorded:
-    """As a policy did in a recorded run, whatever its code was; the recipients are the event's.
+    """As a policy in a recorded run, without the policy's code; the recipients are the event's.
 
     Attributes:
         recorded_as: The name of the policy in the trace; ``None``: the trace does not name it.

@@ -1,4 +1,4 @@
-"""The recorder: applies a record, has it looked at, writes it, and collects effects.
+"""The recorder: applies, checks and writes records, and collects effects.
 
 All parts of the monitor change the graph through `Recorder.write` alone. The sinks are given all
 records of a request at its end, and its effects come after.
@@ -46,7 +46,7 @@ FREE_TEXTS = ("who", "what", "why", "reason", "note")
 
 
 class Recorder:
-    """Everything that is written in one run, and what the host has to do because of it.
+    """The writer of one run: all records, and the effects for the host.
 
     Attributes:
         graph: The graph.
@@ -98,7 +98,7 @@ class Recorder:
         self._failures: list[tuple[str, str, Mapping[str, Any]]] = []
 
     def look_at_clock(self) -> None:
-        """Take the time of the call, and record what detectors raise up to it.
+        """Take the time of the call, and record findings due by then.
 
         A clock that goes back stands still here.
         """
@@ -118,7 +118,7 @@ class Recorder:
         self, kind: Callable[Concatenate[int, int, _Fields], _Kind],
         *fields: _Fields.args, **named: _Fields.kwargs,
     ) -> _Kind:  # fmt: skip
-        """Apply a record of the present moment, and record what detectors raise.
+        """Apply a record of the present moment, and record the findings about it.
 
         It is written with all records of the request, before the effects of these.
 
@@ -147,13 +147,13 @@ class Recorder:
         return record
 
     def begin(self) -> None:
-        """Write the first record, and with it what failed at it."""
+        """Write the first record, and failures at the start."""
         self._beginning = tuple(self._unwritten)
         self.take_effects()
         self._is_told_slow = False  # there was nobody to tell
 
     def take_effects(self) -> list[Effect]:
-        """Write the records of a request that is done, and take its effects.
+        """Write the records of a finished request, and take the effects.
 
         An exception of a sink goes to the host: without a journal no effect may happen.
         """
@@ -162,13 +162,13 @@ class Recorder:
         return effects
 
     def _tell_slow(self, slow_s: float) -> None:
-        """Tell once that slow detectors and slow writes have taken much time."""
+        """Tell once about much time in slow detectors and slow writes."""
         if slow_s >= MOST_SLOW_S and not self._is_told_slow:
             self._is_told_slow = True
             self.effects.append(PartsSlow(slow_s, *self.shares()))
 
     def shares(self) -> tuple[float, float]:
-        """The shares of the time since the run began that detectors and the sink took."""
+        """The shares of run time spent in detectors and in the sink."""
         run_s = (self._wall() - self._began_s if self._wall else 0.0) or 1.0
         return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
 
@@ -193,7 +193,7 @@ class Recorder:
                 self._tell_slow(self._slow_s + self.watch.slow_s)
 
     def incident(self, kind: str, detail: object) -> None:
-        """Write down what changes no graph but must not be silent."""
+        """Write down an incident: a fact without a change of the graph."""
         if isinstance(detail, Mapping):  # its other members are names and ids
             detail = {k: self.mask(v) if k in FREE_TEXTS else v for k, v in detail.items()}
         self.write(IncidentRow, kind, detail)
@@ -204,7 +204,7 @@ class Recorder:
     def report_component_failure(
         self, component: str, failure: str, more: Mapping[str, Any] = _NO_MORE
     ) -> None:
-        """Write down that a component failed that was handed in; fail-closed, end the run."""
+        """Write down the failure of a part handed in; fail-closed, end the run."""
         self.incident(FAILED, {"who": component, "what": failure, **more})
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
@@ -218,7 +218,7 @@ class Recorder:
             self.incident(LEFT_OUT, {"pattern": pattern, "count": count})
 
     def follow(self, sink: Sink) -> None:
-        """Give every record to one more sink.
+        """Add a sink for every record.
 
         Raises:
             RequestError: A request was made already.
@@ -231,7 +231,7 @@ class Recorder:
             sink(record)
 
     def evict(self, keep: int, pinned: Iterable[str]) -> None:
-        """Evict closed history; detectors and sinks forget what they know about it.
+        """Evict closed history; detectors and sinks forget it, too.
 
         Args:
             keep: The number of the latest records that stay as they are.
@@ -271,7 +271,7 @@ class Recorder:
             self._report_failures()
 
     def _next_copied(self) -> Sequence[Record] | None:
-        """What a recorded run of another edition says next about findings; ``None``: it is not."""
+        """The next rows about findings in a recorded run of another edition, if it is one."""
         return self._copied(self.graph.t + 1, self.now) if self._copied else None
 
     def _report_failures(self) -> None:
@@ -279,7 +279,7 @@ class Recorder:
             self.report_component_failure(*failure)
 
     def _next_failure(self) -> tuple[str, str, Mapping[str, Any]] | None:
-        """The failure to write down next: the recorded one of a slow detector, or one of now."""
+        """The next failure to write down: a recorded one of a slow detector, or a new one."""
         slow = self._recorded(self.graph.t + 1, self.now) if self._recorded else None
         if slow is not None:
             return slow["who"], slow["what"], {key: slow[key] for key in ("place", "off_s")}
@@ -292,7 +292,7 @@ class Recorder:
         self._failures.append((f"detector {detector}", failure, more))
 
     def _try_again(self, now: int) -> None:
-        """Have detectors look again that were off for long enough."""
+        """Turn detectors on again after a pause."""
         for place, (until, component) in tuple(self.watch.off.items()):
             if until <= now:
                 self.incident(TRIED_AGAIN, {"who": component, "place": place})

@@ -1,4 +1,4 @@
-"""Relevance of notes: a note belongs to the request that its finding is about.
+"""Relevance of notes: a note belongs to the request of the finding.
 
 It is shown in turns that work for that request, or for none, until the finding is mended or the
 request is answered. So nothing that is said about one customer's request reaches another's.
@@ -19,21 +19,21 @@ Showing = Literal["now", "later", "never"]
 
 
 class Scope:
-    """The turns that the notes about one finding are for."""
+    """The turns for the notes about one finding."""
 
     __slots__ = ("__weakref__", "_has_sources", "_mending", "_number", "_subject")
 
     def __init__(
         self, finding: Finding, mending: Mending, number: int, *, has_sources: bool
     ) -> None:
-        """Begin; the finding has this number among those of `mending`."""
+        """Begin; `number` is the finding's place in `mending`."""
         self._subject = finding.subject
         self._mending = mending
         self._number = number
         self._has_sources = has_sources
 
     def when_shown(self, graph: InteractionGraph, concerned: RangeSet) -> Showing:
-        """Whether a turn is shown these notes.
+        """Whether a turn is shown the notes now, later or never.
 
         Args:
             graph: The graph as it stands.
@@ -51,7 +51,7 @@ class Scope:
 
 
 class Relevance:
-    """Follows a run for as long as there are notes that an agent may still be shown.
+    """Follows a run while there are notes to be shown.
 
     Attributes:
         is_used: Whether there may be such notes.
@@ -65,7 +65,7 @@ class Relevance:
         self.is_used = False
 
     def scope(self, finding: Finding) -> Scope:
-        """The scope of notes about a finding that was just raised."""
+        """Make the scope of notes about a new finding."""
         number = len(self._mending.mended)
         self._mending.add(self._graph, finding)
         has_sources = bool(self._graph.sources_about(finding.subject))
@@ -75,7 +75,7 @@ class Relevance:
         return scope
 
     def look(self, record: Record) -> None:
-        """Take note of a record that the graph was just changed by."""
+        """Note the latest record of the graph."""
         if self._scopes:
             self._mending.look(self._graph, record)
         else:

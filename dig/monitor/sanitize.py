@@ -1,4 +1,4 @@
-"""Values that come in: checked, plain JSON, no larger than an event may be, without secrets.
+"""Incoming values: checked, plain JSON, within the limit of size, without secrets.
 
 All of it is checked before anything of it happens, so that the journal, the agents and the sinks
 see the same, and what is refused has left no trace.
@@ -28,14 +28,14 @@ _NOBODY = ()  # Python has one empty tuple
 
 
 class Sanitizer:
-    """Makes the monitor's own copies of what comes in."""
+    """Makes the monitor's own copies of incoming values."""
 
     def __init__(self, redacts: bool) -> None:
         """Begin; `redacts`: secrets are masked (see `dig._util.redaction`)."""
         self._redacts = redacts
 
     def value(self, value: Any, place: str = "payload") -> Any:
-        """A copy of a value; `place` names it in an error.
+        """Copy a value; `place` names the value in an error.
 
         Raises:
             PayloadError: The value is not plain JSON, or too large; the message names the place.
@@ -46,7 +46,7 @@ class Sanitizer:
         return redact(copy) if self._redacts and may_hold_secrets(texts) else copy
 
     def mask(self, value: Any) -> Any:
-        """What a part of the monitor has said, without secrets: it may quote what it asked."""
+        """Mask secrets in words of the monitor's parts, which may quote payloads."""
         if not (self._redacts and may_hold_secrets((repr(value),))):
             return value
         return redact(value)
@@ -65,7 +65,7 @@ class Sanitizer:
         self, inputs: Collection[str], fates: Sequence[Fate], outputs: Sequence[Output],
         usage: Any, error: str | None,
     ) -> tuple[list[Output], Any, str | None]:  # fmt: skip
-        """Copies of what an activation ends with.
+        """Copy the outputs, usage and error of an activation's end.
 
         Args:
             inputs: The events that it sees.
@@ -88,7 +88,7 @@ class Sanitizer:
         return copies, usage, error if error is None else self.error(error)
 
     def error(self, text: str) -> str:
-        """An error's text as it is kept: without secrets, and cut."""
+        """Make an error's text fit to keep: without secrets, and cut."""
         if self._redacts:
             text = mask_secrets(text)
         return text if len(text) <= MOST_IN_ERROR else f"{text[: MOST_IN_ERROR - 1]}…"
@@ -181,7 +181,7 @@ def failure_detail(
     activation: str | None,
     error: str | None,
 ) -> dict[str, Any]:
-    """The detail of an incident `request_failed`; what the graph knows no more is left out.
+    """The detail of an incident `request_failed`, without anything unknown to the graph.
 
     Raises:
         RequestError: There is no such way to fail, or the event is not from outside.
@@ -205,7 +205,7 @@ def failure_detail(
 
 
 def are_names(names: object) -> bool:
-    """Whether this is a list or tuple of names; a name alone is none."""
+    """Whether a value is a list or tuple of names; a single name is not."""
     if not isinstance(names, tuple | list):
         return False
     for name in names:  # noqa: SIM110 (a generator costs more than the loop)

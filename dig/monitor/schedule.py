@@ -1,4 +1,4 @@
-"""The schedule of delivery policies: asks each at its time, and does what it says (paper, eq. 3).
+"""The schedule of delivery policies: asks each in time, and acts accordingly (paper, eq. 3).
 
 The policies themselves are in `dig.monitor.policies`, or a user's own.
 """
@@ -26,7 +26,7 @@ _RecordedPlan = tuple[int, int, int, str, DeliveryPolicy]  # the record, when, a
 
 
 class _Arrive:
-    """The policy of an event that is to arrive later."""
+    """The policy of an event with a later arrival."""
 
     def step(self, now: Situation) -> Step:
         """The event arrives."""
@@ -34,7 +34,7 @@ class _Arrive:
 
 
 class DeliverySchedule:
-    """The delivery policies that are left over, each waiting for its time.
+    """The delivery policies still to be asked, each with a time.
 
     Attributes:
         timers: The questions for a moment, in microseconds; a heap.
@@ -76,20 +76,20 @@ class DeliverySchedule:
             self._holds.hold(name)
 
     def schedule(self, event: str, to: Iterable[str], in_s: float) -> None:
-        """Let an event arrive after `in_s` seconds, or with the next event that its agent gets."""
+        """Let an event arrive after `in_s` seconds, or with the agent's next event."""
         self._plan(event, Step(then=_Arrive(), in_s=in_s))
         for agent in to:
             self.postponed.setdefault(agent, []).append(event)
 
     def deliver_with_next(self, agent: str) -> None:
-        """An event was delivered to an agent: what was scheduled for it may come too."""
+        """Hold the events scheduled for an agent, after a delivery to the agent."""
         for event in self.postponed.pop(agent, ()):
             if event in self._holds.payloads:
                 self._cancel(event)
                 self._holds.hold(event)
 
     def take_out(self, agent: str) -> None:
-        """An agent leaves: nothing that was scheduled or waits comes to it any more."""
+        """Let an agent leave; scheduled and waiting events for the agent are dropped."""
         answers = [e.id for e in self._graph.agents[agent].incoming.values() if e.final]
         self._recorder.write(Leave, agent)
         self._holds.agent_left(agent)
@@ -99,7 +99,7 @@ class DeliverySchedule:
             self._holds.take_as_it_is(event)
 
     def release(self, event: str) -> None:
-        """Hold an event that a policy keeps, and ask no policy about it any more."""
+        """Hold an event that a policy keeps, and ask no policy about the event any more."""
         self._cancel(event)
         self._holds.hold(event)
 
@@ -115,7 +115,7 @@ class DeliverySchedule:
 
     @property
     def events(self) -> set[str]:
-        """The events about which a policy is to be asked."""
+        """The events with a policy to be asked."""
         recorded = {plan[3] for plan in self.recorded}
         return recorded.union(plan[2] for plan in (*self.timers, *self.counters))
 
@@ -129,7 +129,7 @@ class DeliverySchedule:
         return not (self.timers or self.counters or self.recorded)
 
     def run_recorded(self) -> None:
-        """Ask what was asked here in a recorded run, or a moment later if the run is another one.
+        """Ask again at the recorded places, or a moment later if the run is another one.
 
         An act has its record's number and moment, so among what is done at that moment it has its
         place.
@@ -144,7 +144,7 @@ class DeliverySchedule:
             self._ask_again(event, policy)
 
     def run_timers(self) -> None:
-        """Ask what is due by wall time."""
+        """Ask the policies due by wall time."""
         self._drop_settled()
         while (
             self.timers and self.timers[0][0] <= self._recorder.now and not self._recorder.is_over
@@ -153,7 +153,7 @@ class DeliverySchedule:
             self._ask_again(event, policy)
 
     def run_counter(self, is_quiet: bool) -> bool:
-        """Ask the next policy that is due by logical time, or because nothing else can happen.
+        """Ask the next policy due by logical time, or because nothing else can happen.
 
         Args:
             is_quiet: Whether no agent is at work and no gate is deciding.
@@ -187,7 +187,7 @@ class DeliverySchedule:
             holds.hold(event)
 
     def _ask(self, policy: DeliveryPolicy, now: Situation) -> Step:
-        """Ask a policy; one that fails leaves things as they are."""
+        """Ask a policy; a failed one changes nothing."""
         try:
             step = policy.step(now)
             _check_step(step)
@@ -197,7 +197,7 @@ class DeliverySchedule:
             return Step()
 
     def _plan(self, event: str, step: Step) -> None:
-        """Remember when what is left over of a policy is to be asked."""
+        """Plan the questions to the policies left over."""
         parts: tuple[Step | Later, ...] = (step, *step.also)
         for part in parts:
             if part.then is None:
@@ -235,7 +235,7 @@ class DeliverySchedule:
         heapify(self.recorded)
 
     def _drop_settled(self) -> None:
-        """Drop what comes next if it is about an event that is used up."""
+        """Drop the next questions about used-up events."""
         payloads = self._holds.payloads
         while self.recorded and self.recorded[0][3] not in payloads:
             heappop(self.recorded)

@@ -1,4 +1,4 @@
-"""Sinks: they are given every record, and told when a session evicts history.
+"""Sinks: receive every record, and each eviction of a session.
 
 A live export, or a picture, has a graph of its own, with the same records behind it as that of
 the session. If it evicts after the same record, with the same arguments, it stays as short, and
@@ -42,7 +42,7 @@ class Eviction:
     given_up: frozenset[str]
 
     def repeat(self, graph: InteractionGraph) -> None:
-        """Have another graph, which stands after the same record, evict the same."""
+        """Have another graph at the same record evict the same history."""
         graph.evict(self.keep, self.pinned, self.given_up)
 
 
@@ -50,7 +50,7 @@ class FanOut:
     """Several sinks as one, called in order."""
 
     def __init__(self, *sinks: Sink) -> None:
-        """Begin with some of them."""
+        """Begin with some sinks."""
         self._sinks: list[Sink] = []
         self._batch: list[Callable[[Sequence[Record]], None]] = []  # of those that take many
         self._single: list[Sink] = []
@@ -59,11 +59,11 @@ class FanOut:
 
     @classmethod
     def of(cls, sinks: Sequence[Sink]) -> Sink | None:
-        """Some sinks as one: ``None`` for none, and the only one as it is."""
+        """Join sinks: ``None`` for none, and a single sink unchanged."""
         return cls(*sinks) if len(sinks) > 1 else next(iter(sinks), None)
 
     def add(self, sink: Sink) -> None:
-        """Add one: it is given every record after those before it."""
+        """Add a sink: every record comes after the other sinks had it."""
         self._sinks.append(sink)
         write = getattr(sink, "write", None)
         if write is None:
@@ -72,11 +72,11 @@ class FanOut:
             self._batch.append(write)
 
     def __call__(self, record: Record) -> None:
-        """Give a record to every sink; if one raises, those after it do not get the record."""
+        """Give a record to every sink; if a sink raises, later sinks do not get the record."""
         self.write([record])
 
     def write(self, records: Sequence[Record]) -> None:
-        """Give records to every sink, first to those that take them all at once."""
+        """Give records to every sink, first to the sinks with a method `write`."""
         for write in self._batch:
             write(records)
         single = self._single
@@ -85,14 +85,14 @@ class FanOut:
                 sink(record)
 
     def reads(self, graph: InteractionGraph) -> None:
-        """Give the graph of the run to those sinks that have a method for it."""
+        """Give the graph of the run to the sinks with a method `reads`."""
         for sink in self._sinks:
             reads = getattr(sink, "reads", None)
             if reads is not None:
                 reads(graph)
 
     def evicted(self, eviction: Eviction) -> None:
-        """Tell those sinks of an eviction that have a method for it.
+        """Tell the sinks with a method `evicted` of an eviction.
 
         Raises:
             ExceptionGroup: The errors that some of them raised, after all were told.
