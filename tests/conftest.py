@@ -19,7 +19,6 @@ settings.register_profile("dev", deadline=None, max_examples=1000, print_blob=Tr
 settings.load_profile("ci")
 
 
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of the nightly run."""
     parser.addoption("--whole", action="store_true", help="all cases of sampled tests, and nightly")

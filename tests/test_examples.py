@@ -16,7 +16,8 @@ import anyio
 import pytest
 
 from dig.detectors.thresholds import Thresholds
-from dig.diagnosis.diagnosing import Trying, diagnose
+from dig.diagnosis.diagnosing import diagnose
+from dig.diagnosis.trials.replays import Trying
 from dig.lab.experiment.file import read_grid
 from dig.lab.experiment.run import carry_out
 from dig.tasks.run.arrange import make_run

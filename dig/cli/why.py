@@ -21,9 +21,9 @@ from .options import AsJson, FaultKinds, Further, further, grouped
 from .run_options import ModelOptions
 
 if TYPE_CHECKING:
-    from dig.diagnosis.diagnosing import Trying
     from dig.diagnosis.stages.pipeline import ModelMethod
     from dig.diagnosis.suspects import Asking
+    from dig.diagnosis.trials.replays import Trying
     from dig.runtime.llm import ModelSettings
     from dig.show.document import Diagnosis
 
@@ -160,8 +160,7 @@ class TryingOptions:
         Raises:
             SettingsError: Models are asked, which may cost money, and there is no budget.
         """
-        from dig.diagnosis.diagnosing import Trying
-        from dig.diagnosis.trials.arms import TrialBudget
+        from dig.diagnosis.trials.replays import TrialBudget, Trying
 
         found = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
@@ -179,7 +178,7 @@ class TryingOptions:
         from dig.diagnosis.goal import Goal
         from dig.diagnosis.trials.replays import read_source
 
-        asked = trying.lab(run, Goal.parse("default")).manner.models
+        asked = trying.replayer(run, Goal.parse("default")).manner.models
         most = trying.budget.replays or 0
         calls = most * len(read_source(run, trying.detectors).run.activations) if asked else 0
         if helping.model is not None:

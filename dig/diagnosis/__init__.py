@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from dig.show.document import Candidate, Diagnosis, Hypothesis
 
     from .case import Case, read_case
-    from .diagnosing import Trying, diagnose, diagnose_async, try_changes, verify
+    from .diagnosing import diagnose, diagnose_async, try_changes, verify
     from .goal import Goal
     from .suspects import Suspects
-    from .trials.arms import TrialBudget, Tried
-    from .trials.verdict import verdict
+    from .trials.arms import Tried
+    from .trials.replays import TrialBudget, Trying
+    from .trials.significance import verdict
 
 _HOME = {
     "Case": ".case", "read_case": ".case",
-    "Trying": ".diagnosing", "diagnose": ".diagnosing", "diagnose_async": ".diagnosing",
+    "Trying": ".trials.replays", "diagnose": ".diagnosing", "diagnose_async": ".diagnosing",
     "try_changes": ".diagnosing", "verify": ".diagnosing",
     "Candidate": "dig.show.document", "Hypothesis": "dig.show.document",
     "Diagnosis": "dig.show.document", "Goal": ".goal", "Suspects": ".suspects",
-    "TrialBudget": ".trials.arms", "Tried": ".trials.arms", "verdict": ".trials.verdict",
+    "TrialBudget": ".trials.replays", "Tried": ".trials.arms", "verdict": ".trials.significance",
 }  # fmt: skip
 """The names of the package, by module; a module is imported on demand, since tasks load slowly."""
 

@@ -1,33 +1,19 @@
-"""The components that a record is about: evidence for a claim may point at them."""
+"""The components of each record: evidence for a claim may point at them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dig.graph.records import (
-    NOTICE,
-    SYSTEM,
-    Deliver,
-    Emit,
-    End,
-    Expire,
-    FindingRow,
-    Finish,
-    HealRow,
-    Join,
-    Leave,
-    Record,
-    Redirect,
-    Start,
-)
+from dig.graph import records as kinds
+from dig.graph.records import FindingRow, Record
 from dig.traces.run import RecordedRun
 
 from .causes import OUTCOME, TASK
 
 
-def concerned(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
-    """The components that each record is about, in the order of the records.
+def record_components(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
+    """List the components of each record, in the order of the records.
 
     An activation is about its agent; an event about who generated it and whom it goes to, its way
     about who generated it and who is given it. Work from outside or for others is about the `task`
@@ -38,8 +24,8 @@ def concerned(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(_components(run, record)) for record in run.records)
 
 
-def blamed(records: Iterable[Record]) -> Iterator[tuple[FindingRow, tuple[str, ...]]]:
-    """Each finding with the agents that its subject names or, where it names none, its evidence."""
+def blamed_agents(records: Iterable[Record]) -> Iterator[tuple[FindingRow, tuple[str, ...]]]:
+    """Yield each finding with the agents in its subject or, if none is there, in its evidence."""
     run = RecordedRun(records)
     for row in run.findings:
         agents = [*_agents_in(run, row.subject)] or [*_agents_in(run, row.evidence)]
@@ -48,24 +34,24 @@ def blamed(records: Iterable[Record]) -> Iterator[tuple[FindingRow, tuple[str, .
 
 def _components(run: RecordedRun, record: Record) -> Iterator[str]:
     match record:
-        case Emit(event=event, to=to) | Redirect(event=event, to=to):
+        case kinds.Emit(event=event, to=to) | kinds.Redirect(event=event, to=to):
             yield from (*_of_event(run, event), *to)
-        case Deliver(event=event, to=agent):
+        case kinds.Deliver(event=event, to=agent):
             yield from (*_of_event(run, event), *([agent] if agent else ()))
-        case Expire(event=event):
+        case kinds.Expire(event=event):
             yield from _of_event(run, event)
-        case HealRow(event=event, to=agents):
+        case kinds.HealRow(event=event, to=agents):
             yield from (*(_of_event(run, event) if event else ()), *(agents or ()))
-        case End(activation=activation, fates=fates):
+        case kinds.End(activation=activation, fates=fates):
             yield run.activations[activation].agent
             for fate in fates:
                 yield from fate.to
-        case Start(agent=agent) | Join(agent=agent) | Leave(agent=agent):
+        case kinds.Start(agent=agent) | kinds.Join(agent=agent) | kinds.Leave(agent=agent):
             yield agent
         case FindingRow(subject=subject, evidence=evidence):
             yield from _agents_in(run, (subject, evidence))
             yield OUTCOME
-        case Finish():
+        case kinds.Finish():
             yield OUTCOME
 
 
@@ -75,12 +61,12 @@ def _of_event(run: RecordedRun, name: str) -> Iterator[str]:
         yield event.agent
     if event.final:
         yield OUTCOME
-    if event.by != SYSTEM and event.type != NOTICE:
+    if event.by != kinds.SYSTEM and event.type != kinds.NOTICE:
         yield TASK
 
 
 def _agents_in(run: RecordedRun, value: Any) -> Iterator[str]:
-    """The agents behind all ids that stand in a value."""
+    """The agents behind all ids in a value."""
     if isinstance(value, str):
         agent = run.agent_of(value)
         if agent is not None:

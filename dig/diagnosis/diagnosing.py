@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import anyio.to_thread
 from dig.errors import SettingsError
 from dig.graph.records import End, Record
 from dig.show.document import Candidate, Diagnosis, Evidence, Hypothesis
-from dig.tasks.run.fork import Crew
 from dig.traces.replay.kinds import in_words, read_interventions
 
 from .case import Case, RunSource
@@ -22,75 +21,15 @@ from .goal import Goal
 from .interventions.secrecy import AnswerGuard
 from .reporting import DiagnosisReport
 from .stages.traces import ModelSuspects
-from .suspects import Asking, Suspects, Together, led_by_error, suspects_of
-from .trials.arms import TrialBudget, Trials, Tried
-from .trials.replays import Disturb, Lab, read_source
+from .suspects import Asking, Suspects, Together, blame_error_first, load_suspects
+from .trials.arms import Trials, Tried
+from .trials.replays import Trying, read_source
 
 if TYPE_CHECKING:
-    from dig.runtime.llm import Model, ModelSettings  # slow to import
+    from dig.runtime.llm import Model  # slow to import
 
     from .interventions.asking import ModelHelp
     from .stages.pipeline import ModelMethod
-
-
-@dataclass(frozen=True)
-class Trying:
-    """The settings of experiments.
-
-    Attributes:
-        tries: The number of changes proposed by rules that are tried.
-        repeat: The number of repeats of each that are to count.
-        per_attempt: The number of changes about one attempt.
-        budget: The bounds on the cost of all of it.
-        jobs: The number of processes that work at once; the document does not depend on it.
-        runs: The directory of the forks; ``None``: beside the run.
-        team: The team that goes on, as `module:team`; ``None``: simulated agents, if the run had
-            them.
-        task: The task of the run, if it is not one of this package.
-        crew: Makes the team that goes on, in place of a name.
-        entry: For the run of a wrapped team of plain callables: what makes and runs that again, as
-            `module:function`.
-        detectors: The user's detectors, as `module:object`.
-        disturb: Makes the disturbance that the run had, such as injected faults.
-        is_fresh: Whether forks that are there already are made again.
-        has_controls: Whether replays without the change are made.
-        same_model: The settings of the model that the run's team asked, named again by the user:
-            it goes on.
-    """
-
-    tries: int = 5
-    repeat: int = 3
-    per_attempt: int = 2
-    budget: TrialBudget = field(default_factory=TrialBudget)
-    jobs: int = 1
-    runs: Path | None = None
-    team: str | None = None
-    task: str | None = None
-    crew: Callable[[], Crew] | None = None
-    detectors: tuple[str, ...] = ()
-    disturb: Disturb | None = None
-    is_fresh: bool = False
-    has_controls: bool = True
-    entry: str | None = None
-    same_model: ModelSettings | None = None
-
-    def lab(self, path: Path, goal: Goal) -> Lab:
-        """The lab that makes the replays of a run.
-
-        Raises:
-            SettingsError: A link lies where the forks of the run belong.
-        """
-        source = read_source(path, self.detectors)
-        if self.runs is None and source.forks.is_symlink():
-            raise SettingsError(
-                f"{source.forks} is a link, and no fork is written through it: remove the link, or "
-                "name another folder for the forks with --runs"
-            )
-        forks = source.forks if self.runs is None else self.runs
-        return Lab(
-            path, goal, forks, self.team, self.task, self.crew, self.detectors, self.disturb,
-            self.is_fresh, self.entry, self.same_model,
-        )  # fmt: skip
 
 
 class InterruptedDiagnosis(KeyboardInterrupt):
@@ -101,7 +40,6 @@ class InterruptedDiagnosis(KeyboardInterrupt):
     """
 
     def __init__(self, diagnosis: Diagnosis) -> None:
-        """Keep what was found."""
         super().__init__("interrupted")
         self.diagnosis = diagnosis
 
@@ -144,47 +82,37 @@ def diagnose(
     """
     goal, asking = goal or Goal.parse("default"), asking or Asking()
     report = DiagnosisReport(read_source(path, trying.detectors if trying else ()), goal, asking)
-    if report.judged.good:
-        report.candidates = led_by_error(report.case, ())
+    if report.judgement.good:
+        report.candidates = blame_error_first(report.case, ())
         return report.document()
     report.helper = helper = _helper(report.source, model, expected)
     if helper is not None:
-        report.case = replace(report.case, attempts=helper.merged(report.case))
-    asked = {"": suspects} if suspects else {one: suspects_of(one) for one in asking.by}
-    by_model = _by_model(asked, method, expected)
-    together = Together(tuple(asked.values()), names_all=trying is not None)
+        report.case = replace(report.case, attempts=helper.merge_attempts(report.case))
+    by_name = {"": suspects} if suspects else {name: load_suspects(name) for name in asking.by}
+    by_model: ModelSuspects | None = None
+    if method is not None:  # a model answers as this suspect, and falls back on its rules
+        if "attribution" not in by_name:
+            raise SettingsError(
+                "a model answers as the suspect `attribution`: add --by attribution or, if it is "
+                "to help with experiments alone, --method structural"
+            )
+        by_model = ModelSuspects(method, by_name["attribution"].candidates, expected)
+        by_name["attribution"] = by_model
+    together = Together(tuple(by_name.values()), names_all=trying is not None)
     report.candidates = [*together.candidates(report.case)]
     if suspects is None:
-        report.candidates = led_by_error(report.case, report.candidates)
-    report.attributed = by_model.found if by_model else None
+        report.candidates = blame_error_first(report.case, report.candidates)
+    report.attribution = by_model.found if by_model else None
     report.has_graph = has_graph
     if trying is None:
         return report.document()
-    lab = trying.lab(path, goal)
-
-    def experiments(trials: Trials) -> Experiments:
-        return Experiments(
-            report.case, trials, report.candidates, lab.made_crew().team, tries=trying.tries,
+    replayer = trying.replayer(path, goal)
+    with Trials(replayer, tell=tell, helper=helper) as trials:
+        experiments = Experiments(
+            report.case, trials, report.candidates, replayer.make_crew().team, tries=trying.tries,
             per_attempt=trying.per_attempt, proposes=helper,
         )  # fmt: skip
-
-    return _tried(report, lab, trying, experiments, Experiments.run, tell)
-
-
-def _by_model(
-    asked: dict[str, Suspects], method: ModelMethod | None, expected: str | None
-) -> ModelSuspects | None:
-    """The model as the suspect `attribution`, in place of the rules; ``None``: none is asked."""
-    if method is None:
-        return None
-    if "attribution" not in asked:
-        raise SettingsError(
-            "a model answers as the suspect `attribution`: add --by attribution or, if it is to "
-            "help with experiments alone, --method structural"
-        )
-    found = ModelSuspects(method, asked["attribution"].candidates, expected)
-    asked["attribution"] = found
-    return found
+        return _run(report, trials, experiments, experiments.run)
 
 
 def _helper(source: RunSource, model: Model | None, expected: str | None) -> ModelHelp | None:
@@ -196,7 +124,7 @@ def _helper(source: RunSource, model: Model | None, expected: str | None) -> Mod
 
 
 def guard_of(source: RunSource, expected: str | None = None) -> AnswerGuard:
-    """The words that no agent may be told in an experiment on a run.
+    """Return the guard of the words that no agent may be told in an experiment on a run.
 
     Args:
         source: The run.
@@ -240,75 +168,50 @@ def try_changes(
     guard = guard_of(report.source, expected)
     for number, rows in enumerate(changes, 1):
         read_interventions(rows)
-        _refuse(guard, rows)
-        candidate = _of_person(report.case, rows[0], f"c{number}", 1 / len(changes))
+        for row in rows:
+            if refusal := guard.refusal(row):
+                raise SettingsError(
+                    f"{refusal}: a run that is told the answer says nothing about why it failed"
+                )
+        candidate = _candidate_of(report.case, rows[0], f"c{number}", 1 / len(changes))
         report.candidates.append(candidate)
         attempt = report.case.attempt_of(candidate.activation)
         hypotheses.append(
             Hypothesis(
-                id=f"h{number}",
-                candidate=candidate.id,
-                interventions=tuple(rows),
-                attempt=attempt,
-                expects=expects,
+                id=f"h{number}", candidate=candidate.id, interventions=tuple(rows),
+                attempt=attempt, expects=expects,
             )
-        )
-    report.is_asked = True
-    if report.judged.good:
+        )  # fmt: skip
+    report.is_by_person = True
+    if report.judgement.good:
         return report.document()
     report.helper = _helper(report.source, model, expected)
-    lab = trying.lab(path, goal)
-
-    def experiments(trials: Trials) -> Experiments:
-        return Experiments(report.case, trials, report.candidates, {})
-
-    def run(made: Experiments) -> None:
-        made.try_these(hypotheses)
-
-    return _tried(report, lab, trying, experiments, run, tell)
+    with Trials(trying.replayer(path, goal), tell=tell, helper=report.helper) as trials:
+        experiments = Experiments(report.case, trials, report.candidates, {})
+        return _run(report, trials, experiments, partial(experiments.try_these, hypotheses))
 
 
-def _refuse(guard: AnswerGuard, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse interventions that would tell agents the right answer."""
-    for row in rows:
-        if refusal := guard.refusal(row):
-            raise SettingsError(
-                f"{refusal}: a run that is told the answer says nothing about why it failed"
-            )
+def _run(
+    report: DiagnosisReport, trials: Trials, experiments: Experiments, run: Callable[[], None]
+) -> Diagnosis:
+    """Carry experiments out; returns the document with their findings.
 
-
-def _tried(
-    report: DiagnosisReport, lab: Lab, trying: Trying, make: Callable[[Trials], Experiments],
-    run: Callable[[Experiments], None], tell: Tell,
-) -> Diagnosis:  # fmt: skip
-    """The document with what experiments found.
-
-    Args:
-        report: Makes the document.
-        lab: Makes the replays.
-        trying: The settings of experiments.
-        make: Makes the experiments.
-        run: Carries them out.
-        tell: Takes a line for each replay.
+    Raises:
+        InterruptedDiagnosis: The user interrupted them.
     """
-    with Trials(
-        lab, repeat=trying.repeat, budget=trying.budget, jobs=trying.jobs, tell=tell,
-        has_controls=trying.has_controls, helper=report.helper,
-    ) as trials:  # fmt: skip
-        made = make(trials)
-        report.trials, report.findings = trials, made.findings
-        try:
-            run(made)
-        except KeyboardInterrupt:
-            made.findings.notes.append("the experiments were interrupted")
-            raise InterruptedDiagnosis(report.document()) from None
+    report.trials, report.findings = trials, experiments.findings
+    try:
+        run()
+    except KeyboardInterrupt:
+        experiments.findings.notes.append("the experiments were interrupted")
+        raise InterruptedDiagnosis(report.document()) from None
     return report.document()
 
 
 async def diagnose_async(path: Path, goal: Goal | None = None, **more: Any) -> Diagnosis:
     """`diagnose` within a running loop, in a thread of its own."""
-    found: Diagnosis = await anyio.to_thread.run_sync(partial(diagnose, path, goal, **more))
-    return found
+    diagnosis: Diagnosis = await anyio.to_thread.run_sync(partial(diagnose, path, goal, **more))
+    return diagnosis
 
 
 async def verify(
@@ -326,18 +229,17 @@ async def verify(
         TraceError: The trace cannot be read.
         SettingsError: An intervention is none, or there is no team that goes on.
     """
-    chosen = trying or Trying()
     read_interventions(hypothesis.interventions)
 
     def run() -> Tried:
-        lab = chosen.lab(path, goal or Goal.parse("default"))
-        with Trials(lab, repeat=chosen.repeat, budget=chosen.budget, jobs=chosen.jobs) as trials:
+        replayer = (trying or Trying()).replayer(path, goal or Goal.parse("default"))
+        with Trials(replayer) as trials:
             return trials.verify_again(trials.verify(hypothesis))
 
     return await anyio.to_thread.run_sync(run)
 
 
-def _of_person(case: Case, row: Mapping[str, Any], name_: str, share: float) -> Candidate:
+def _candidate_of(case: Case, row: Mapping[str, Any], name_: str, share: float) -> Candidate:
     """The place that a person names by a change."""
     run, at = case.run, min(int(row["at"]), len(case.run.records) - 1)
     about = row.get("agent") or row.get("activation") or row.get("event")
@@ -345,6 +247,7 @@ def _of_person(case: Case, row: Mapping[str, Any], name_: str, share: float) -> 
     record = run.records[min(int(row.get("t", at)), len(run.records) - 1)]
     agent = (run.agent_of(about) if about else None) or _agent_at(case, record) or "the team"
     activation = row.get("activation") or getattr(record, "activation", None)
+    # The record may be another agent's: then it is no place of the one that the change is about.
     if activation not in run.activations or run.activations[activation].agent != agent:
         activation = None
     says = f"a person asked what happens if {in_words(row)}"

@@ -1,4 +1,4 @@
-"""Goals: when a finished run is good.
+"""Goals: tests that say whether a finished run is good.
 
 goal = Goal.parse("score.rmse<=250 and seconds<60")
 print(goal(Finished(records, result=json.loads(...))).why)
@@ -28,12 +28,12 @@ from dig.tasks.task import Score
 from dig.tasks.user_objects import load
 from dig.traces.run import RecordedRun, recorded_rows
 
-from .progress import any_milestones, progress
+from .progress import any_milestones, share_reached
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that is judged.
+    """A finished run, for goals to judge.
 
     Attributes:
         records: Its records, with payloads.
@@ -56,16 +56,11 @@ class Finished:
     @classmethod
     def of(
         cls,
-        records: Sequence[Record],
-        result: RunResult | Mapping[str, Any],
-        detectors: Sequence[Detector],
-        *,
-        score: Score | None = None,
-        since: int = 0,
-        task: object = None,
-        name: str = "the run",
-    ) -> Finished:
-        """A run whose unhealed findings are not known yet; what was healed in it is left open.
+        records: Sequence[Record], result: RunResult | Mapping[str, Any],
+        detectors: Sequence[Detector], *,
+        score: Score | None = None, since: int = 0, task: object = None, name: str = "the run",
+    ) -> Finished:  # fmt: skip
+        """Find the unhealed errors of a run; what was healed in it is left open.
 
         Args:
             records: Its records.
@@ -91,15 +86,15 @@ class Finished:
 
     @property
     def score(self) -> Score | None:
-        """The score of its answer, if it is known."""
+        """The score of its answer, if the result has it."""
         score = self.result.get("score")
         if not isinstance(score, Mapping) or not isinstance(score.get("valid"), bool):
             return None
-        return Score(**{one.name: score[one.name] for one in fields(Score) if one.name in score})
+        return Score(**{key.name: score[key.name] for key in fields(Score) if key.name in score})
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Limits of what a goal can say about it: a plain trace has no score, for instance."""
+        """Limits of a judgement: a plain trace has no score, for instance."""
         if not has_answer(self).good or self.score is not None:
             return ()
         return ("the answer was not checked: no score is known",)
@@ -108,7 +103,7 @@ class Finished:
 def _standing(
     records: Iterable[Record], detectors: Sequence[Detector], since: int
 ) -> tuple[list[Finding], Headline | None]:
-    """The errors in a run that are neither mended nor silenced, and its headline.
+    """Find the errors in a run that are neither mended nor silenced, and its headline.
 
     Args:
         records: Its records.
@@ -116,9 +111,10 @@ def _standing(
         since: The first record whose findings count.
     """
     watch, mending, headlines = Watch(detectors), Mending(), Headlines()
-    found, rows = list[Finding](), list[FindingRow]()
+    findings, rows = list[Finding](), list[FindingRow]()
     headings: list[Headline | None] = []
     for record in records:
+        # Findings of a time that has passed come before the record, as they did in the run.
         due = watch.advance(record.us)
         watch.graph.apply(record)
         for finding in due:
@@ -128,23 +124,25 @@ def _standing(
         raised = watch.look(record)
         for finding in raised:
             mending.add(watch.graph, finding)
-        found += due + raised
-        headings += [headlines.of(watch.graph, one) for one in due + raised]
+        findings += due + raised
+        headings += [headlines.of(watch.graph, finding) for finding in due + raised]
         if isinstance(record, FindingRow):
             rows.append(record)
-    recorded, _ = recorded_rows(found, rows)
-    ruled = [
-        replace(one, silenced=str(row.silenced)) if row and row.silenced is not None else one
-        for one, row in zip(found, recorded, strict=True)
+    recorded, _ = recorded_rows(findings, rows)  # the policy of the run silenced some of them
+    findings = [
+        replace(each, silenced=str(row.silenced)) if row and row.silenced is not None else each
+        for each, row in zip(findings, recorded, strict=True)
     ]
-    unhealed = [one for one in mending.unmended_errors(ruled) if one.t >= since]
-    is_past = [one.t < since for one in ruled]
-    mended = [past or was for past, was in zip(is_past, mending.mended, strict=True)]
-    return unhealed, standing_headline(ruled, headings, mended)
+    unhealed = [finding for finding in mending.unmended_errors(findings) if finding.t >= since]
+    mended = [
+        finding.t < since or is_mended
+        for finding, is_mended in zip(findings, mending.mended, strict=True)
+    ]
+    return unhealed, standing_headline(findings, headings, mended)
 
 
 class Judgement(NamedTuple):
-    """Whether a run is good.
+    """A judgement about a run.
 
     Attributes:
         good: Whether the run is good.
@@ -162,7 +160,7 @@ Test = Callable[[Finished], Judgement]
 
 
 def has_answer(run: Finished) -> Judgement:
-    """Whether a run ended with an accepted answer, valid and complete as far as a score tells.
+    """Judge whether a run ended with an accepted answer, valid and complete by its score.
 
     A session, such as that of a wrapped team, is stopped at some moment: each of its problems needs
     an accepted answer that is no error.
@@ -173,8 +171,8 @@ def has_answer(run: Finished) -> Judgement:
     if is_session(run.records):
         return _has_answers(RecordedRun(run.records))
     if finish.outcome != "submitted":
-        said = run.result.get("reason")
-        why = f": {one_line(said, 80)}" if said else ""
+        reason = run.result.get("reason")
+        why = f": {one_line(reason, 80)}" if reason else ""
         return Judgement(False, None, f"no answer was accepted (outcome {finish.outcome}{why})")
     score = run.score
     if score is not None and not score.valid:
@@ -185,45 +183,42 @@ def has_answer(run: Finished) -> Judgement:
 
 
 def is_session(records: Sequence[Record]) -> bool:
-    """Whether some records are those of a session that was stopped at some moment."""
+    """Whether some records are of a session, stopped at some moment."""
     first, last = (records[0], records[-1]) if records else (None, None)
     is_stopped = isinstance(last, Finish) and last.outcome == "stopped"
     return isinstance(first, Run) and first.session and is_stopped
 
 
 def _has_answers(run: RecordedRun) -> Judgement:
-    """Whether each problem of a session has an accepted answer that is no error."""
+    """Judge whether each problem of a session has an accepted answer without an error."""
     accepted = [event for event in run.events.values() if event.accepted_t is not None]
-    good = [one for one in accepted if one.by and not run.activations[one.by].has_failed]
-    answered = frozenset[str]().union(*(run.ancestors(one.id) for one in good))
+    good = [event for event in accepted if event.by and not run.activations[event.by].has_failed]
+    answered = frozenset[str]().union(*(run.ancestors(event.id) for event in good))
     posed = [event.id for event in run.events.values() if event.by is None and event.is_work]
-    left = [event for event in posed if event not in answered]
-    if left or not posed:
-        lacks = f"{names(left, 4)} has" if len(left) == 1 else f"{names(left, 4)} have"
-        return Judgement(False, None, f"{lacks} no answer" if left else "no problem came")
+    missing = [event for event in posed if event not in answered]
+    if missing or not posed:
+        lacks = f"{names(missing, 4)} {'has' if len(missing) == 1 else 'have'} no answer"
+        return Judgement(False, None, lacks if missing else "no problem came")
     return Judgement(True, None, "each problem has an answer")
 
 
 def is_unfailed(run: Finished) -> Judgement:
-    """The default: a run with such an answer, and without an unhealed error."""
+    """Judge by default: the run has an answer (`has_answer`), and no unhealed error."""
     answered, headline = has_answer(run), run.headline
     if headline is not None and headline.stage == "request":
         return Judgement(False, None, headline.says)
     if answered.good and run.unhealed:
-        left = names([*dict.fromkeys(_titled(finding.pattern) for finding in run.unhealed)])
-        return Judgement(False, None, f"errors that were not healed: {left}")
+        patterns = dict.fromkeys(finding.pattern for finding in run.unhealed)
+        titles = [f"{BY_NAME[each].title} ({each})" if each in BY_NAME else each
+                  for each in patterns]  # fmt: skip
+        return Judgement(False, None, f"errors that were not healed: {names(titles)}")
     return answered if headline is None else answered._replace(why=headline.says)
 
 
-def _titled(pattern: str) -> str:
-    known = BY_NAME.get(pattern)
-    return f"{known.title} ({pattern})" if known else pattern
-
-
 def is_healthy(run: Finished) -> Judgement:
-    """A run with such an answer, in which no error and no warning was healed; or a session.
+    """Judge a run to learn from: it has an answer, and no error or warning was healed in it.
 
-    Of a session `digmon learn` judges each problem by itself.
+    A session is good: `digmon learn` judges each of its problems by itself.
     """
     first = run.records[0] if run.records else None
     if isinstance(first, Run) and first.session:
@@ -266,7 +261,7 @@ class Condition:
         return f"{self.key}{self.sign}{self.value}"
 
     def holds(self, value: Any) -> bool:
-        """Whether the condition holds of a value; nothing is smaller or larger than a text."""
+        """Whether the condition holds of a value; no number is smaller or larger than a text."""
         if self.sign not in ("==", "!=") and not (_is_number(value) and _is_number(self.value)):
             return False
         return _COMPARE[self.sign](value, self.value)
@@ -274,7 +269,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Goal:
-    """A test of a finished run, as a user writes it.
+    """A test of a finished run, in the words of a user.
 
     Attributes:
         text: The goal in the user's words.
@@ -290,7 +285,7 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str, default: Test = is_unfailed) -> Goal:
-        """The goal that a text describes.
+        """Read a goal from a text.
 
         Args:
             text: `default`; `none` (no run is good); comparisons of keys of `result.json`, such as
@@ -307,10 +302,10 @@ class Goal:
             return cls(text, _never, is_own=True)
         if any(sign in text for sign in _COMPARE):
             return cls(text, default, tuple(map(_condition, _AND.split(text.strip()))))
-        return cls(text, _own(text), is_own=True)
+        return cls(text, _load_test(text), is_own=True)
 
     def __call__(self, run: Finished) -> Judgement:
-        """Judge a run, and say how far it came.
+        """Judge a run, with its progress.
 
         Raises:
             SettingsError: A key is not in the run's result, or a user's own test fails, or the
@@ -318,12 +313,12 @@ class Goal:
         """
         judged = self.verdict(run)
         if judged.progress is None and run.records:
-            reached = progress(milestones(run, judged), judged.good)
-            judged = judged._replace(progress=reached)
+            share = share_reached(milestones(run, judged), judged.good)
+            judged = judged._replace(progress=share)
         return judged
 
     def verdict(self, run: Finished) -> Judgement:
-        """Judge a run; its progress is left open, since that takes longer.
+        """Judge a run without its progress, which takes longer.
 
         Raises:
             SettingsError: A key is not in the run's result, or a user's own test fails.
@@ -333,22 +328,22 @@ class Goal:
         return judged._replace(good=False, why=f"{unmet} does not hold") if unmet else judged
 
     def unmet(self, run: Finished) -> Condition | None:
-        """The first condition that does not hold.
+        """Return the first condition without success.
 
         Raises:
             SettingsError: A key is not in the run's result.
         """
-        return next((one for one in self.conditions if not one.holds(_value(one.key, run))), None)
+        return next((c for c in self.conditions if not c.holds(_value(c.key, run))), None)
 
 
 def _condition(text: str) -> Condition:
-    found = _COMPARISON.fullmatch(text.strip())
-    if found is None:
+    match = _COMPARISON.fullmatch(text.strip())
+    if match is None:
         raise SettingsError(
             f"{one_line(repr(text), 80)} is no comparison; a goal is written as "
             "'score.rmse<=250 and findings.ET==0'"
         )
-    key, sign, constant = found.groups()
+    key, sign, constant = match.groups()
     try:
         value = json.loads(constant)
     except ValueError:
@@ -358,7 +353,7 @@ def _condition(text: str) -> Condition:
     return Condition(key, sign, value)
 
 
-def _own(text: str) -> Test:
+def _load_test(text: str) -> Test:
     function = load(text, "goal")
     if not callable(function):
         raise SettingsError(f"the goal {text!r} is no function")
@@ -378,7 +373,7 @@ def _own(text: str) -> Test:
 
 
 def _value(key: str, run: Finished) -> Any:
-    """The value of a key in the result of a run; a pattern that was not raised was raised 0 times.
+    """The value of a key in the result of a run; a pattern without findings was raised 0 times.
 
     Raises:
         SettingsError: There is no such key.
@@ -391,8 +386,8 @@ def _value(key: str, run: Finished) -> Any:
     place: Any = {**run.result, "cost": cost}
     for step in key.split("."):
         if not isinstance(place, Mapping) or step not in place:
-            known = names([one for one in run.result if one not in ("findings", "raised")], 12)
-            has = f"its result has: {known}" if run.result else "no result.json lies beside it"
+            keys = names([key for key in run.result if key not in ("findings", "raised")], 12)
+            has = f"its result has: {keys}" if run.result else "no result.json lies beside it"
             raise SettingsError(f"{run.name} has no {name(key)} for the goal; {has}")
         place = place[step]
     return place
@@ -406,7 +401,7 @@ def _is_number(value: object) -> bool:
 
 
 def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
-    """The milestones of a run: the task's own; of a task that has none, those of any run.
+    """Return the milestones of a run: the task's own or, without any, those of any run.
 
     Args:
         run: The run; it has a record at least.
@@ -415,17 +410,13 @@ def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
     Raises:
         SettingsError: The task's own milestones fail, or are too many.
     """
-    own = _own_milestones(run)
-    return own or any_milestones(RecordedRun(run.records), judged.good, judged.why)
-
-
-def _own_milestones(run: Finished) -> tuple[Milestone, ...]:
-    if run.milestones is None:
-        return ()
-    try:
-        own = tuple(run.milestones(run.records))
-    except Exception as error:  # a user's own code
-        raise SettingsError(f"the milestones of the task raised {error!r} of {run.name}") from error
+    own: tuple[Milestone, ...] = ()
+    if run.milestones is not None:
+        try:
+            own = tuple(run.milestones(run.records))
+        except Exception as error:  # a user's own code
+            why = f"the milestones of the task raised {error!r} of {run.name}"
+            raise SettingsError(why) from error
     if len(own) > MOST:
         raise SettingsError(f"a task has at most {MOST} milestones, not {len(own)}")
-    return own
+    return own or any_milestones(RecordedRun(run.records), judged.good, judged.why)

@@ -1,4 +1,4 @@
-"""Progress of a run: milestones that any run has, by the structure of its graph alone."""
+"""Progress of a run: milestones of any run, by the structure of its graph alone."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dig.tasks.milestones import NO_ANSWER, Milestone, milestone
 from dig.traces.run import RecordedEvent, RecordedRun
 
 
-def progress(milestones: Sequence[Milestone], good: bool) -> float:
-    """The share of the milestones that a run reached; below 1 for a run that is not good.
+def share_reached(milestones: Sequence[Milestone], good: bool) -> float:
+    """Return the share of the milestones that a run reached; below 1 for a bad run.
 
     Args:
         milestones: The milestones of the run; one at least.
         good: Whether the run is good.
     """
-    reached = sum(one.reached for one in milestones)
+    reached = sum(milestone.reached for milestone in milestones)
     return (reached if good else min(reached, len(milestones) - 1)) / len(milestones)
 
 
 def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, ...]:
-    """Five milestones that any run has.
+    """List the five milestones of any run.
 
     Args:
         run: The run.
@@ -33,8 +33,21 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
     finals = [event for event in run.events.values() if event.final]
     last = run.last.t
     accepted = [(e, e.accepted_t) for e in finals if e.accepted_t is not None]
+    posed = [event for event in run.events.values() if event.by is None and event.is_work]
+    ends = ((event, run.consumption(event)) for event in posed)
+    left = [event.id for event in _needed(run, posed) if not event.consumed_by]
+    lacks = f"not consumed: {names(left)}" if left else "no problem came from outside"
     return (
-        *_of_work(run),
+        milestone(
+            "an agent took the problem on",
+            _first((end.t, f"{name(event.id)} was consumed") for event, end in ends if end),
+            Evidence(last, "no problem from outside was consumed"),
+        ),
+        milestone(
+            "no work that an answer needs is left",
+            Evidence(last, "all of it was consumed") if posed and not left else None,
+            Evidence(last, lacks),
+        ),
         milestone(
             "an answer was submitted",
             _first((event.t, f"{name(event.id)} is final") for event in finals),
@@ -49,34 +62,12 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
     )
 
 
-def _of_work(run: RecordedRun) -> tuple[Milestone, Milestone]:
-    """Whether a problem from outside was consumed, and all work that an answer needs."""
-    posed = [event for event in run.events.values() if event.by is None and event.is_work]
-    ends = ((event, run.consumption(event)) for event in posed)
-    taken = _first((end.t, f"{name(event.id)} was consumed") for event, end in ends if end)
-    left = [event.id for event in _needed(run, posed) if not event.consumed_by]
-    lacks = f"not consumed: {names(left)}" if left else "no problem came from outside"
-    last = run.last.t
-    return (
-        milestone(
-            "an agent took the problem on",
-            taken,
-            Evidence(last, "no problem from outside was consumed"),
-        ),
-        milestone(
-            "no work that an answer needs is left",
-            Evidence(last, "all of it was consumed") if posed and not left else None,
-            Evidence(last, lacks),
-        ),
-    )
-
-
-def _first(shown: Iterable[tuple[int, str]]) -> Evidence | None:
-    return next((Evidence(t, says) for t, says in shown), None)
+def _first(records: Iterable[tuple[int, str]]) -> Evidence | None:
+    return next((Evidence(t, says) for t, says in records), None)
 
 
 def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[RecordedEvent]:
-    """The work that answers need: problems from outside, and what those behind them split off.
+    """Yield the work that answers need: problems from outside, and what is split off on the way.
 
     Args:
         run: The run. Without an accepted answer its last final event counts; without one all its
@@ -87,28 +78,28 @@ def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[Record
     finals = [event for event in run.events.values() if event.final]
     finals = [event for event in finals if event.accepted_t is not None] or finals[-1:]
     for activation in _behind(run, finals) if finals else run.activations:
-        made = run.activations[activation]
-        if run.is_problem_generating(made):
-            yield from (event for event in run.outputs(made) if event.is_work)
+        act = run.activations[activation]
+        if run.is_problem_generating(act):
+            yield from (event for event in run.outputs(act) if event.is_work)
 
 
 def _behind(run: RecordedRun, finals: Iterable[RecordedEvent]) -> dict[str, None]:
-    """The activations with a causal path to a final event; with memory, what its agent did, too."""
+    """The activations with a causal path to a final event; with memory, earlier ones too."""
     first = run.records[0]
     remembers = isinstance(first, Run) and first.memory
-    found: dict[str, None] = {}
+    behind: dict[str, None] = {}
     stack = [event.by for event in finals if event.by is not None]
     for submitter in map(run.activations.__getitem__, [*stack]):
-        if remembers or not run.inputs(submitter):
+        if remembers or not run.inputs(submitter):  # an answer out of nothing is one from memory
             stack += [
-                one.id
-                for one in run.activations.values()
-                if one.agent == submitter.agent and one.end and one.end.t < submitter.t
+                act.id
+                for act in run.activations.values()
+                if act.agent == submitter.agent and act.end and act.end.t < submitter.t
             ]
     while stack:
         activation = stack.pop()
-        if activation not in found:
-            found[activation] = None
+        if activation not in behind:
+            behind[activation] = None
             used = run.inputs(run.activations[activation])
             stack += [event.by for event in used if event.by is not None]
-    return found
+    return behind

@@ -1,4 +1,4 @@
-"""Suspects: what names the candidates of a case.
+"""Suspects: methods that name the candidates of a case.
 
     for candidate in SUSPECTS["attribution"].candidates(case):
         print(candidate.agent, candidate.mechanism, candidate.evidence)
@@ -27,33 +27,33 @@ from dig.traces.run import RecordedActivation
 
 from .attribution.structural import SignGroup, StructuralAnswer
 from .case import Case, RunSource
-from .components import blamed
+from .components import blamed_agents
 from .goal import Goal
-from .signs.analysis import Sign, UsualTeam
+from .signs.analysis import Sign
 from .signs.table import learn_habits
 
 LEAST = 0.01
-"""The weight of an agent against which nothing speaks."""
+"""The weight of an agent with nothing against it."""
 BLAMED = 0.1
-"""The weight that findings add which are about an agent."""
+"""The weight added by findings about an agent."""
 MOST_EVIDENCE = 3
 RAISED = 0.9
 """The share of the activation that raised the error of a failed request."""
 CERTAIN = 0.9
-"""The weight from which on a sign is certain."""
+"""The least weight of a certain sign."""
 
 
 class Suspects(Protocol):
-    """Names the candidates of a case."""
+    """A method that names the candidates of a case."""
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """The candidates, the likeliest first."""
+        """Name the candidates, the likeliest first."""
         ...
 
 
 @dataclass(frozen=True)
 class BySigns:
-    """The agents about which records show something odd, by what explains the failure.
+    """Names the agents with odd records, by what explains the failure.
 
     Attributes:
         by_agent: Finds what speaks against each agent, the likeliest agent first.
@@ -63,39 +63,38 @@ class BySigns:
     by_agent: Callable[[Case], Sequence[Sequence[SignGroup]]]
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """A candidate for each agent; its place is where its first sign is."""
-        found = self.by_agent(case)
-        weights = [max(some[0].score, LEAST) for some in found]
-        made = [
-            self._candidate(case, some, weight / sum(weights))
-            for some, weight in zip(found, weights, strict=True)
+        """Name a candidate for each agent; the place is that of the first sign."""
+        agents = self.by_agent(case)
+        weights = [max(groups[0].score, LEAST) for groups in agents]
+        candidates = [
+            self._candidate(case, groups, weight / sum(weights))
+            for groups, weight in zip(agents, weights, strict=True)
         ]
-        return [replace(one, id=f"c{number}") for number, one in enumerate(made, 1)] or (
-            EveryAgent().blamed(case, self.name)
-        )
+        return _number(candidates) or EveryAgent().blamed(case, self.name)
 
-    def _candidate(self, case: Case, some: Sequence[SignGroup], share: float) -> Candidate:
+    def _candidate(self, case: Case, groups: Sequence[SignGroup], share: float) -> Candidate:
         """An agent as a candidate.
 
         Args:
             case: The run.
-            some: The suspicions about the agent, the likeliest first.
+            groups: The suspicions about the agent, the likeliest first.
             share: Its share.
         """
-        first = some[0].first
+        first = groups[0].first
         activation = case.run.activations.get(first.activation or "")
         event = case.run.events.get(first.event or "")
         is_message = event is not None and activation is not None and event.by == activation.id
-        told = {(one.t, one.says): one for suspicion in some for one in suspicion.signs}
+        # Two rows of the table may say the same about the same record.
+        signs = {(sign.t, sign.says): sign for group in groups for sign in group.signs}
         return Candidate(
             id="c0", agent=first.agent, share=share, by=(self.name,),
-            evidence=tuple(_evidence(case, one) for one in [*told.values()][:MOST_EVIDENCE]),
-            mechanism=first.mechanism, status=some[0].status,
+            evidence=tuple(_evidence(case, sign) for sign in [*signs.values()][:MOST_EVIDENCE]),
+            mechanism=first.mechanism, status=groups[0].status,
             step=case.steps.get(first.activation or ""),
             t=event.t if event and is_message else activation.t if activation else first.t,
             until=activation.end.t if activation and activation.end and not is_message else None,
             activation=first.activation, event=first.event if is_message else None,
-            is_certain=first.weight >= CERTAIN and some[0].status == "origin",
+            is_certain=first.weight >= CERTAIN and groups[0].status == "origin",
         )  # fmt: skip
 
 
@@ -105,35 +104,35 @@ def _evidence(case: Case, sign: Sign) -> Evidence:
 
 
 class EveryAgent:
-    """Every agent that did something; likelier those that findings are about."""
+    """Names every active agent; agents in findings are likelier."""
 
     name = "agents"
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """A candidate for each agent; its place is its first activation."""
-        told = {agent for _, agents in blamed(case.run.records) for agent in agents}
+        """Name a candidate for each agent; the place is the first activation."""
+        accused = {agent for _, agents in blamed_agents(case.run.records) for agent in agents}
         first: dict[str, RecordedActivation] = {}
         for activation in case.run.activations.values():
             first.setdefault(activation.agent, activation)
-        weights = {agent: LEAST + BLAMED * (agent in told) for agent in first}
+        weights = {agent: LEAST + BLAMED * (agent in accused) for agent in first}
         whole = sum(weights.values())
-        return ranked(
-            self._candidate(case, one, weights[agent] / whole) for agent, one in first.items()
+        return rank_candidates(
+            self._candidate(case, act, weights[agent] / whole) for agent, act in first.items()
         )
 
     def blamed(self, case: Case, by: str) -> Sequence[Candidate]:
-        """The agent that the first finding is about, if there is one.
+        """Name the agent of the first finding, if there is one.
 
         Args:
             case: The run.
             by: The suspect that has found no sign.
         """
-        for finding, agents in blamed(case.run.records):
-            for one in self.candidates(case):
-                if one.agent in agents:
-                    says = f"the first finding, {finding.pattern}, is about {name(one.agent)}"
-                    shown = Evidence(finding.t, says)
-                    return [replace(one, id="c1", share=1.0, by=(by,), evidence=(shown,))]
+        for finding, agents in blamed_agents(case.run.records):
+            for candidate in self.candidates(case):
+                if candidate.agent in agents:
+                    says = f"the first finding, {finding.pattern}, is about {name(candidate.agent)}"
+                    evidence = (Evidence(finding.t, says),)
+                    return [replace(candidate, id="c1", share=1.0, by=(by,), evidence=evidence)]
         return []
 
     def _candidate(self, case: Case, first: RecordedActivation, share: float) -> Candidate:
@@ -144,8 +143,8 @@ class EveryAgent:
             first: Its first activation.
             share: Its share.
         """
-        did = sum(one.agent == first.agent for one in case.run.activations.values())
-        says = f"{name(first.agent)} acted {counted(did, 'time')}, first in {name(first.id)}"
+        count = sum(act.agent == first.agent for act in case.run.activations.values())
+        says = f"{name(first.agent)} acted {counted(count, 'time')}, first in {name(first.id)}"
         step = case.steps[first.id]
         return Candidate(
             id="c0", agent=first.agent, share=share, by=(self.name,), t=first.t, step=step,
@@ -153,37 +152,27 @@ class EveryAgent:
         )  # fmt: skip
 
 
-def _explained(case: Case) -> Sequence[Sequence[SignGroup]]:
-    """The shares that ways from signs to the failure and to one another leave."""
-    return StructuralAnswer(case).by_agent
-
-
-def _explained_blind(case: Case) -> Sequence[Sequence[SignGroup]]:
-    """The same, without knowing what payloads are about."""
-    return _explained(replace(case, accounting=None))
-
-
-def _strongest(case: Case) -> Sequence[Sequence[SignGroup]]:
-    """The strongest sign first, whatever it led to."""
-    return StructuralAnswer(case, explains=False).by_agent
-
-
 SUSPECTS: Mapping[str, Suspects] = Registry(
     "suspects",
     {
-        "attribution": BySigns("attribution", _explained),
-        "attribution_blind": BySigns("attribution_blind", _explained_blind),
-        "signs": BySigns("signs", _strongest),
+        "attribution": BySigns("attribution", lambda case: StructuralAnswer(case).by_agent),
+        # Without an accounting nobody knows which parts of the task a payload is about.
+        "attribution_blind": BySigns(
+            "attribution_blind",
+            lambda case: StructuralAnswer(replace(case, accounting=None)).by_agent,
+        ),
+        # The strongest sign comes first, whatever it led to.
+        "signs": BySigns("signs", lambda case: StructuralAnswer(case, explains=False).by_agent),
         "agents": EveryAgent(),
     },
 )
 """The suspects by name."""
 USUAL_SUSPECTS = ("attribution",)
-"""The suspects that are asked unless a user names others."""
+"""The suspects asked by default."""
 
 
-def suspects_of(name_: str) -> Suspects:
-    """The suspects with a name, or a user's own as `module:object`.
+def load_suspects(name_: str) -> Suspects:
+    """Return the suspects of a name, or load a user's own as `module:object`.
 
     Raises:
         SettingsError: There are no such suspects.
@@ -195,119 +184,120 @@ def suspects_of(name_: str) -> Suspects:
             f"there is no suspect {name_!r}; known are: {', '.join(SUSPECTS)}, and your own as "
             "module:object"
         )
-    found = load(name_, "suspect")
-    made: Suspects = found() if isinstance(found, type) else found
-    if not callable(getattr(made, "candidates", None)):
+    loaded = load(name_, "suspect")
+    suspects: Suspects = loaded() if isinstance(loaded, type) else loaded
+    if not callable(getattr(suspects, "candidates", None)):
         raise SettingsError(f"{name_} has no method `candidates(case)`")
-    return made
+    return suspects
 
 
 @dataclass(frozen=True)
 class Together:
-    """Several suspects, whose candidates are merged.
+    """Several suspects with merged candidates.
 
     Attributes:
-        of: The suspects.
         names_all: Whether agents are named, too, against which nothing speaks.
     """
 
-    of: tuple[Suspects, ...]
+    suspects: tuple[Suspects, ...]
     names_all: bool = False
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """The candidates of all: the same agent at the same place is one candidate."""
-        found = merged([one.candidates(case) for one in self.of])
+        """Name the candidates of all; the same agent at the same place is one candidate."""
+        candidates = merge_candidates([each.candidates(case) for each in self.suspects])
         if not self.names_all:
-            return found
-        named = {one.agent for one in found}
-        others = [one for one in EveryAgent().candidates(case) if one.agent not in named]
-        whole = 1 + LEAST * len(others) if found else LEAST * len(others)
-        rest = [replace(one, share=LEAST) for one in others]
-        return [
-            replace(one, share=one.share / whole, id=f"c{number}")
-            for number, one in enumerate([*found, *rest], 1)
+            return candidates
+        # So that experiments may try each agent: a sign is no proof, and none is no acquittal.
+        accused = {candidate.agent for candidate in candidates}
+        others = [
+            replace(candidate, share=LEAST)
+            for candidate in EveryAgent().candidates(case)
+            if candidate.agent not in accused
         ]
+        whole = 1 + LEAST * len(others) if candidates else LEAST * len(others)
+        return _number(replace(each, share=each.share / whole) for each in [*candidates, *others])
 
 
-def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
-    """The candidates of several suspects; of the same place those with all evidence are one.
+def merge_candidates(named: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Merge the candidates of several suspects by place, with the evidence of all.
 
     Args:
-        found: The candidates of each, the likeliest first.
+        named: The candidates of each, the likeliest first.
     """
     places: dict[tuple[str, str | None], list[Candidate]] = {}
-    for some in found:
-        for one in some:
-            places.setdefault((one.agent, one.activation or one.event), []).append(one)
-    if len(found) == 1 and all(len(some) == 1 for some in places.values()):
-        return [*found[0]]
-    weights = [1 - prod(1 - one.share for one in some) for some in places.values()]
+    for candidates in named:
+        for each in candidates:
+            places.setdefault((each.agent, each.activation or each.event), []).append(each)
+    if len(named) == 1 and all(len(group) == 1 for group in places.values()):
+        return [*named[0]]
+    # Shares are merged as if suspects erred independently; then they add up to 1 again.
+    weights = [1 - prod(1 - each.share for each in group) for group in places.values()]
     whole = sum(weights) or 1.0
-    return ranked(
-        _one(some, weight / whole) for some, weight in zip(places.values(), weights, strict=True)
-    )
+    merged = []
+    for group, weight in zip(places.values(), weights, strict=True):
+        first = max(group, key=lambda each: each.share)
+        merged.append(
+            replace(
+                first, share=weight / whole,
+                by=tuple(dict.fromkeys(by for each in group for by in each.by)),
+                evidence=tuple(dict.fromkeys(row for each in group for row in each.evidence)),
+                mechanism=next((c.mechanism for c in [first, *group] if c.mechanism), None),
+                is_certain=any(each.is_certain for each in group),
+            )
+        )  # fmt: skip
+    return rank_candidates(merged)
 
 
-def _one(some: Sequence[Candidate], share: float) -> Candidate:
-    """Candidates of the same place as one; the likeliest of them is asked first."""
-    first = max(some, key=lambda one: one.share)
-    return replace(
-        first,
-        share=share,
-        by=tuple(dict.fromkeys(by for one in some for by in one.by)),
-        evidence=tuple(dict.fromkeys(shown for one in some for shown in one.evidence)),
-        mechanism=next((one.mechanism for one in [first, *some] if one.mechanism), None),
-        is_certain=any(one.is_certain for one in some),
-    )
-
-
-def led_by_error(case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates, first of them the activation that raised the error of the headline.
+def blame_error_first(case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Put the activation that raised the error of the headline before all other candidates.
 
     Args:
         case: The run.
         candidates: The candidates by other reasons, the likeliest first.
     """
     headline = case.headline
-    one = case.run.activations.get((headline and headline.activation) or "")
-    if headline is None or one is None or one.end is None:
+    act = case.run.activations.get((headline and headline.activation) or "")
+    if headline is None or act is None or act.end is None:
         return [*candidates]
-    says = f"{name(one.id)} of {name(one.agent)} ended with an error{_others(case, one)}"
-    step = case.steps[one.id]
+    says = f"{name(act.id)} of {name(act.agent)} ended with an error{_consequences(case, act)}"
+    step = case.steps[act.id]
     first = Candidate(
-        id="c0", agent=one.agent, share=RAISED, by=("errors",), t=one.t, until=one.end.t,
-        activation=one.id, step=step, evidence=(Evidence(one.end.t, says, step=step),),
+        id="c0", agent=act.agent, share=RAISED, by=("errors",), t=act.t, until=act.end.t,
+        activation=act.id, step=step, evidence=(Evidence(act.end.t, says, step=step),),
         mechanism="failed", status="origin", is_certain=headline.stage == "request",
     )  # fmt: skip
     others = [
-        replace(one, share=one.share * (1 - RAISED), status="open", is_certain=False)
-        for one in candidates
-        if one.agent != first.agent
+        replace(each, share=each.share * (1 - RAISED), status="open", is_certain=False)
+        for each in candidates
+        if each.agent != first.agent
     ]
-    return [replace(one, id=f"c{number}") for number, one in enumerate([first, *others], 1)]
+    return _number([first, *others])
 
 
-def _others(case: Case, raising: RecordedActivation) -> str:
-    """The number of turns that passed an error on, and of those that were called off for it."""
+def _consequences(case: Case, raising: RecordedActivation) -> str:
+    """The number of turns that passed an error on, and of turns that were called off for it."""
     passing, called_off = {raising.id}, 0
     for end in case.run.records[raising.t :]:
         if isinstance(end, End):
             passing |= {end.activation} if end.because in passing else set()
             called_off += end.cancelled
     counts = {"passed it on": len(passing) - 1, "called off": called_off}
-    told = [f"{counted(n, 'turn')} {what}" for what, n in counts.items() if n]
-    return f"; {', '.join(told)}" if told else ""
+    turns = [f"{counted(n, 'turn')} {end}" for end, n in counts.items() if n]
+    return f"; {', '.join(turns)}" if turns else ""
 
 
-def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates by falling share, ties by agent, with ids in this order."""
-    found = sorted(candidates, key=lambda one: (-one.share, one.agent))
-    return [replace(one, id=f"c{number}") for number, one in enumerate(found, 1)]
+def rank_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Sort candidates by falling share, ties by agent, and number them in this order."""
+    return _number(sorted(candidates, key=lambda each: (-each.share, each.agent)))
+
+
+def _number(candidates: Iterable[Candidate]) -> list[Candidate]:
+    return [replace(each, id=f"c{number}") for number, each in enumerate(candidates, 1)]
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The suspects that are asked, and their knowledge.
+    """The suspects to ask, and their knowledge.
 
     Attributes:
         by: The names of the suspects; a user's own as `module:object`.
@@ -323,21 +313,18 @@ class Asking:
     accounting: str | None = None
 
     def case(self, source: RunSource, goal: Goal) -> Case:
-        """The case that the suspects are given about a run.
+        """Make the case for the suspects of a run.
 
         Raises:
             SettingsError: There is no such accounting, or no good run among the peers.
         """
-        reads: Accounting | None = None
+        accounting: Accounting | None = None
         if self.accounting is not None:
-            reads = load(self.accounting, "accounting")
-        return source.case(goal, reads, self._usual(goal, reads))
-
-    def _usual(self, goal: Goal, accounting: Accounting | None) -> UsualTeam | None:
+            accounting = load(self.accounting, "accounting")
         if self.peers is None:
-            return None
-        sources = map(RunSource.read, runs_in([self.peers]))
-        good = [one.run.records for one in sources if one.judged(goal).good]
+            return source.case(goal, accounting)
+        peers = map(RunSource.read, runs_in([self.peers]))
+        good = [peer.run.records for peer in peers if peer.judged(goal).good]
         if not good:
             raise SettingsError(f"{self.peers} has no run that is good ({goal.text})")
-        return learn_habits(good, accounting or PAYLOADS)
+        return source.case(goal, accounting, learn_habits(good, accounting or PAYLOADS))

@@ -32,7 +32,7 @@ from dig.traces.run import RecordedRun
 from .case import RunSource
 from .causes import OUTCOME
 from .reporting import TO_TRY
-from .trials.verdict import interval
+from .trials.significance import interval
 
 MOST_LINES = 15
 MOST_IN_LINE = 200

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dig.diagnosis.diagnosing import Trying
 from dig.diagnosis.goal import Goal, has_answer
+from dig.diagnosis.trials.replays import Trying
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.faulty_team import disturbance_of
 from dig.show.document import Hypothesis

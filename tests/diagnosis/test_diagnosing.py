@@ -11,10 +11,11 @@ import pytest
 
 from dig.diagnosis import Diagnosis, Goal, diagnose, read_case, try_changes, verify
 from dig.diagnosis.case import RunSource
-from dig.diagnosis.diagnosing import InterruptedDiagnosis, Trying
+from dig.diagnosis.diagnosing import InterruptedDiagnosis
 from dig.diagnosis.experiments import Experiments
 from dig.diagnosis.telling import MOST_LINES, tell
-from dig.diagnosis.trials.arms import TrialBudget, Trials
+from dig.diagnosis.trials.arms import Trials
+from dig.diagnosis.trials.replays import TrialBudget, Trying
 from dig.errors import SettingsError, TraceError
 from dig.graph.records import Start
 from dig.runtime.simulator import Simulation
@@ -341,7 +342,7 @@ def test_experiments_can_be_used_alone(silent: Path) -> None:
     """The search needs a case, candidates and experiments, and no document."""
     settings = trying(silent)
     case = read_case(silent, ANSWERED)
-    with Trials(settings.lab(silent, ANSWERED)) as trials:
+    with Trials(settings.replayer(silent, ANSWERED)) as trials:
         made = Experiments(case, trials, [], {})
         made.run()
     assert made.findings.fix is None and made.findings.notes

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from dig.detectors import standard
 from dig.diagnosis.goal import Finished, Goal, Judgement, milestones
-from dig.diagnosis.progress import any_milestones, progress
+from dig.diagnosis.progress import any_milestones, share_reached
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Record
@@ -128,8 +128,8 @@ def three(reached: int) -> list[Milestone]:
 
 def test_a_run_that_is_not_good_has_not_come_all_the_way() -> None:
     """A user's goal may ask for more than the milestones of the task."""
-    assert [progress(three(n), good=False) for n in range(4)] == [0, 1 / 3, 2 / 3, 2 / 3]
-    assert progress(three(3), good=True) == 1
+    assert [share_reached(three(n), good=False) for n in range(4)] == [0, 1 / 3, 2 / 3, 2 / 3]
+    assert share_reached(three(3), good=True) == 1
 
 
 class Task:

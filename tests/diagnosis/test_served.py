@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.case import RunSource
-from dig.diagnosis.diagnosing import Trying, diagnose, try_changes
+from dig.diagnosis.diagnosing import diagnose, try_changes
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.telling import tell
+from dig.diagnosis.trials.replays import Trying
 from dig.errors import SettingsError
 from dig.graph.codec import encode
 from dig.show.document import Diagnosis

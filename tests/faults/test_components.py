@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dig.diagnosis.components import blamed, concerned
+from dig.diagnosis.components import blamed_agents, record_components
 from dig.graph.records import (
     Deliver,
     Emit,
@@ -40,7 +40,7 @@ RUN: list[Record] = [
 
 def test_a_record_is_about_those_who_do_it_and_those_it_reaches() -> None:
     """Worked out by hand, record by record."""
-    assert [set(some) for some in concerned(RUN)] == [
+    assert [set(some) for some in record_components(RUN)] == [
         set(),
         {"a", "task"},
         {"a", "task"},
@@ -63,7 +63,7 @@ def test_a_record_is_about_those_who_do_it_and_those_it_reaches() -> None:
 
 def test_a_finding_blames_whom_its_subject_names_or_else_its_evidence() -> None:
     """The generator of a lost event; whoever holds what waits."""
-    assert [(row.pattern, agents) for row, agents in blamed(RUN)] == [
+    assert [(row.pattern, agents) for row, agents in blamed_agents(RUN)] == [
         ("OE", ("a",)),
         ("DL", ("a",)),
     ]

@@ -1,4 +1,4 @@
-"""A language model as a helper of experiments: it proposes changes and judges what words mean.
+"""A language model as a helper of experiments: proposes changes, and judges notes.
 
     help = ModelHelp(Model(ModelSettings("some-model", "http://localhost:8000/v1")))
     help.interventions(case, candidate)
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -26,16 +25,16 @@ from dig.tasks.milestones import MOST, NO_ANSWER, Milestone
 from dig.traces.replay.kinds import in_words, read_interventions
 from dig.traces.run import RecordedActivation, RecordedRun
 
-from .described import described, shown_payload
+from .described import describe_activation, payload_text
 from .proposing import Proposal
 from .secrecy import AnswerGuard
 
 A = TypeVar("A", bound=BaseModel)
 
 NEAR = 2
-"""The number of activations before and after a candidate's that a model is shown."""
+"""The number of activations before and after a candidate's in a request."""
 MOST_SHOWN = 60
-"""The number of activations of a whole run that a model is shown; the last ones."""
+"""The number of activations of a whole run in a request; the last are taken."""
 
 
 # --- the shapes of its answers ---
@@ -44,14 +43,14 @@ Does = Literal["consume", "emit", "submit", "discard", "reroute", "finish-turn"]
 
 
 class ExpectedAct(BaseModel):
-    """What must happen after a change for it to count as carried out."""
+    """An act after a change that is carried out."""
 
     agent: str
     does: Does
 
 
 class ProposedChange(BaseModel):
-    """One change; what its kind does not need is empty."""
+    """A change; fields without use for its kind are empty."""
 
     kind: Literal["tell", "again", "resend", "seat", "edit"]
     activation: str
@@ -64,13 +63,13 @@ class ProposedChange(BaseModel):
 
 
 class ProposedChanges(BaseModel):
-    """What a model would change, the most promising first."""
+    """Changes that a model would try, the most promising first."""
 
     changes: list[ProposedChange] = Field(max_length=3)
 
 
 class FollowedNote(BaseModel):
-    """Whether an agent did what it was told."""
+    """Whether an agent followed a note."""
 
     followed: bool
     record: int
@@ -84,7 +83,7 @@ class MilestoneTitles(BaseModel):
 
 
 class ReachedStage(BaseModel):
-    """Whether a run reached a stage, and the record that shows it."""
+    """Whether a run reached a stage, with the record as evidence."""
 
     state: Literal["reached", "partly", "no"]
     record: int
@@ -92,20 +91,20 @@ class ReachedStage(BaseModel):
 
 
 class ReachedStages(BaseModel):
-    """One row a stage, in the order of the stages."""
+    """A row for each stage, in the order of the stages."""
 
     stages: list[ReachedStage]
 
 
 class MergedAttempt(BaseModel):
-    """Attempts that are one, and its name."""
+    """Attempts to merge, and the name of the result."""
 
     ids: list[str]
     name: str
 
 
 class MergedAttempts(BaseModel):
-    """The attempts of a run, merged or renamed; one that is not named stays as it is."""
+    """The attempts of a run, merged or renamed; others stay as they are."""
 
     attempts: list[MergedAttempt]
 
@@ -148,104 +147,107 @@ class ModelHelp:
     # --- proposing ---
 
     def interventions(self, case: Case, candidate: Candidate) -> list[Proposal]:
-        """The changes that a model proposes at a candidate's place; what makes no sense is refused.
+        """Ask for changes at a candidate's place; senseless changes are refused.
 
         Args:
             case: The run.
             candidate: The candidate.
         """
         situation = {
-            "failures": [one.evidence[0].says for one in case.failures],
+            "failures": [failure.evidence[0].says for failure in case.failures],
             "agents": [*case.run.agents],
             "suspect": candidate.agent,
-            "evidence": [f"record {one.t}: {one.says}" for one in candidate.evidence],
-            "activations": [_shown(case.run, one) for one in _near(case, candidate)],
+            "evidence": [f"record {row.t}: {row.says}" for row in candidate.evidence],
+            "activations": [_activation_row(case.run, act) for act in _near(case, candidate)],
         }
-        make = partial(_proposals, case.run, candidate)
+
+        def read(answer: ProposedChanges) -> list[tuple[Proposal, str]]:
+            return [_proposal(case.run, candidate, change) for change in answer.changes]
 
         def check(answer: ProposedChanges) -> None:
-            make(answer)
+            read(answer)  # while the model can still be asked to correct it
 
         answer = self._ask(PROPOSE, situation, ProposedChanges, check)
-        found: list[Proposal] = []
-        for one, said in make(answer) if answer else ():
-            words = f"{name(self.name)} proposes: {in_words(one.change)}"
-            refusal = self._guard.refusal(one.change)
+        proposals: list[Proposal] = []
+        for proposal, why in read(answer) if answer else ():
+            change = proposal.change
+            refusal = self._guard.refusal(change)
             if refusal is None:
-                found.append(one)
-                self.notes.append(f"{words}, since {one_line(said, 120)}")
+                proposals.append(proposal)
+                words = f"{name(self.name)} proposes: {in_words(change)}"
+                self.notes.append(f"{words}, since {one_line(why, 120)}")
             else:
-                kind = f"a change of kind {one.change['kind']} about {name(candidate.agent)}"
+                kind = f"a change of kind {change['kind']} about {name(candidate.agent)}"
                 self.notes.append(f"{kind} was refused: {refusal}")
-        return found
+        return proposals
 
-    def merged(self, case: Case) -> tuple[Attempt, ...]:
-        """The attempts of a run, some of them merged or renamed; activations stay where they are.
+    def merge_attempts(self, case: Case) -> tuple[Attempt, ...]:
+        """Ask for attempts to merge or rename; activations stay where they are.
 
         Args:
             case: The run.
         """
         if len(case.attempts) < 2:
             return case.attempts
-        known = {one.id: one for one in case.attempts}
+        attempts, run = {attempt.id: attempt for attempt in case.attempts}, case.run
         rows = [
             {
-                "id": one.id, "ended": one.ended,
-                "plan": _shown(case.run, case.run.activations[one.plan]) if one.plan else None,
+                "id": each.id, "ended": each.ended,
+                "plan": _activation_row(run, run.activations[each.plan]) if each.plan else None,
             }
-            for one in case.attempts
+            for each in case.attempts
         ]  # fmt: skip
 
         def check(answer: MergedAttempts) -> None:
-            used = [one for row in answer.attempts for one in row.ids]
-            strange = [one for one in used if one not in known]
+            used = [name for row in answer.attempts for name in row.ids]
+            strange = [name for name in used if name not in attempts]
             if strange or len(used) != len({*used}) or not all(r.ids for r in answer.attempts):
-                raise ValueError(f"each id is one of {[*known]}, and named once: {strange or used}")
+                ids = [*attempts]
+                raise ValueError(f"each id is one of {ids}, and named once: {strange or used}")
 
         answer = self._ask(MERGE, {"attempts": rows}, MergedAttempts, check)
         for row in answer.attempts if answer else ():
-            some = [known.pop(one) for one in row.ids]
-            label = "-".join(re.findall(r"\w+", row.name.lower()))[:40] or some[0].id
-            known[some[0].id] = _joined(some, label, case.run)
-        order = {one.id: number for number, one in enumerate(case.attempts)}
-        return tuple(known[one] for one in sorted(known, key=order.__getitem__))
+            group = [attempts.pop(name) for name in row.ids]
+            label = "-".join(re.findall(r"\w+", row.name.lower()))[:40] or group[0].id
+            attempts[group[0].id] = _join(group, label, run)
+        order = {attempt.id: number for number, attempt in enumerate(case.attempts)}
+        return tuple(attempts[name] for name in sorted(attempts, key=order.__getitem__))
 
     # --- judging ---
 
-    def followed(self, rows: Sequence[Mapping[str, Any]], fork: RecordedRun) -> bool:
-        """Whether agents did in a fork what notes told them; yes, if the model cannot say.
+    def is_followed(self, rows: Sequence[Mapping[str, Any]], fork: RecordedRun) -> bool:
+        """Whether agents followed the notes in a fork; yes, if the model cannot say.
 
         Args:
             rows: The interventions.
             fork: The fork.
         """
         at = min(int(row["at"]) for row in rows)
-        told = [row["note"] for row in rows if row.get("note")]
-        if not told:
+        notes = [row["note"] for row in rows if row.get("note")]
+        if not notes:
             return True
-        later = [one for one in fork.activations.values() if one.end and one.end.t >= at]
-        situation = {
-            "notes": told, "activations": [_shown(fork, one) for one in later[:MOST_SHOWN]],
-        }  # fmt: skip
+        later = [act for act in fork.activations.values() if act.end and act.end.t >= at]
+        acts = [_activation_row(fork, act) for act in later[:MOST_SHOWN]]
+        situation = {"notes": notes, "activations": acts}
         answer = self._ask(FOLLOW, situation, FollowedNote)
         if answer is None:
             return True
         did = "was followed" if answer.followed else "was not followed"
         self.notes.append(
-            f"{name(self.name)} says that {one_line(told[0], 60)!r} {did}: record {answer.record}, "
-            f"{one_line(answer.why, 100)}"
+            f"{name(self.name)} says that {one_line(notes[0], 60)!r} {did}: "
+            f"record {answer.record}, {one_line(answer.why, 100)}"
         )
         return answer.followed
 
     def milestones(self, run: RecordedRun, is_good: bool) -> tuple[Milestone, ...]:
-        """The progress of a run, by the stages that the model named first; none without an answer.
+        """Ask for the progress of a run by the named stages; returns nothing without an answer.
 
         Args:
             run: The run.
             is_good: Whether the run is good; then it reached all of them.
         """
-        titles = self._named(run)
-        rows = [_shown(run, one) for one in [*run.activations.values()][-MOST_SHOWN:]]
+        titles = self._name_stages(run)
+        rows = [_activation_row(run, act) for act in [*run.activations.values()][-MOST_SHOWN:]]
         last = run.last.t
 
         def check(answer: ReachedStages) -> None:
@@ -253,10 +255,10 @@ class ModelHelp:
                 raise ValueError(f"there are {len(titles)} stages, not {len(answer.stages)}")
 
         if not titles or is_good:
-            said = "the run is good"
-            return tuple(Milestone(one, True, (Evidence(last, said),)) for one in titles)
+            evidence = (Evidence(last, "the run is good"),)
+            return tuple(Milestone(title, True, evidence) for title in titles)
         accepted = run.answer.payload if run.answer else NO_ANSWER
-        situation = {"stages": titles, "answer": shown_payload(accepted), "activations": rows}
+        situation = {"stages": titles, "answer": payload_text(accepted), "activations": rows}
         answer = self._ask(JUDGE, situation, ReachedStages, check)
         return tuple(
             Milestone(title, row.state == "reached",
@@ -264,23 +266,24 @@ class ModelHelp:
             for title, row in zip(titles, answer.stages if answer else (), strict=False)
         )  # fmt: skip
 
-    def _named(self, run: RecordedRun) -> list[str]:
-        """The stages; they are named once, by the problem and the expected answer."""
+    def _name_stages(self, run: RecordedRun) -> list[str]:
+        """The stages, named once, by the problem and the expected answer."""
+        # All replays must be measured by the same stages, or their progress cannot be compared.
         if self._titles is None:
-            posed = [one for one in run.events.values() if one.by is None and one.is_work]
+            posed = [event for event in run.events.values() if event.by is None and event.is_work]
             situation = {
-                "problem": [shown_payload(one.payload) for one in posed],
+                "problem": [payload_text(event.payload) for event in posed],
                 "expected": self._expected, "agents": [*run.agents],
             }  # fmt: skip
             answer = self._ask(NAME, situation, MilestoneTitles)
-            self._titles = [one_line(one, 100) for one in answer.titles] if answer else []
+            self._titles = [one_line(title, 100) for title in answer.titles] if answer else []
         return self._titles
 
     def _ask(
         self, instructions: str, situation: Mapping[str, Any], schema: type[A],
         check: Callable[[A], None] | None = None,
     ) -> A | None:  # fmt: skip
-        """An answer of the model; ``None``, and a note, if it gives none that can be used."""
+        """An answer of the model; ``None``, and a note, if there is no useful answer."""
         if self._is_over:
             return None
         messages = [
@@ -343,71 +346,67 @@ MERGE = (
 
 def _near(case: Case, candidate: Candidate) -> list[RecordedActivation]:
     """The activation of a candidate, and the two before and after it."""
-    some = [*case.run.activations.values()]
+    acts = [*case.run.activations.values()]
     place = case.steps.get(candidate.activation or "")
     if place is None:
         t = candidate.t or 0
-        place = next((number for number, one in enumerate(some) if one.t >= t), len(some) - 1)
-    return some[max(0, place - NEAR) : place + NEAR + 1]
+        place = next((number for number, act in enumerate(acts) if act.t >= t), len(acts) - 1)
+    return acts[max(0, place - NEAR) : place + NEAR + 1]
 
 
-def _shown(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
-    """An activation for a model to read."""
+def _activation_row(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
     end = activation.end
     return {
         "activation": activation.id, "agent": activation.agent, "start": activation.t,
-        "end": end.t if end else None, "did": described(run, activation),
+        "end": end.t if end else None, "did": describe_activation(run, activation),
     }  # fmt: skip
 
 
-def _proposals(
-    run: RecordedRun, candidate: Candidate, answer: ProposedChanges
-) -> list[tuple[Proposal, str]]:
-    """The changes of an answer, each with its reason.
+def _proposal(
+    run: RecordedRun, candidate: Candidate, change: ProposedChange
+) -> tuple[Proposal, str]:
+    """A change of an answer, with its reason.
 
     Raises:
-        ValueError: A change names what is not there, or lacks something.
+        ValueError: The change names what is not there, or lacks something.
     """
-    found: list[tuple[Proposal, str]] = []
-    for one in answer.changes:
-        row = _row(run, candidate, one)
-        read_interventions([row])
-        expects = one.expects.model_dump() if one.expects else None
-        found.append((Proposal(row, expects), one.why))
-    return found
+    row = _row(run, candidate, change)
+    read_interventions([row])
+    expects = change.expects.model_dump() if change.expects else None
+    return Proposal(row, expects), change.why
 
 
-def _row(run: RecordedRun, candidate: Candidate, one: ProposedChange) -> dict[str, Any]:
-    place = run.activations.get(one.activation or candidate.activation or "")
+def _row(run: RecordedRun, candidate: Candidate, change: ProposedChange) -> dict[str, Any]:
+    place = run.activations.get(change.activation or candidate.activation or "")
     at = place.t if place else candidate.t or 0
-    for agent in [*one.to, *([one.agent] if one.agent else [])]:
+    for agent in [*change.to, *([change.agent] if change.agent else [])]:
         if agent not in run.agents:
             raise ValueError(f"there is no agent {agent!r}")
-    if strange := [event for event in one.events if event not in run.events]:
+    if strange := [event for event in change.events if event not in run.events]:
         raise ValueError(f"there are no events {strange}")
-    events = [run.events[event] for event in one.events]
-    note = {"note": one.note} if one.note else {}
-    match one.kind:
+    events = [run.events[event] for event in change.events]
+    note = {"note": change.note} if change.note else {}
+    match change.kind:
         case "again" if place is not None:
             return {"kind": "again", "at": at, "activation": place.id, **note}
-        case "tell" if one.agent and note:
-            return {"kind": "tell", "at": at, "agent": one.agent, **note}
-        case "seat" if one.agent and one.agent != candidate.agent:
-            return {"kind": "seat", "at": at, "agent": candidate.agent, "by": one.agent}
+        case "tell" if change.agent and note:
+            return {"kind": "tell", "at": at, "agent": change.agent, **note}
+        case "seat" if change.agent and change.agent != candidate.agent:
+            return {"kind": "seat", "at": at, "agent": candidate.agent, "by": change.agent}
         case "resend" if events:
             later = min(max(at, *(event.t + 1 for event in events)), run.last.t)
-            to = {"to": one.to} if one.to else {}
-            return {"kind": "resend", "at": later, "events": one.events, **to}
-        case "edit" if len(events) == 1 and one.to:
-            return {"kind": "edit", "at": events[0].t, "edit": {"to": one.to}}
-    raise ValueError(f"a change of kind {one.kind} lacks something it needs, or changes nothing")
+            to = {"to": change.to} if change.to else {}
+            return {"kind": "resend", "at": later, "events": change.events, **to}
+        case "edit" if len(events) == 1 and change.to:
+            return {"kind": "edit", "at": events[0].t, "edit": {"to": change.to}}
+    raise ValueError(f"a change of kind {change.kind} lacks something it needs, or changes nothing")
 
 
-def _joined(some: Sequence[Attempt], label: str, run: RecordedRun) -> Attempt:
+def _join(group: Sequence[Attempt], label: str, run: RecordedRun) -> Attempt:
     """Several attempts as one, under a name."""
-    named = {activation for one in some for activation in one.activations}
-    accepted = next((one.accepted for one in some if one.accepted), None)
+    members = {name for attempt in group for name in attempt.activations}
+    accepted = next((attempt.accepted for attempt in group if attempt.accepted), None)
     return Attempt(
-        label, some[0].plan, tuple(one for one in run.activations if one in named), accepted,
-        "accepted" if accepted else some[-1].ended,
+        label, group[0].plan, tuple(name for name in run.activations if name in members), accepted,
+        "accepted" if accepted else group[-1].ended,
     )  # fmt: skip

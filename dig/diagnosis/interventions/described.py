@@ -9,18 +9,18 @@ from dig.runtime.llm.encoding import encoded
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 MOST_PAYLOAD = 400
-"""The number of characters of a payload that are shown."""
+"""The most characters of a payload."""
 
 DID = {"consume": "used", "delay": "kept for later", "reroute": "passed on", "discard": "discarded"}
 
 
-def described(run: RecordedRun, activation: RecordedActivation) -> str:
-    """The account of an activation: its inputs, their fates, and the events it generated."""
+def describe_activation(run: RecordedRun, activation: RecordedActivation) -> str:
+    """Describe an activation: the inputs, the fates, and the generated events."""
     return "\n".join(_lines(run, activation))
 
 
-def shown_payload(payload: object, most: int = MOST_PAYLOAD) -> str:
-    """A payload as JSON on one line, cut."""
+def payload_text(payload: object, most: int = MOST_PAYLOAD) -> str:
+    """Return a payload as JSON on a line, cut."""
     return one_line(encoded(payload), most)
 
 
@@ -28,17 +28,18 @@ def _lines(run: RecordedRun, activation: RecordedActivation) -> Iterator[str]:
     end = activation.end
     until = f"to {end.us / 1e6:.1f} s" if end else "on, and it never ended"
     yield f"activation {activation.id}, from {activation.us / 1e6:.1f} s {until}"
-    passed = {one.event: f" to {', '.join(one.to)}" for one in end.fates if one.to} if end else {}
-    fates = {} if activation.has_failed else run.fates(activation.id)
+    fates = end.fates if end else ()
+    passed = {fate.event: f" to {', '.join(fate.to)}" for fate in fates if fate.to}
+    fate_of = {} if activation.has_failed else run.fates(activation.id)
     for name in activation.inputs:
         event = run.events[name]
         by = event.agent or event.by or "the environment"
-        did, to = DID.get(fates.get(name, ""), "was given"), passed.get(name, "")
-        yield f"{did} {event.type} {name} from {by}{to}: {shown_payload(event.payload)}"
+        did, to = DID.get(fate_of.get(name, ""), "was given"), passed.get(name, "")
+        yield f"{did} {event.type} {name} from {by}{to}: {payload_text(event.payload)}"
     if end is not None and end.error is not None:
         yield f"failed: {one_line(end.error, MOST_PAYLOAD)}"
     for event in run.outputs(activation):
-        yield f"{_sent(event)}: {shown_payload(event.payload)}"
+        yield f"{_sent(event)}: {payload_text(event.payload)}"
     if not activation.outputs:
         yield "sent nothing"
 

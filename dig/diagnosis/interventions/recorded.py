@@ -1,4 +1,4 @@
-"""A run's decisions, written as an edit: to be put elsewhere, or as a change of nothing."""
+"""Decisions of a run as edits: to be put elsewhere, or as a change of nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dig.traces.run import RecordedActivation, RecordedRun
 
 
 def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, Any]:
-    """The decision of an activation, as an edit of another end."""
+    """Return the decision of an activation, as an edit of another end."""
     assert activation.end is not None
     return {
         "fates": [
@@ -29,7 +29,7 @@ def decision_of(run: RecordedRun, activation: RecordedActivation) -> dict[str, A
 
 
 def as_recorded(run: RecordedRun, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The edit of the same record that changes nothing: the control of an edit.
+    """Return the edit of the same record without a change: the control of an edit.
 
     Args:
         run: The run.
@@ -41,10 +41,10 @@ def as_recorded(run: RecordedRun, row: Mapping[str, Any]) -> dict[str, Any]:
         fates = decision_of(run, run.activations[record.activation])["fates"]
         same = {"error": error} if error else {"fates": fates}  # outputs keep their policies
     else:
-        said = {key: getattr(record, key) for key in changeable(record)}
+        values = {key: getattr(record, key) for key in changeable(record)}
         same = {
             key: [*value] if isinstance(value, tuple) else value
-            for key, value in said.items()
+            for key, value in values.items()
             if value is not None and key in row["edit"]
         }
     return {**row, "edit": same}

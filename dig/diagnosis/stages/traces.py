@@ -18,7 +18,7 @@ from dig.diagnosis.case import Case
 from dig.diagnosis.conversations.hierarchy import drafted
 from dig.diagnosis.conversations.ranking import Attribution
 from dig.diagnosis.conversations.reading import Conversation, DataEdge, step, with_roles
-from dig.diagnosis.interventions.described import described, shown_payload
+from dig.diagnosis.interventions.described import describe_activation, payload_text
 from dig.show.document import Candidate, StageRow
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def conversation_of(case: Case, expected: str | None = None) -> Conversation:
     """
     run, numbers = case.run, case.steps
     steps = [
-        step(n, one.agent, described(run, one)) for n, one in enumerate(run.activations.values())
+        step(n, one.agent, describe_activation(run, one))
+        for n, one in enumerate(run.activations.values())
     ]
     lineage = [
         DataEdge(numbers[by], numbers[one.id], f"{event.type} {event.id}", "text")
@@ -45,7 +46,7 @@ def conversation_of(case: Case, expected: str | None = None) -> Conversation:
         for event in run.inputs(one)
         if (by := event.by or "") in numbers
     ]
-    posed = (shown_payload(one.payload, MOST_TASK) for one in run.events.values() if one.by is None)
+    posed = (payload_text(one.payload, MOST_TASK) for one in run.events.values() if one.by is None)
     return Conversation(
         case.name, "", with_roles(steps), one_line("; ".join(posed), MOST_TASK), expected,
         tuple(one.evidence[0].says for one in case.failures), tuple(lineage),

@@ -1,6 +1,6 @@
 """Experiments: the two arms of a hypothesis, its repeats, and the budget for all of them.
 
-with Trials(lab, repeat=3) as trials:
+with Trials(trying.replayer(run, goal)) as trials:
     print(trials.verify(hypothesis).verdict)
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dig.diagnosis.interventions.recorded import as_recorded
-from dig.diagnosis.progress import progress as way
+from dig.diagnosis.progress import share_reached
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 from dig.runtime.workers import Workers
@@ -24,9 +24,9 @@ from dig.show.document import Hypothesis, Reason, Verdict
 from dig.traces.replay.kinds import in_words
 from dig.traces.run import RecordedRun
 
-from .fulfilment import Compared, is_fulfilled
-from .replays import Lab, MadeReplay, ReplayRequest, make_replay, read_fork, read_source
-from .verdict import Row, fisher, verdict
+from .fulfilment import Comparison, is_fulfilled
+from .replays import Replay, Replayer, ReplayRequest, make_replay, read_fork
+from .significance import Row, fisher, verdict
 
 if TYPE_CHECKING:
     from dig.diagnosis.interventions.asking import ModelHelp  # slow to import
@@ -38,21 +38,6 @@ _ORIGINS = {
 }
 MORE = 3
 """A verdict that is mixed or flaky is asked for again with so many times the repeats."""
-
-
-@dataclass(frozen=True)
-class TrialBudget:
-    """The bounds on the cost of experiments.
-
-    Attributes:
-        replays: The number of replays that may be made, controls included; ``None``: any number.
-        seconds: The seconds that replays may take; ``None``: any time.
-        usd: US dollars that they may cost; ``None``: any amount.
-    """
-
-    replays: int | None = 60
-    seconds: float | None = 600.0
-    usd: float | None = None
 
 
 @dataclass
@@ -74,13 +59,13 @@ class TrialCosts:
 
 @dataclass(frozen=True)
 class TrialArm:
-    """The repeats of one thing.
+    """The repeats with a change, or without it; one value a repeat.
 
     Attributes:
-        good: Of each repeat, whether it is good.
-        fulfilled: Of each repeat, whether the change was carried out.
-        progress: Of each repeat, how far it came.
-        forks: Of each repeat, its directory; the recorded run stands for repeat 0 of a control.
+        good: Whether the repeat is good.
+        fulfilled: Whether the change was carried out.
+        progress: The progress of the repeat.
+        forks: Its directory; the recorded run stands for repeat 0 of a control.
     """
 
     good: tuple[bool, ...] = ()
@@ -120,21 +105,21 @@ class Tried:
     @property
     def p(self) -> float | None:
         """Fisher's exact one-sided p of the two arms."""
-        one, other = self.changed, self.unchanged
-        return fisher(one.successes, one.n, other.successes, other.n)
+        changed, unchanged = self.changed, self.unchanged
+        return fisher(changed.successes, changed.n, unchanged.successes, unchanged.n)
 
     @property
     def at(self) -> int:
         """The first record that may differ."""
-        return first_of(self.hypothesis)
+        return first_record(self.hypothesis)
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """One repeat, with the change and without it."""
+    """A repeat, with the change and without it."""
 
-    changed: MadeReplay
-    control: MadeReplay
+    changed: Replay
+    control: Replay
     is_fulfilled: bool
 
 
@@ -149,63 +134,58 @@ class Trials:
     """Experiments on one run; equal replays are made once.
 
     Attributes:
-        lab: The lab that makes the replays.
+        replayer: Makes the replays.
         costs: The cost so far.
     """
 
     def __init__(
-        self, lab: Lab, *, repeat: int = 3, budget: TrialBudget | None = None, jobs: int = 1,
-        tell: Callable[[str], None] = lambda line: None, has_controls: bool = True,
+        self, replayer: Replayer, *, tell: Callable[[str], None] = lambda line: None,
         helper: ModelHelp | None = None,
     ) -> None:  # fmt: skip
         """Begin; nothing is made yet.
 
         Args:
-            lab: The lab that makes the replays.
-            repeat: The number of repeats that are to count.
-            budget: The bounds on the cost; ``None``: the default.
-            jobs: The number of processes that work at once; the results do not depend on it.
+            replayer: Makes the replays, and has the settings.
             tell: Takes a line for each replay.
-            has_controls: Whether replays without the change are made.
             helper: The model that judges whether notes were followed, and milestones.
 
         Raises:
             SettingsError: A number is out of range, or the team that goes on cannot be made.
         """
-        if repeat < 1:
-            raise SettingsError(f"repeat must be at least 1, got {repeat}")
-        self.manner = lab.manner
-        self.n = 1 if self.manner.is_deterministic else repeat
+        trying = replayer.trying
+        if trying.repeat < 1:
+            raise SettingsError(f"repeat must be at least 1, got {trying.repeat}")
+        self.manner = replayer.manner
+        self.n = 1 if self.manner.is_deterministic else trying.repeat
         self.costs = TrialCosts()
-        self._budget = budget or TrialBudget()
-        self._tell, self._has_controls, self._helper = tell, has_controls, helper
+        self._budget, self._has_controls = trying.budget, trying.has_controls
+        self._tell, self._helper = tell, helper
         self._began = time.monotonic()
-        self._workers = Workers(jobs, "the experiments", "try it with fewer --jobs")
-        self._begin(lab)
+        self._workers = Workers(trying.jobs, "the experiments", "try it with fewer --jobs")
+        self._start(replayer)
 
-    def _begin(self, lab: Lab) -> None:
-        self.lab = lab
-        self.source = read_source(lab.source, lab.detectors)
-        self._made: dict[str, MadeReplay] = {}
-        judged = self.source.judged(lab.goal)
-        self._recorded_way = self._way(self.source.run, judged.good, judged.progress)
-        self._milestones = self.source.milestones(lab.goal)
+    def _start(self, replayer: Replayer) -> None:
+        self.replayer, self.source = replayer, replayer.source
+        self._replays: dict[str, Replay] = {}
+        recorded = self.source.judged(replayer.goal)
+        self._recorded_progress = self._progress(self.source.run, recorded.good, recorded.progress)
+        self._milestones = self.source.milestones(replayer.goal)
 
-    def _way(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
+    def _progress(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
         """The progress of a run: as the model says, if it judges that."""
         if self._helper is None or not self._helper.has_milestones:
             return progress
-        found = self._helper.milestones(run, is_good)
-        return way(found, is_good) if found else progress
+        milestones = self._helper.milestones(run, is_good)
+        return share_reached(milestones, is_good) if milestones else progress
 
     def within(self, fork: Path) -> Trials:
-        """Experiments on a fork that these have made; budget and costs are shared.
+        """Return experiments on a fork made by these; budget and costs are shared.
 
         Args:
             fork: The directory of the fork.
         """
         inner = copy.copy(self)
-        inner._begin(replace(self.lab, source=fork))
+        inner._start(replace(self.replayer, path=fork))
         return inner
 
     def __enter__(self) -> Self:
@@ -218,41 +198,45 @@ class Trials:
     # --- hypotheses ---
 
     def verify(self, hypothesis: Hypothesis, n: int | None = None) -> Tried:
-        """The verdict about a hypothesis, after so many repeats as it takes.
+        """Repeat a hypothesis until there is a verdict.
 
         Args:
             hypothesis: The hypothesis.
             n: The number of repeats that are to count; ``None``: as for all.
         """
-        n = n or self.n
+        n, is_paired = n or self.n, self.manner.is_paired
         pairs: list[_Pair] = []
+        # The first repeat is made alone: if the change cannot be made, the others cost nothing.
         if isinstance(self._pair(hypothesis, 0), _Pair):
-            self._fetch([one for k in range(1, n) for one in self._requests(hypothesis, k)])
-        for k in range(3 * n if self.manner.is_paired else n):
+            self._fetch([each for k in range(1, n) for each in self._requests(hypothesis, k)])
+        for k in range(3 * n if is_paired else n):
             pair = self._pair(hypothesis, k)
             if isinstance(pair, _NotMade):
                 return self._tried(hypothesis, pairs, "inconclusive", *pair)
             pairs.append(pair)
-            if self._counting(pairs) >= n:
+            # A pair whose control is good by itself says nothing about the change.
+            counting = [k == 0 or not is_paired or not pair.control.good
+                        for k, pair in enumerate(pairs)]  # fmt: skip
+            if sum(counting) >= n:
                 break
-        found, reason = verdict(*_rows(pairs), self._milestones, self.manner.is_paired, n)
+        result, reason = verdict(*_rows(pairs), self._milestones, is_paired, n)
         why = ""
         if reason == "flaky":
             well = sum(pair.control.good for pair in pairs)
             why = f"it gets well by itself: {well} of {len(pairs)}"
-        elif found == "partial":
+        elif result == "partial":
             why = f"what it still lacks: {pairs[0].changed.why}"
-        return self._tried(hypothesis, pairs, found, reason, why)
+        return self._tried(hypothesis, pairs, result, reason, why)
 
     def verify_again(self, tried: Tried) -> Tried:
-        """A verdict that is mixed or flaky, once more with more repeats if the budget allows."""
+        """Repeat a verdict that is mixed or flaky more often, if the budget allows."""
         if tried.reason not in ("mixed", "flaky") or self.manner.is_deterministic:
             return tried
         again = self.verify(tried.hypothesis, MORE * self.n)
         return tried if again.reason == "budget" else again
 
-    def once(self, hypothesis: Hypothesis) -> Tried:
-        """A hypothesis after one repeat, which is no verdict yet.
+    def verify_once(self, hypothesis: Hypothesis) -> Tried:
+        """Make a single repeat of a hypothesis, which is no verdict yet.
 
         Returns:
             What came of it: `inconclusive` with a reason, or the verdict of this one repeat.
@@ -260,20 +244,19 @@ class Trials:
         pair = self._pair(hypothesis, 0)
         if isinstance(pair, _NotMade):
             return self._tried(hypothesis, [], "inconclusive", *pair)
-        found = verdict(*_rows([pair]), self._milestones, True, 1)
-        return self._tried(hypothesis, [pair], *found)
+        return self._tried(hypothesis, [pair], *verdict(*_rows([pair]), self._milestones, True, 1))
 
-    def place_of(self, hypothesis: Hypothesis) -> Path | None:
-        """The directory of the first replay with a change that has been made before."""
-        return self._made[_key(_changed(hypothesis, 0))].fork
+    def fork_path(self, hypothesis: Hypothesis) -> Path | None:
+        """Return the directory of the first replay with a change that has been made before."""
+        return self._replays[_key(_changed_request(hypothesis, 0))].fork
 
     def fork_of(self, hypothesis: Hypothesis) -> RecordedRun | None:
-        """The records of the first replay with a change that has been made before."""
-        place = self.place_of(hypothesis)
-        return read_fork(place) if place else None
+        """Return the records of the first replay with a change that has been made before."""
+        fork = self.fork_path(hypothesis)
+        return read_fork(fork) if fork else None
 
-    def repeated(self, at: int, k: int) -> RecordedRun | None:
-        """The records of the run as it goes on with the random numbers of a repeat.
+    def repeat_of(self, at: int, k: int) -> RecordedRun | None:
+        """Return the records of the run as it goes on with the random numbers of a repeat.
 
         Args:
             at: The first record that may differ.
@@ -285,64 +268,49 @@ class Trials:
         request = ReplayRequest(at, (), k, is_control=True)
         if self._fetch([request]):
             return None
-        made = self._made[_key(request)]
-        return read_fork(made.fork) if made.fork else None
+        replay = self._replays[_key(request)]
+        return read_fork(replay.fork) if replay.fork else None
 
     # --- one repeat ---
 
     def _requests(self, hypothesis: Hypothesis, k: int) -> list[ReplayRequest]:
-        """The replays of one repeat that are to be made: the control first, if it is made."""
-        changed = _changed(hypothesis, k)
-        control = ReplayRequest(changed.at, self._nothing(hypothesis), k, is_control=True)
-        return [changed] if self._is_recorded(control) else [control, changed]
-
-    def _nothing(self, hypothesis: Hypothesis) -> tuple[Row, ...]:
-        """The changes of a control: none, but an edit is made as it was recorded.
-
-        An edited record comes about before anything else does; so must that of its control.
-        """
-        edits = (row for row in hypothesis.interventions if row["kind"] == "edit")
+        """The replays of a repeat that are to be made: the control first, if it is made."""
+        changed = _changed_request(hypothesis, k)
+        is_own_control = k == 0 and self.manner.is_paired and self.source.is_whole
+        if is_own_control or not self._has_controls:
+            return [changed]
+        # An edited record comes about before anything else does; so must that of its control.
         run = self.source.run
-        return tuple(as_recorded(run, row) for row in edits if row["at"] < len(run.records))
-
-    def _is_recorded(self, control: ReplayRequest) -> bool:
-        """Whether the recorded run is its own control."""
-        if not self._has_controls:
-            return True
-        return control.repeat == 0 and self.manner.is_paired and self.source.is_whole
+        edits = [row for row in hypothesis.interventions if row["kind"] == "edit"]
+        same = tuple(as_recorded(run, row) for row in edits if row["at"] < len(run.records))
+        return [ReplayRequest(changed.at, same, k, is_control=True), changed]
 
     def _pair(self, hypothesis: Hypothesis, k: int) -> _Pair | _NotMade:
-        """One repeat, or why it could not be made."""
+        """A repeat, or why it could not be made."""
         requests = self._requests(hypothesis, k)
         spent = self._fetch(requests)
         if spent:
             return _NotMade("budget", spent)
-        made = [self._made[_key(one)] for one in requests]
-        for one in made:
-            if one.fork is None:
-                return _NotMade("cannot be replayed", one.why)
-        changed = made[-1]
-        control = made[0] if len(made) > 1 else self._recorded(requests[-1].at)
-        return _Pair(changed, control, self._fulfilled(hypothesis, changed, control))
+        replays = [self._replays[_key(request)] for request in requests]
+        for replay in replays:
+            if replay.fork is None:
+                return _NotMade("cannot be replayed", replay.why)
+        changed, goal = replays[-1], self.replayer.goal
+        if len(replays) > 1:
+            control = replays[0]
+        else:  # the recorded run; what was found before the change does not count for it either
+            recorded = self.source.judged(goal, requests[-1].at)
+            control = Replay(None, recorded.good, self._recorded_progress, recorded.why)
+        return _Pair(changed, control, self._is_fulfilled(hypothesis, changed, control))
 
-    def _fulfilled(self, hypothesis: Hypothesis, changed: MadeReplay, control: MadeReplay) -> bool:
+    def _is_fulfilled(self, hypothesis: Hypothesis, changed: Replay, control: Replay) -> bool:
         assert changed.fork is not None
-        parent = self.source.run
+        parent, rows = self.source.run, hypothesis.interventions
         other = parent if control.fork is None else read_fork(control.fork)
-        compared = Compared(parent, read_fork(changed.fork), other)
-        rows = hypothesis.interventions
-        done = is_fulfilled(rows, compared, hypothesis.expects)
-        return done and (self._helper is None or self._helper.followed(rows, compared.fork))
-
-    def _recorded(self, at: int) -> MadeReplay:
-        """The recorded run as a control: nothing has to be made."""
-        judged = self.source.judged(self.lab.goal, at)
-        return MadeReplay(None, judged.good, self._recorded_way, judged.why)
-
-    def _counting(self, pairs: Iterable[_Pair]) -> int:
-        if not self.manner.is_paired:
-            return sum(1 for _ in pairs)
-        return sum(k == 0 or not pair.control.good for k, pair in enumerate(pairs))
+        comparison = Comparison(parent, read_fork(changed.fork), other)
+        if not is_fulfilled(rows, comparison, hypothesis.expects):
+            return False
+        return self._helper is None or self._helper.is_followed(rows, comparison.fork)
 
     # --- replays ---
 
@@ -352,32 +320,34 @@ class Trials:
         Returns:
             Why the budget was spent before all of them were made; empty: it was not.
         """
-        missing = {_key(one): one for one in requests if _key(one) not in self._made}
+        missing = {_key(request): request for request in requests}
+        missing = {key: each for key, each in missing.items() if key not in self._replays}
         ordered: list[tuple[ReplayRequest, bool]] = []  # each with whether it is new
         spent: list[str] = []
 
+        # Workers take requests ahead of the results, so those under way are counted as made.
         def affordable() -> Iterator[ReplayRequest]:
             before = self.costs.replays
             for request in missing.values():
-                is_new = not self.lab.is_made(request)
+                is_new = not self.replayer.has_fork(request)
                 if is_new and (why := self._spent(before + sum(new for _, new in ordered))):
                     spent.append(why)
                     return
                 ordered.append((request, is_new))
                 yield request
 
-        make = partial(make_replay, self.lab)
-        for number, made in enumerate(self._workers.each(make, affordable())):
+        make = partial(make_replay, self.replayer)
+        for number, replay in enumerate(self._workers.each(make, affordable())):
             request, is_new = ordered[number]
-            if made.fork is not None:
-                way_ = self._way(read_fork(made.fork), made.good, made.progress)
-                made = replace(made, progress=way_)
-            self._made[_key(request)] = made
-            self._account(request, made, is_new)
+            if replay.fork is not None:
+                progress = self._progress(read_fork(replay.fork), replay.good, replay.progress)
+                replay = replace(replay, progress=progress)
+            self._replays[_key(request)] = replay
+            self._account(request, replay, is_new)
         return spent[0] if spent else ""
 
     def _spent(self, replays: int) -> str:
-        """Why no further replay may be made after so many; empty, if one may."""
+        """Why no further replay may be made after so many; empty: one may be."""
         budget, usd = self._budget, self.costs.models.get("cost_usd")
         if self._helper is not None and "cost_usd" in self._helper.usage:
             usd = (usd or 0) + self._helper.usage["cost_usd"]
@@ -389,85 +359,68 @@ class Trials:
             return f"{budget.usd:g} US dollars were spent, which is all that was allowed"
         return ""
 
-    def _account(self, request: ReplayRequest, made: MadeReplay, is_new: bool) -> None:
+    def _account(self, request: ReplayRequest, replay: Replay, is_new: bool) -> None:
         if is_new:
             self.costs.replays += 1
-            self.costs.cpu_s += made.cpu_s
-            self.costs.models.update(made.costs)
-        self.costs.found += made.origin == "found"
-        what = " and ".join(map(in_words, request.changes))
+            self.costs.cpu_s += replay.cpu_s
+            self.costs.models.update(replay.costs)
+        self.costs.found += replay.origin == "found"
+        change = " and ".join(map(in_words, request.changes))
         if request.is_control:
-            what = f"unchanged from {request.at} on"
-        how = "cannot be replayed" if made.fork is None else "good" if made.good else "not good"
-        self._tell(f"{what}, repeat {request.repeat}: {how}{_ORIGINS[made.origin]}")
+            change = f"unchanged from {request.at} on"
+        end = "cannot be replayed" if replay.fork is None else "good" if replay.good else "not good"
+        self._tell(f"{change}, repeat {request.repeat}: {end}{_ORIGINS[replay.origin]}")
 
     # --- results ---
 
     def _tried(
-        self, hypothesis: Hypothesis, pairs: Sequence[_Pair], found: Verdict,
+        self, hypothesis: Hypothesis, pairs: Sequence[_Pair], result: Verdict,
         reason: Reason | None, why: str = "",
     ) -> Tried:  # fmt: skip
-        changed = TrialArm(
-            tuple(pair.changed.good for pair in pairs),
-            tuple(pair.is_fulfilled for pair in pairs),
-            tuple(pair.changed.progress for pair in pairs),
-            tuple(_name(pair.changed) or "" for pair in pairs),
+        changed = _arm(
+            [pair.changed for pair in pairs], tuple(pair.is_fulfilled for pair in pairs), ""
         )
-        unchanged = TrialArm(
-            tuple(pair.control.good for pair in pairs),
-            (),
-            tuple(pair.control.progress for pair in pairs),
-            tuple(_name(pair.control) or self.source.name for pair in pairs),
-        )
-        if not self._has_controls:
-            unchanged = TrialArm()
-        return Tried(hypothesis, found, reason, why, changed, unchanged)
+        unchanged = TrialArm()
+        if self._has_controls:
+            unchanged = _arm([pair.control for pair in pairs], (), self.source.name)
+        return Tried(hypothesis, result, reason, why, changed, unchanged)
 
 
-def interrupted(hypothesis: Hypothesis) -> Tried:
-    """A hypothesis whose experiments were interrupted."""
-    return Tried(hypothesis, "inconclusive", "interrupted")
+def _arm(replays: Sequence[Replay], fulfilled: tuple[bool, ...], recorded: str) -> TrialArm:
+    return TrialArm(
+        tuple(replay.good for replay in replays), fulfilled,
+        tuple(replay.progress for replay in replays),
+        tuple(replay.fork.name if replay.fork else recorded for replay in replays),
+    )  # fmt: skip
 
 
-def first_of(hypothesis: Hypothesis) -> int:
-    """The first record that may differ in the forks of a hypothesis."""
+def first_record(hypothesis: Hypothesis) -> int:
+    """Return the first record that may differ in the forks of a hypothesis."""
     return min(int(row["at"]) for row in hypothesis.interventions)
 
 
-def moved(hypothesis: Hypothesis, at: int, name: str) -> Hypothesis:
-    """The same hypothesis, from another record on.
+def move(hypothesis: Hypothesis, at: int) -> Hypothesis:
+    """Return the same hypothesis, from another record on.
 
     Args:
         hypothesis: The hypothesis.
         at: The record.
-        name: Its new name.
     """
     rows = tuple({**row, "at": at} for row in hypothesis.interventions)
-    return replace(hypothesis, id=name, interventions=rows)
+    return replace(hypothesis, id="h0", interventions=rows)
 
 
-def _changed(hypothesis: Hypothesis, k: int) -> ReplayRequest:
-    return ReplayRequest(first_of(hypothesis), tuple(hypothesis.interventions), k)
+def _changed_request(hypothesis: Hypothesis, k: int) -> ReplayRequest:
+    return ReplayRequest(first_record(hypothesis), tuple(hypothesis.interventions), k)
 
 
 def _key(request: ReplayRequest) -> str:
     return dumps([request.at, [*request.changes], request.repeat])
 
 
-def _name(made: MadeReplay) -> str | None:
-    return made.fork.name if made.fork else None
-
-
 def _rows(pairs: Sequence[_Pair]) -> tuple[list[Row | None], list[Row | None]]:
-    changed: list[Row | None] = [
-        {
-            "good": pair.changed.good, "fulfilled": pair.is_fulfilled,
-            "progress": pair.changed.progress,
-        }
-        for pair in pairs
-    ]  # fmt: skip
-    unchanged: list[Row | None] = [
-        {"good": pair.control.good, "fulfilled": True, "progress": pair.control.progress}
-        for pair in pairs
-    ]
-    return changed, unchanged
+    def row(replay: Replay, is_fulfilled: bool) -> Row:
+        return {"good": replay.good, "fulfilled": is_fulfilled, "progress": replay.progress}
+
+    changed = [row(pair.changed, pair.is_fulfilled) for pair in pairs]
+    return [*changed], [row(pair.control, True) for pair in pairs]

@@ -12,24 +12,14 @@ from typing import Any
 
 from dig.graph.codec import dumps, encode, to_row
 from dig.graph.records import SYSTEM, Emit, End
-from dig.traces.replay.changes import (
-    AskAgain,
-    EditRecord,
-    OmitRecord,
-    ReleaseSooner,
-    Reseat,
-    Resend,
-    RunChange,
-    TellAgent,
-    WaitLonger,
-)
+from dig.traces.replay import changes as kinds
 from dig.traces.replay.kinds import read_interventions
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A fork with what it is compared with.
+class Comparison:
+    """A fork beside the runs that it is compared with.
 
     Attributes:
         parent: The recorded run.
@@ -43,110 +33,104 @@ class Compared:
 
 
 def is_fulfilled(
-    rows: Sequence[Mapping[str, Any]], compared: Compared,
+    rows: Sequence[Mapping[str, Any]], comparison: Comparison,
     expects: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
-    """Whether all interventions of a hypothesis were carried out, and what it expects came.
+    """Whether all interventions of a hypothesis were carried out, and the expected acts came.
 
     Args:
         rows: The interventions, as plain JSON.
-        compared: The fork, its parent and its control.
+        comparison: The fork, its parent and its control.
         expects: The acts that must happen in the fork; ``None``: nothing more.
     """
     changes = read_interventions(rows)
-    done = all(_is_done(one, compared) for one in changes)
-    if not done or expects is None:
-        return done
-    return is_expected(expects, compared.fork, min(one.at for one in changes))
+    if not all(_is_carried_out(change, comparison) for change in changes):
+        return False
+    first = min(change.at for change in changes)
+    return expects is None or is_expected(expects, comparison.fork, first)
 
 
-def _is_done(change: RunChange, compared: Compared) -> bool:
+def _is_carried_out(change: kinds.RunChange, comparison: Comparison) -> bool:
+    parent, fork, control = comparison.parent, comparison.fork, comparison.control
     match change:
-        case EditRecord():
-            return _edited(change, compared)
-        case Resend():
-            return all(_sent_again(name, change.at, compared) for name in change.events)
-        case TellAgent():
-            return _told(change, compared.fork)
-        case AskAgain():
-            fork, control = compared.fork, compared.control
-            new = fork.activations.get(change.activation)
-            return new is not None and is_other(
-                fork, new, control, control.activations.get(change.activation)
-            )
-        case Reseat():
-            return _seated(change, compared)
-        case OmitRecord():
-            return _omitted(change, compared)
-        case ReleaseSooner():
-            event = compared.fork.events.get(change.event)
-            before = compared.control.events[change.event]
+        case kinds.EditRecord(at=at):
+            return _is_edited(at, fork, control)
+        case kinds.Resend(events=events, at=at):
+            return all(_is_sent_again(parent.events[name], at, fork) for name in events)
+        case kinds.TellAgent(agent=agent, at=at):
+            # Read by an activation that ended well: a note before an agent that fails does nothing.
+            notes = {
+                event.id
+                for event in fork.events.values()
+                if event.by == SYSTEM and event.t >= at and agent in event.to
+            }
+            return any(
+                act.agent == agent and act.end is not None and not act.has_failed
+                and not notes.isdisjoint(act.inputs)
+                for act in fork.activations.values()
+            )  # fmt: skip
+        case kinds.AskAgain(activation=name):
+            new = fork.activations.get(name)
+            return new is not None and is_other(fork, new, control, control.activations.get(name))
+        case kinds.Reseat(agent=agent, at=at):
+            return next(differing_decisions(agent, at, comparison), None) is not None
+        case kinds.OmitRecord(t=t, at=at):
+            # Later records have other numbers, so the same act is looked for without them.
+            row = {**to_row(parent.records[t]), "t": 0}
+            return all({**to_row(record), "t": 0} != row for record in fork.records[at:])
+        case kinds.ReleaseSooner(event=name):
+            event, before = fork.events.get(name), control.events[name]
             is_earlier = event is not None and _arrival(event) < _arrival(before)
             return is_earlier and event is not None and _is_consumed(event)
-        case WaitLonger():
-            return compared.fork.last.us > compared.control.last.us
+        case kinds.WaitLonger():
+            return fork.last.us > control.last.us
 
 
-def _edited(change: EditRecord, compared: Compared) -> bool:
-    fork, control = compared.fork.records, compared.control.records
-    if change.at >= len(fork) or change.at >= len(control):
+def _is_edited(at: int, fork: RecordedRun, control: RecordedRun) -> bool:
+    if at >= len(fork.records) or at >= len(control.records):
         return False
-    record = fork[change.at]
+    record = fork.records[at]
+    # The outputs of an activation are the records right after its end.
     span = 1 + (len(record.outputs) if isinstance(record, End) else 0)
-    now = [encode(one) for one in fork[change.at : change.at + span]]
-    if now == [encode(one) for one in control[change.at : change.at + span]]:
+    new, old = ([*map(encode, run.records[at : at + span])] for run in (fork, control))
+    if new == old:
         return False
-    return not isinstance(record, Emit) or _is_consumed(compared.fork.events[record.event])
+    return not isinstance(record, Emit) or _is_consumed(fork.events[record.event])
 
 
-def _sent_again(name: str, at: int, compared: Compared) -> bool:
-    sent = compared.parent.events[name]
+def _is_sent_again(sent: RecordedEvent, at: int, fork: RecordedRun) -> bool:
     return any(
         event.by is None and event.t >= at and event.payload == sent.payload
         and event.type == sent.type and _is_consumed(event)
-        for event in compared.fork.events.values()
-    )  # fmt: skip
-
-
-def _told(change: TellAgent, fork: RecordedRun) -> bool:
-    notes = {
-        event.id
         for event in fork.events.values()
-        if event.by == SYSTEM and event.t >= change.at and change.agent in event.to
-    }
-    return any(
-        one.agent == change.agent and one.end is not None and not one.has_failed
-        and not notes.isdisjoint(one.inputs)
-        for one in fork.activations.values()
     )  # fmt: skip
 
 
-def _seated(change: Reseat, compared: Compared) -> bool:
-    """Whether the seat decided something else in one of its activations."""
-    return next(differing(change.agent, change.at, compared), None) is not None
-
-
-def differing(
-    agent: str, at: int, compared: Compared
+def differing_decisions(
+    agent: str, at: int, comparison: Comparison
 ) -> Iterator[tuple[RecordedActivation, RecordedActivation | None]]:
-    """The activations of an agent in a fork that decided something else than in the control.
+    """Find the activations of an agent in a fork with another decision than in the control.
 
     Args:
         agent: The agent.
         at: The first record that counts: activations that end before it do not.
-        compared: The fork and its control.
+        comparison: The fork and its control.
+
+    Yields:
+        The activation in the fork, and its counterpart in the control, if there is one.
     """
-    new = _of_agent(compared.fork, agent, at)
-    old = _of_agent(compared.control, agent, at)
-    for place, one in enumerate(new):
+    new, old = (
+        [
+            act
+            for act in run.activations.values()
+            if act.agent == agent and act.end is not None and act.end.t >= at
+        ]
+        for run in (comparison.fork, comparison.control)
+    )
+    for place, act in enumerate(new):
         before = old[place] if place < len(old) else None
-        if is_other(compared.fork, one, compared.control, before):
-            yield one, before
-
-
-def _of_agent(run: RecordedRun, agent: str, at: int) -> list[RecordedActivation]:
-    found = (one for one in run.activations.values() if one.agent == agent)
-    return [one for one in found if one.end is not None and one.end.t >= at]
+        if is_other(comparison.fork, act, comparison.control, before):
+            yield act, before
 
 
 def is_other(
@@ -174,25 +158,11 @@ def _decision(run: RecordedRun, activation: RecordedActivation) -> str:
         if fate.event in run.events
     ]
     outputs = [
-        [event.payload, event.type, [*event.to], event.final, _policy(run, event)]
+        [event.payload, event.type, [*event.to], event.final,
+         getattr(run.records[event.t], "policy", None)]
         for event in run.outputs(activation)
-    ]
+    ]  # fmt: skip
     return dumps([activation.has_failed, sorted(map(dumps, fates)), outputs])
-
-
-def _policy(run: RecordedRun, event: RecordedEvent) -> str | None:
-    record = run.records[event.t]
-    return record.policy if isinstance(record, Emit) else None
-
-
-def _omitted(change: OmitRecord, compared: Compared) -> bool:
-    row = _without_number(to_row(compared.parent.records[change.t]))
-    later = compared.fork.records[change.at :]
-    return all(_without_number(to_row(record)) != row for record in later)
-
-
-def _without_number(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if key != "t"}
 
 
 def _is_consumed(event: RecordedEvent) -> bool:
@@ -220,7 +190,8 @@ def is_expected(expects: Mapping[str, Any], fork: RecordedRun, at: int) -> bool:
             continue
         if does == "finish-turn" and not activation.has_failed:
             return True
-        if any(_fits(expects, event) for event in _DONE.get(does, _nothing)(fork, activation)):
+        events = _ACTS[does](fork, activation) if does in _ACTS else []
+        if any(_fits(expects, event) for event in events):
             return True
     return False
 
@@ -233,19 +204,17 @@ def _fits(expects: Mapping[str, Any], event: RecordedEvent) -> bool:
     )
 
 
+_Events = Callable[[RecordedRun, RecordedActivation], list[RecordedEvent]]
+
+
 def _with_fate(fate: str) -> _Events:
     return lambda run, activation: [run.events[name] for name in activation.with_fate(fate)]
 
 
-def _nothing(run: RecordedRun, activation: RecordedActivation) -> list[RecordedEvent]:
-    return []
-
-
-_Events = Callable[[RecordedRun, RecordedActivation], list[RecordedEvent]]
-_DONE: Mapping[str, _Events] = {
+_ACTS: Mapping[str, _Events] = {
     "consume": _with_fate("consume"),
     "discard": _with_fate("discard"),
     "reroute": _with_fate("reroute"),
-    "emit": lambda run, one: run.outputs(one),
-    "submit": lambda run, one: [event for event in run.outputs(one) if event.final],
+    "emit": lambda run, act: run.outputs(act),
+    "submit": lambda run, act: [event for event in run.outputs(act) if event.final],
 }

@@ -68,46 +68,109 @@ Origin = Literal["made", "made again", "found"]
 
 
 @dataclass(frozen=True)
-class Lab:
-    """All that a process needs to make replays of one run.
+class TrialBudget:
+    """The bounds on the cost of experiments.
 
     Attributes:
-        source: The run directory or trace.
-        goal: Says when a replay is good.
-        forks: The directory of the forks.
-        team: The team that goes on, as `module:team`; ``None``: the simulated agents of the run.
+        replays: The number of replays that may be made, controls included; ``None``: any number.
+        seconds: The seconds that replays may take; ``None``: any time.
+        usd: US dollars that they may cost; ``None``: any amount.
+    """
+
+    replays: int | None = 60
+    seconds: float | None = 600.0
+    usd: float | None = None
+
+
+@dataclass(frozen=True)
+class Trying:
+    """The settings of experiments.
+
+    Attributes:
+        tries: The number of changes proposed by rules that are tried.
+        repeat: The number of repeats of each that are to count.
+        per_attempt: The number of changes about one attempt.
+        budget: The bounds on the cost of all of it.
+        jobs: The number of processes that work at once; the document does not depend on it.
+        runs: The directory of the forks; ``None``: beside the run.
+        team: The team that goes on, as `module:team`; ``None``: simulated agents, if the run had
+            them.
         task: The task of the run, if it is not one of this package.
         crew: Makes the team that goes on, in place of a name.
+        entry: For the run of a wrapped team of plain callables: what makes and runs that again, as
+            `module:function`.
         detectors: The user's detectors, as `module:object`.
         disturb: Makes the disturbance that the run had, such as injected faults.
         is_fresh: Whether forks that are there already are made again.
-        same_model: The model that the run's team asked, named again by the user: it goes on.
-        entry: Makes and runs the wrapped team of the run again, as `module:function`.
+        has_controls: Whether replays without the change are made.
+        same_model: The settings of the model that the run's team asked, named again by the user:
+            it goes on.
     """
 
-    source: Path
-    goal: Goal
-    forks: Path
+    tries: int = 5
+    repeat: int = 3
+    per_attempt: int = 2
+    budget: TrialBudget = field(default_factory=TrialBudget)
+    jobs: int = 1
+    runs: Path | None = None
     team: str | None = None
     task: str | None = None
     crew: Callable[[], Crew] | None = None
     detectors: tuple[str, ...] = ()
     disturb: Disturb | None = None
     is_fresh: bool = False
+    has_controls: bool = True
     entry: str | None = None
     same_model: ModelSettings | None = None
 
-    def made_crew(self) -> Crew:
-        """The team that goes on.
+    def replayer(self, path: Path, goal: Goal) -> Replayer:
+        """Return the maker of replays of a run.
+
+        Raises:
+            SettingsError: A link lies where the forks of the run belong.
+        """
+        source = read_source(path, self.detectors)
+        # Whoever sends a run could make us write anywhere through such a link.
+        if self.runs is None and source.forks.is_symlink():
+            raise SettingsError(
+                f"{source.forks} is a link, and no fork is written through it: remove the link, or "
+                "name another folder for the forks with --runs"
+            )
+        return Replayer(path, goal, source.forks if self.runs is None else self.runs, self)
+
+
+@dataclass(frozen=True)
+class Replayer:
+    """Everything that a process needs to make replays of a run.
+
+    Attributes:
+        path: The run directory or trace.
+        goal: Says when a replay is good.
+        forks: The directory of the forks.
+        trying: The settings: who goes on, and with which detectors and faults.
+    """
+
+    path: Path
+    goal: Goal
+    forks: Path
+    trying: Trying
+
+    @property
+    def source(self) -> RunSource:
+        """The run, read once in a process."""
+        return read_source(self.path, self.trying.detectors)
+
+    def make_crew(self) -> Crew:
+        """Make the team that goes on.
 
         Raises:
             ReplayError: Healing has acted in the run by another edition of the patterns.
             SettingsError: There is no such team, or the run was not one of simulated agents.
         """
-        if self.crew is not None:
-            return self.crew()
-        source = read_source(self.source, self.detectors)
-        if source.wrapped is not None or self.entry is not None:
+        trying, source = self.trying, self.source
+        if trying.crew is not None:
+            return trying.crew()
+        if source.wrapped is not None or trying.entry is not None:
             self._check_entry(source)
             return Crew({})  # it has no agents of ours: its own code runs again
         recorded = RecordedRequests(source.trace, payloads=False)
@@ -117,21 +180,21 @@ class Lab:
                 f"{source.name} had {counted(len(gates), 'gate')}, and what they decided is not "
                 "recorded: it cannot be continued, so no change of it can be tried"
             )
-        if not source.side and self.team is None:
+        if not source.side and trying.team is None:
             raise SettingsError(
                 f"{source.name} is a plain trace, which says neither who goes on nor what tools "
                 "they have: name a team that brings its Setup, with --team module:team"
             )
-        if self.same_model is not None:
-            return model_crew(source.side, self.same_model, self.task, self.detectors)
-        if self.task is not None:
-            return task_crew(source.side, self.task, self.team, self.detectors)
-        if self.team is not None:
-            return named_crew(self.team)
-        return simulated_crew(source.side, self.detectors)
+        if trying.same_model is not None:
+            return model_crew(source.side, trying.same_model, trying.task, trying.detectors)
+        if trying.task is not None:
+            return task_crew(source.side, trying.task, trying.team, trying.detectors)
+        if trying.team is not None:
+            return named_crew(trying.team)
+        return simulated_crew(source.side, trying.detectors)
 
     def _check_entry(self, source: RunSource) -> None:
-        """Refuse a wrapped team that cannot run again, and an entry that is none or not needed."""
+        """Refuse a wrapped team that cannot run again, and an entry without use."""
         who = f"{source.name} is a run of {one_line(source.wrapped or '', 60)}"
         if source.wrapped is None:
             raise SettingsError(f"{source.name} is no run of a wrapped team: it needs no --entry")
@@ -141,17 +204,18 @@ class Lab:
                 "framework keeps state that is not in the journal; that can be done with teams of "
                 "plain callables alone. `digmon why` without --try says what its records show"
             )
-        if self.entry is None or self.team is not None or self.task is not None:
+        trying = self.trying
+        if trying.entry is None or trying.team is not None or trying.task is not None:
             raise SettingsError(
                 f"{who}, whose code ran outside of dig-monitor: it cannot be continued unless you "
                 "name the function that makes and runs the team again, and nothing else that goes "
                 "on (--entry module:function)"
             )
-        load(self.entry, "entry")
+        load(trying.entry, "entry")
 
-    def is_possible(self, run: RecordedRun, row: Row) -> bool:
+    def can_change(self, run: RecordedRun, row: Row) -> bool:
         """Whether a change can be made in replays of a run; in runs of our own agents, any can."""
-        if self.entry is None:
+        if self.trying.entry is None:
             return True
         (change,) = read_interventions([row])
         try:
@@ -160,32 +224,35 @@ class Lab:
             return False
         return True
 
-    def asked_again(self, run: RecordedRun, agent: str) -> Iterator[Row]:
-        """The changes that have a stateless agent of a wrapped team answer once more."""
-        stateless = read_source(self.source, self.detectors).side.get("stateless", ())
-        if self.entry is not None and agent.partition("#")[0] in stateless:
-            for one in run.activations.values():
-                if one.agent == agent and one.end is not None and not one.has_failed:
-                    yield again(one.id, one.t)
+    def retries(self, run: RecordedRun, agent: str) -> Iterator[Row]:
+        """Yield the changes that make a stateless agent of a wrapped team answer once more."""
+        stateless = self.source.side.get("stateless", ())
+        if self.trying.entry is not None and agent.partition("#")[0] in stateless:
+            for act in run.activations.values():
+                if act.agent == agent and act.end is not None and not act.has_failed:
+                    yield again(act.id, act.t)
 
-    def place(self, request: ReplayRequest) -> Path:
-        """The directory of the fork of a request."""
-        source = read_source(self.source, self.detectors)
-        key = blake2b(_prefix(source, request.at), digest_size=16)
+    def fork_path(self, request: ReplayRequest) -> Path:
+        """Return the directory of the fork of a request."""
+        trying, source = self.trying, self.source
+        digests = _digests(source.path, source.detectors)
+        key = blake2b(digests[min(request.at, len(digests) - 1)], digest_size=16)
         crew = {
-            "team": f"entry {self.entry}" if self.entry else self.team or "simulated",
-            "task": self.task,
+            "team": f"entry {trying.entry}" if trying.entry else trying.team or "simulated",
+            "task": trying.task,
             "faults": source.side.get("faults"),
         }
-        if self.same_model is not None:
-            crew["team"] = f"model {self.same_model.model} at {self.same_model.where}"
-        said = [request.at, [*request.changes], crew, [*self.detectors], request.repeat]
-        key.update(dumps([*said, __version__]).encode())
+        if trying.same_model is not None:
+            crew["team"] = f"model {trying.same_model.model} at {trying.same_model.where}"
+        origin = [request.at, [*request.changes], crew, [*trying.detectors], request.repeat]
+        key.update(dumps([*origin, __version__]).encode())
         return self.forks / key.hexdigest()
 
-    def is_made(self, request: ReplayRequest) -> bool:
+    def has_fork(self, request: ReplayRequest) -> bool:
         """Whether the fork of a request is there, and counts: it is as this user has made it."""
-        return not self.is_fresh and self.crew is None and _is_as_made(self.place(request))
+        # The name of a fork says nothing about a crew that a function makes, so none is believed.
+        may_exist = not self.trying.is_fresh and self.trying.crew is None
+        return may_exist and _has_receipt(self.fork_path(request))
 
     @cached_property
     def manner(self) -> Manner:
@@ -194,12 +261,11 @@ class Lab:
         Raises:
             SettingsError: There is no such team.
         """
-        team = self.made_crew().team
-        if self.entry is not None:
+        team = self.make_crew().team
+        if self.trying.entry is not None:
             return Manner(is_paired=False, is_deterministic=False)
-        side = read_source(self.source, self.detectors).side
-        virtual = goes_on_virtually(team, side, False)
-        names = tuple(one.settings.model for one in models(team))
+        virtual = goes_on_virtually(team, self.source.side, False)
+        names = tuple(model.settings.model for model in models(team))
         return Manner(virtual, virtual and is_deterministic(team), names)
 
 
@@ -220,7 +286,7 @@ class Manner:
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """One replay that is to be made.
+    """A replay to be made.
 
     Attributes:
         at: The first record that may differ.
@@ -236,13 +302,11 @@ class ReplayRequest:
 
 
 @dataclass(frozen=True)
-class MadeReplay:
-    """One replay, judged.
+class Replay:
+    """A replay and its judgement.
 
     Attributes:
         fork: Its directory; ``None``, if it could not be made.
-        good: Whether the replay is good.
-        progress: The progress of the replay.
         why: The lack of the replay, or the reason why it could not be made.
         cpu_s: The processor time that it took; 0, if it was there already.
         costs: The cost of models in it: calls, tokens, US dollars.
@@ -261,130 +325,123 @@ class MadeReplay:
 
 @lru_cache(maxsize=4)
 def read_source(path: Path, detectors: tuple[str, ...] = ()) -> RunSource:
-    """A source, read once in a process."""
+    """Read a source, once in a process."""
     return RunSource.read(path, detectors)
 
 
 @lru_cache(maxsize=64)
 def read_fork(path: Path) -> RecordedRun:
-    """The records of a fork, read once in a process."""
+    """Read the records of a fork, once in a process."""
     return RecordedRun.read(path, payloads=True)
 
 
-def make_replay(lab: Lab, request: ReplayRequest) -> MadeReplay:
-    """Make a replay or find it, and judge it; one that cannot be made says why.
+def make_replay(replayer: Replayer, request: ReplayRequest) -> Replay:
+    """Make a replay or find it, and judge it; if it cannot be made, say why.
 
     Raises:
         KeyboardInterrupt: The user interrupted the replay; nothing is left of it.
     """
     began = time.process_time()
-    place = lab.place(request)
-    is_found, is_there = lab.is_made(request), os.path.lexists(place)
+    path = replayer.fork_path(request)
+    is_found, exists = replayer.has_fork(request), os.path.lexists(path)
     result: dict[str, Any] = {}
     if not is_found:
         try:
-            result = _make(lab, request, place)
+            result = _make_fork(replayer, request, path)
         except DigError as error:
-            return MadeReplay(None, why=one_line(error), cpu_s=time.process_time() - began)
+            return Replay(None, why=one_line(error), cpu_s=time.process_time() - began)
         except Exception as error:  # a user's own code
             why = one_line(f"{type(error).__name__}: {error}")
-            return MadeReplay(None, why=why, cpu_s=time.process_time() - began)
-    run = read_fork(place)
+            return Replay(None, why=why, cpu_s=time.process_time() - began)
+    run = read_fork(path)
     if is_found:
-        result = json.loads(read_file(place / RESULT))
-        if result.get("score"):
-            result["score"] = _score(lab, run)
-    source, costs = read_source(lab.source, lab.detectors), Costs()
-    judged = lab.goal(source.finished(request.at, run, result))
-    took = 0.0 if is_found else time.process_time() - began
+        result = json.loads(read_file(path / RESULT))
+        if result.get("score"):  # a better scorer judges a stored fork anew
+            score = replayer.make_crew().score(run.answer.payload if run.answer else None)
+            result["score"] = asdict(score) if score else None
+    judged = replayer.goal(replayer.source.finished(request.at, run, result))
+    cpu_s, costs = 0.0 if is_found else time.process_time() - began, Costs()
     for record in () if is_found else run.records[request.at :]:
         costs(record)
     origin: Origin = "found" if is_found else "made"
-    if is_there and not (is_found or lab.is_fresh or lab.crew):
+    if exists and not (is_found or replayer.trying.is_fresh or replayer.trying.crew):
         origin = "made again"
-    return MadeReplay(place, judged.good, judged.progress, judged.why, took, costs.sums, origin)
+    return Replay(path, judged.good, judged.progress, judged.why, cpu_s, costs.sums, origin)
 
 
-def _score(lab: Lab, run: RecordedRun) -> Row | None:
-    """The score of the answer in the trace of a fork, computed anew."""
-    score = lab.made_crew().score(run.answer.payload if run.answer else None)
-    return asdict(score) if score else None
-
-
-def _make(lab: Lab, request: ReplayRequest, place: Path) -> dict[str, Any]:
-    """Fork into a hidden directory, and give it its name when it is whole; gives the result."""
-    hidden = lab.forks / f".{place.name}-{os.getpid()}-{secrets.token_hex(2)}"
+def _make_fork(replayer: Replayer, request: ReplayRequest, path: Path) -> dict[str, Any]:
+    """Fork into a hidden directory, rename it when it is whole, and return the result."""
+    hidden = replayer.forks / f".{path.name}-{os.getpid()}-{secrets.token_hex(2)}"
     try:
-        make = _forked if lab.entry is None else _served
-        made, result = make(lab, request, hidden)
-        result = {**result, "directory": str(place)}
+        make = _continue_run if replayer.trying.entry is None else _run_again
+        made, result = make(replayer, request, hidden)
+        result = {**result, "directory": str(path)}
         write_file(made / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
-        if place.is_dir() and not place.is_symlink():
-            rmtree(place)
+        if path.is_dir() and not path.is_symlink():
+            rmtree(path)
         else:
-            place.unlink(missing_ok=True)  # of a link, what it leads to stays
+            path.unlink(missing_ok=True)  # of a link, what it leads to stays
         read_fork.cache_clear()
-        made.rename(place)
-        _keep_checksum(place)
+        made.rename(path)
+        # Without a cache there is no receipt, and the fork is made again next time.
+        with suppress(OSError, RuntimeError):
+            receipt = _receipt_path(path)
+            receipt.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_file(receipt, f"{path}\n".encode("utf-8", "surrogateescape"))
         return result
     finally:
         rmtree(hidden, ignore_errors=True)
 
 
-def _forked(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
-    """Fork a run; gives the directory of the fork, and its result."""
-    is_named = lab.team or lab.crew or lab.task or lab.same_model
-    crew = lab.made_crew() if is_named else None
+def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
+    """Fork a run; returns the directory of the fork, and its result."""
+    trying = replayer.trying
+    is_named = trying.team or trying.crew or trying.task or trying.same_model
     made = fork(
-        lab.source, request.at, runs, changes=read_changes(request), repeat=request.repeat,
-        crew=crew, detectors=lab.detectors, disturb=lab.disturb,
+        replayer.path, request.at, runs, changes=_read_changes(request), repeat=request.repeat,
+        crew=replayer.make_crew() if is_named else None, detectors=trying.detectors,
+        disturb=trying.disturb,
     )  # fmt: skip
     if made.result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     return made.directory, made.to_json()
 
 
-def _served(lab: Lab, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
-    """Run a wrapped team again; gives the directory of the new run, and its result."""
-    changes = read_changes(request)
+def _run_again(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
+    """Run a wrapped team again; returns the directory of the new run, and its result."""
     origin = {
-        "run": str(lab.source), "at": request.at, "repeat": request.repeat,
+        "run": str(replayer.path), "at": request.at, "repeat": request.repeat,
         "changes": [*request.changes],
     }  # fmt: skip
-    source = read_source(lab.source, lab.detectors)
-    served = Served(source.run, request.at, runs, changes=changes, about={"forked_from": origin})
+    served = Served(
+        replayer.source.run, request.at, runs, changes=_read_changes(request),
+        about={"forked_from": origin},
+    )  # fmt: skip
     with redirect_stdout(sys.stderr):  # it may print
-        anyio.run(served.run, load(lab.entry or "", "entry"), unwrap)
+        anyio.run(served.run, load(replayer.trying.entry or "", "entry"), unwrap)
     assert served.directory is not None
     return served.directory, json.loads(read_file(served.directory / RESULT))
 
 
-def read_changes(request: ReplayRequest) -> Any:
-    """The changes of a request, as the fork takes them."""
+def _read_changes(request: ReplayRequest) -> Any:
     return read_interventions(request.changes) if request.changes else ()
-
-
-def _prefix(source: RunSource, at: int) -> bytes:
-    """A checksum of the records before one."""
-    digests = _digests(source.path, source.detectors)
-    return digests[min(at, len(digests) - 1)]
 
 
 @lru_cache(maxsize=4)
 def _digests(path: Path, detectors: tuple[str, ...]) -> list[bytes]:
-    """For each number of records, a checksum of so many records of a source."""
-    found, sums = blake2b(digest_size=16), [b""]
+    """The checksums of the first records of a source, for each number of records."""
+    hasher, digests = blake2b(digest_size=16), [b""]
     for record in read_source(path, detectors).run.records:
-        found.update(encode(record).encode())
-        sums.append(found.digest())
-    return sums
+        hasher.update(encode(record).encode())
+        digests.append(hasher.digest())
+    return digests
 
 
-# --- which of the forks that are there are believed ---
+# --- receipts: which of the forks that are there are believed ---
 
 
 def cache_folder() -> Path:
-    """The folder of this program in the user's cache, by the convention of the platform.
+    """Return the folder of this program in the user's cache, by the convention of the platform.
 
     Raises:
         RuntimeError: The user has no home directory.
@@ -392,37 +449,23 @@ def cache_folder() -> Path:
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if named.is_absolute():  # a relative one could lie beside a run; the convention ignores it
         return named / "dig-monitor"
-    where = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
-    return Path.home() / where / "dig-monitor"
+    folder = {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+    return Path.home() / folder / "dig-monitor"
 
 
-def _keep_checksum(fork: Path) -> None:
-    """Keep the checksum of a fork that was just made; without a cache it is made again next time.
-
-    Args:
-        fork: Its directory.
-    """
-    with suppress(OSError, RuntimeError):
-        kept = _kept(fork)
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_file(kept, f"{fork}\n".encode("utf-8", "surrogateescape"))
-
-
-def _is_as_made(fork: Path) -> bool:
-    """Whether a directory is a fork that this user has made, with the same trace and result."""
+def _has_receipt(fork: Path) -> bool:
+    """Whether a directory is a fork made by this user, with the same trace and result."""
     try:
-        return not fork.is_symlink() and _kept(fork).is_file()
+        return not fork.is_symlink() and _receipt_path(fork).is_file()
     except (OSError, RuntimeError):
         return False
 
 
-def _kept(fork: Path) -> Path:
-    """The file in the cache that the checksum of a fork names.
-
-    The fork's name is part of it: one fork in the place of another is not believed either.
-    """
-    found = blake2b(fork.name.encode("utf-8", "surrogateescape"), digest_size=32)
+def _receipt_path(fork: Path) -> Path:
+    """The file in the cache that the checksum of a fork names."""
+    # The fork's name is part of it: one fork in the place of another is not believed either.
+    hasher = blake2b(fork.name.encode("utf-8", "surrogateescape"), digest_size=32)
     for path in (fork / RESULT, *segments(trace_path(fork))):
         with open_file(path) as file:
-            found.update(file_digest(file, "sha256").digest())
-    return cache_folder() / "forks" / found.hexdigest()
+            hasher.update(file_digest(file, "sha256").digest())
+    return cache_folder() / "forks" / hasher.hexdigest()

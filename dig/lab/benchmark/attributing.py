@@ -19,7 +19,7 @@ from dig.diagnosis.attribution.spread import Spread, way
 from dig.diagnosis.case import Case
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
-from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, suspects_of
+from dig.diagnosis.suspects import USUAL_SUSPECTS, Together, load_suspects
 from dig.errors import DigError, SettingsError
 from dig.graph.records import Finish, Record, Run
 from dig.show.document import Candidate
@@ -43,7 +43,7 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
     """
 
     def made(known: FaultSet) -> Attributor:
-        peers, asked = baselines.Peers(known), Together(tuple(map(suspects_of, names)))
+        peers, asked = baselines.Peers(known), Together(tuple(map(load_suspects, names)))
         return lambda case: asked.candidates(replace(case, usual=peers.usual(case.run.records)))
 
     return made

@@ -19,7 +19,7 @@ import networkx as nx
 
 from dig._util.text import counted, cut, name
 from dig.diagnosis.causes import CausalGraph
-from dig.diagnosis.components import concerned
+from dig.diagnosis.components import record_components
 from dig.errors import SettingsError
 from dig.lab.experiment.statistics import Mean, as_json, share, spread
 from dig.lab.experiment.table import Table, Value
@@ -460,7 +460,7 @@ class _Asked:
         """The run of an instance with the truth of the same one, or of another."""
         run, label = instance.records(), truth.label()
         true = Truth.of(truth.graph(), label)
-        return cls(instance.entry, label, true, concerned(run))
+        return cls(instance.entry, label, true, record_components(run))
 
     def score(self, answer: Answer) -> ScoredRun:
         """The metrics of an answer."""

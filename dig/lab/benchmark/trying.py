@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.diagnosing import Trying, diagnose
+from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Finished, Goal, Judgement, has_answer
 from dig.diagnosis.interventions.recorded import decision_of
-from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
-from dig.diagnosis.trials.replays import read_fork, read_source
-from dig.diagnosis.trials.seats import seat
+from dig.diagnosis.trials.arms import Trials, Tried
+from dig.diagnosis.trials.replays import TrialBudget, Trying, read_fork, read_source
+from dig.diagnosis.trials.seats import propose_seat
 from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines, published, without_policy
@@ -243,7 +243,7 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
         if source.judged(goal).good:
             return _skipped(started, "the run is as good as without the fault")
         case, first = source.case(goal), int(label.injections[0]["t"])
-        with Trials(trying.lab(run, goal), budget=trying.budget) as trials:
+        with Trials(trying.replayer(run, goal)) as trials:
             tried = {
                 place: trials.verify_again(trials.verify(hypothesis))
                 for place, hypothesis in _hypotheses(case, trials, culprit, first)
@@ -294,7 +294,7 @@ def _hypotheses(
         culprit: The agent at fault.
         first: The first act of the fault.
     """
-    team = trials.lab.made_crew().team
+    team = trials.replayer.make_crew().team
     place = _acting(case.run, culprit, first)
     record = case.run.records[first]
     if isinstance(record, Leave):  # no decision of its own: what would have helped is known
@@ -325,7 +325,7 @@ def _seated(
         id="c1", agent=activation.agent, share=1.0, by=("truth",), t=activation.t,
         evidence=(Evidence(activation.t, "it is known"),), activation=activation.id,
     )  # fmt: skip
-    found = seat(case, team, candidate)
+    found = propose_seat(case, team, candidate)
     if found is not None:
         yield place, found
 

@@ -15,7 +15,7 @@ from dig._util.text import one_line
 from dig.diagnosis.attribution.structural import SignGroup, StructuralAnswer, prefer_mechanism
 from dig.diagnosis.case import Case
 from dig.diagnosis.causes import OUTCOME
-from dig.diagnosis.components import blamed
+from dig.diagnosis.components import blamed_agents
 from dig.diagnosis.signs.table import ROWS, SignRow
 from dig.diagnosis.suspects import BySigns
 from dig.show.document import Status
@@ -78,7 +78,7 @@ class RunWorld:
         found = [Alert(OUTCOME, fact.ts, fact.text) for fact in self._facts[OUTCOME]]
         found += [
             Alert(agent, float(row.t), str(row.pattern))
-            for row, agents in blamed(self.case.run.records)
+            for row, agents in blamed_agents(self.case.run.records)
             for agent in agents
         ]
         return sorted(found, key=lambda one: (one.ts, one.entity, one.name))

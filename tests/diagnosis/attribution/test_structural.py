@@ -18,7 +18,7 @@ from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.signs.analysis import UsualTeam
-from dig.diagnosis.suspects import SUSPECTS, Asking, Together, merged, suspects_of
+from dig.diagnosis.suspects import SUSPECTS, Asking, Together, load_suspects, merge_candidates
 from dig.errors import SettingsError
 from dig.graph.codec import decode, to_row
 from dig.graph.records import Join, Record
@@ -112,7 +112,9 @@ def test_the_same_place_is_one_candidate() -> None:
             evidence=(Evidence(1, by),),
         )  # fmt: skip
 
-    both, other = merged([[one("x", 0.5, "v1")], [one("y", 0.5, "v1"), one("y", 0.5, "v2")]])
+    both, other = merge_candidates(
+        [[one("x", 0.5, "v1")], [one("y", 0.5, "v1"), one("y", 0.5, "v2")]]
+    )
     assert (both.by, both.evidence) == (("x", "y"), (Evidence(1, "x"), Evidence(1, "y")))
     assert both.share == pytest.approx(0.75 / 1.25) and other.share == pytest.approx(0.5 / 1.25)
 
@@ -125,7 +127,7 @@ def test_no_sign_and_no_finding_is_no_candidate(peers: UsualTeam) -> None:
 def test_unknown_suspects_are_refused() -> None:
     """The error names those that there are."""
     with pytest.raises(SettingsError, match="attribution"):
-        suspects_of("nobody")
+        load_suspects("nobody")
 
 
 def test_a_document_has_the_asked_suspects_and_as_many_candidates_as_wanted(tmp_path: Path) -> None:

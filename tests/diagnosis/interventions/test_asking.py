@@ -46,7 +46,7 @@ def test_a_model_merges_and_renames_attempts_alone(tmp_path: Path) -> None:
     first, second, *others = case.attempts
     answer = {"attempts": [{"ids": [first.id, second.id], "name": "Count in chunks!"}]}
     with serving([says(answer)]) as server:
-        merged = helper(server.url).merged(case)
+        merged = helper(server.url).merge_attempts(case)
     assert {one.id for one in merged} == {"count-in-chunks", *(one.id for one in others)}
     joined = next(one for one in merged if one.id == "count-in-chunks")
     assert {*joined.activations} == {*first.activations, *second.activations}
@@ -58,6 +58,6 @@ def test_an_attempt_that_is_not_there_is_not_merged(tmp_path: Path) -> None:
     case = read_case(failed(tmp_path, "split_twice", to="all", seed=4))
     with serving([says({"attempts": [{"ids": ["p99"], "name": "x"}]})]) as server:
         asked = helper(server.url)
-        assert asked.merged(case) == case.attempts
+        assert asked.merge_attempts(case) == case.attempts
         assert len(server.requests) == 2
     assert "p99" in asked.notes[0]

@@ -15,7 +15,7 @@ from dig.diagnosis.goal import Goal
 from dig.diagnosis.telling import tell
 from dig.diagnosis.trials import replays
 from dig.diagnosis.trials.replays import (
-    MadeReplay,
+    Replay,
     ReplayRequest,
     cache_folder,
     make_replay,
@@ -41,10 +41,10 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def make(folder: Path, at: int = AT, goal: Goal = DEFAULT) -> MadeReplay:
+def make(folder: Path, at: int = AT, goal: Goal = DEFAULT) -> Replay:
     """What is made, or found, of an unchanged fork of a run."""
     replays.read_fork.cache_clear()
-    return make_replay(trying(folder).lab(folder, goal), ReplayRequest(at, (), 1))
+    return make_replay(trying(folder).replayer(folder, goal), ReplayRequest(at, (), 1))
 
 
 def fork(folder: Path) -> Path:
@@ -140,7 +140,7 @@ def test_forks_are_not_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="why is a link, and no fork is written through it"):
         make(run)
     assert [*elsewhere.iterdir()] == []
-    assert trying(run, runs=elsewhere).lab(run, DEFAULT).forks == elsewhere
+    assert trying(run, runs=elsewhere).replayer(run, DEFAULT).forks == elsewhere
 
 
 def test_the_score_of_a_found_fork_is_computed_from_its_trace(
@@ -151,9 +151,9 @@ def test_the_score_of_a_found_fork_is_computed_from_its_trace(
     make(run, goal=EXACT)
     made = make(run, goal=EXACT)
     assert made.origin == "found" and not made.good and "score" in made.why
-    crew = trying(run).lab(run, EXACT).made_crew()
+    crew = trying(run).replayer(run, EXACT).make_crew()
     exact = replace(crew, score=lambda answer: Score(valid=True, rmse=0.0))
-    monkeypatch.setattr(replays.Lab, "made_crew", lambda lab: exact)
+    monkeypatch.setattr(replays.Replayer, "make_crew", lambda replayer: exact)
     assert make(run, goal=EXACT).good
 
 

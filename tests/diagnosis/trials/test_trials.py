@@ -13,12 +13,17 @@ from typing import Any
 
 import pytest
 
-from dig.diagnosis.diagnosing import Trying
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.recorded import decision_of
 from dig.diagnosis.trials import replays
-from dig.diagnosis.trials.arms import TrialBudget, Trials, Tried
-from dig.diagnosis.trials.replays import ReplayRequest, make_replay, read_source
+from dig.diagnosis.trials.arms import Trials, Tried
+from dig.diagnosis.trials.replays import (
+    ReplayRequest,
+    TrialBudget,
+    Trying,
+    make_replay,
+    read_source,
+)
 from dig.diagnosis.trials.seats import first_difference, starts_of
 from dig.errors import SettingsError
 from dig.faults.inject.fault import Fault
@@ -59,13 +64,13 @@ def tried(run: Path, one: Hypothesis, goal: Goal = ANSWERED, **more: Any) -> Tri
     """What comes of a hypothesis, with all that experiments promise about files."""
     before = files(run)
     settings = trying(run, **more)
-    lab = settings.lab(run, goal)
-    with Trials(lab, repeat=settings.repeat, budget=settings.budget) as trials:
+    replayer = settings.replayer(run, goal)
+    with Trials(replayer) as trials:
         found = trials.verify(one)
     assert files(run) == before
     for fork in found.changed.forks:
-        assert_begins_as(run, lab.forks / fork, found.at)
-    assert not [path for path in lab.forks.iterdir() if path.name.startswith(".")]
+        assert_begins_as(run, replayer.forks / fork, found.at)
+    assert not [path for path in replayer.forks.iterdir() if path.name.startswith(".")]
     return found
 
 
@@ -103,7 +108,7 @@ def test_an_agent_that_is_late_is_so_from_its_start(tmp_path: Path) -> None:
     run = failed(tmp_path, "slow")
     asked = trying(run)
     one = seat("agent-3", "agent-1", first_start(run, "agent-3"))
-    with Trials(asked.lab(run, ANSWERED)) as trials:
+    with Trials(asked.replayer(run, ANSWERED)) as trials:
         trials.verify(one)
         fork = trials.fork_of(one)
     recorded = RecordedRun.read(run)
@@ -133,26 +138,26 @@ def test_the_control_of_repeat_0_is_the_recorded_run(
 ) -> None:
     """With faults, delivery policies and healing in it, an unchanged replay has the same bytes."""
     run = faulty(Fault(kind=kind, target="agent-2", start_s=1.0), 3, tmp_path, method=method)
-    lab = trying(run).lab(run, DEFAULT)
+    replayer = trying(run).replayer(run, DEFAULT)
     count = len(list(read_records(run)))
     for at in (count // 4, count // 2, 3 * count // 4):
-        made = make_replay(lab, ReplayRequest(at))
+        made = make_replay(replayer, ReplayRequest(at))
         assert made.fork is not None and trace(made.fork) == trace(run), made.why
 
 
 def test_a_repeat_is_another_run_and_always_the_same_one(silent: Path, tmp_path: Path) -> None:
     """Repeats differ after the fork; one repeat is the same bytes in another process."""
     at = first_start(silent, "agent-3")
-    lab = trying(silent, runs=tmp_path / "here").lab(silent, ANSWERED)
-    first, second = (make_replay(lab, ReplayRequest(at, (), k)) for k in (1, 2))
+    replayer = trying(silent, runs=tmp_path / "here").replayer(silent, ANSWERED)
+    first, second = (make_replay(replayer, ReplayRequest(at, (), k)) for k in (1, 2))
     assert first.fork and second.fork and trace(first.fork) != trace(second.fork)
     program = (
         "import sys; from pathlib import Path\n"
         "from dig.diagnosis.trials.replays import ReplayRequest, make_replay\n"
         "from tests.diagnosis.failed_runs import ANSWERED, trying\n"
         "run, there = map(Path, sys.argv[1:3])\n"
-        "lab = trying(run, runs=there).lab(run, ANSWERED)\n"
-        "print(make_replay(lab, ReplayRequest(int(sys.argv[3]), (), 1)).fork)"
+        "replayer = trying(run, runs=there).replayer(run, ANSWERED)\n"
+        "print(make_replay(replayer, ReplayRequest(int(sys.argv[3]), (), 1)).fork)"
     )
     command = [sys.executable, "-c", program, str(silent), str(tmp_path / "there"), str(at)]
     path = os.pathsep.join([str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
@@ -319,7 +324,7 @@ def test_what_was_made_is_found_again(silent: Path, tmp_path: Path) -> None:
     results: list[Tried] = []
     for is_fresh in (False, False, True):
         settings = trying(silent, runs=tmp_path / "forks", is_fresh=is_fresh)
-        with Trials(settings.lab(silent, ANSWERED)) as trials:
+        with Trials(settings.replayer(silent, ANSWERED)) as trials:
             results.append(trials.verify(one))
             counts.append(trials.costs.replays)
     assert counts[0] == counts[2] > counts[1] == 0
@@ -331,9 +336,9 @@ def test_the_number_of_processes_changes_nothing(silent: Path, tmp_path: Path) -
     one = seat("agent-3", "agent-1", first_start(silent, "agent-3"))
     found: list[tuple[Tried, int]] = []
     for jobs in (1, 2):
-        settings = trying(silent, runs=tmp_path / str(jobs))
         budget = TrialBudget(replays=4)
-        with Trials(settings.lab(silent, ANSWERED), jobs=jobs, budget=budget) as trials:
+        settings = trying(silent, runs=tmp_path / str(jobs), jobs=jobs, budget=budget)
+        with Trials(settings.replayer(silent, ANSWERED)) as trials:
             found.append((trials.verify(one), trials.costs.replays))
     assert found[0] == found[1]
 
@@ -349,7 +354,7 @@ def test_a_change_that_cannot_be_made_says_why(silent: Path) -> None:
 def test_a_repeat_below_one_is_refused(silent: Path) -> None:
     """There is no experiment without a replay."""
     with pytest.raises(SettingsError, match="repeat must be at least 1"):
-        Trials(Trying().lab(silent, ANSWERED), repeat=0)
+        Trials(Trying(repeat=0).replayer(silent, ANSWERED))
 
 
 class _Stop:
@@ -407,9 +412,9 @@ def test_an_interruption_leaves_no_half_of_a_fork(
 ) -> None:
     """Whenever Ctrl-C comes, each directory that is there is a whole run, and none is hidden."""
     settings = trying(silent, runs=tmp_path / "forks")
-    lab = settings.lab(silent, ANSWERED)
+    replayer = settings.replayer(silent, ANSWERED)
     one = seat("agent-3", "agent-1", first_start(silent, "agent-3"))
-    with Trials(lab) as trials:
+    with Trials(replayer) as trials:
         stop = stopping(after)
         with suppress(KeyboardInterrupt):  # a run that is just ending ends well
             trials.verify(one)

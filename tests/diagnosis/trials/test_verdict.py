@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.diagnosis.trials.verdict import fisher, interval, verdict
+from dig.diagnosis.trials.significance import fisher, interval, verdict
 from dig.errors import SettingsError
 
 

@@ -1,6 +1,6 @@
-"""Verdicts: what repeated replays say about a hypothesis, and how sure that is.
+"""Verdicts about a hypothesis by repeated replays, and their significance.
 
-A row is what one replay came to; ``None`` stands for one that could not be made:
+A row is the result of a replay; ``None`` stands for one that could not be made:
 
     {"good": True, "fulfilled": True, "progress": 0.8}
 
@@ -22,10 +22,10 @@ from dig.show.document import Reason, Verdict
 Row = Mapping[str, Any]
 
 LEAST_GAIN = 0.2
-"""The smallest gain in progress that counts; where there are fewer than five milestones: one."""
+"""The smallest gain in progress that counts; with fewer than five milestones: one of them."""
 
+# 0.6 is 0.2 more than 0.4, although the difference of these two floats is a little less.
 ROUNDING = 1e-9
-"""0.6 is 0.2 more than 0.4, although the difference of these two floats is a little less."""
 
 
 class _Repeat(NamedTuple):
@@ -42,7 +42,7 @@ def verdict(
     paired: bool = True,
     n: int = 3,
 ) -> tuple[Verdict, Reason | None]:
-    """The verdict about a hypothesis, and the reason of one that is `inconclusive`.
+    """Judge a hypothesis; returns the verdict, and the reason of an `inconclusive` verdict.
 
     Args:
         changed: The replays with the change.
@@ -70,50 +70,52 @@ def verdict(
         counting = [pair for k, pair in enumerate(pairs) if k == 0 or not pair[1]["good"]]
         repeats = [_Repeat(row, control["progress"]) for row, control in counting[:n]]
     else:
-        known = [row["progress"] for row in controls if row["progress"] is not None]
-        repeats = [_Repeat(row, median(known) if known else None) for row in tried]
+        # Without pairs each replay is measured against the typical control.
+        progress = [row["progress"] for row in controls if row["progress"] is not None]
+        repeats = [_Repeat(row, median(progress) if progress else None) for row in tried]
     if len(repeats) < min(2, n):
         return "inconclusive", "flaky"
-    by_themselves = 0 if paired else sum(row["good"] for row in controls)
-    return _judged(repeats, by_themselves, max(1 / milestones, LEAST_GAIN))
+    good_controls = 0 if paired else sum(row["good"] for row in controls)
+    return _judge(repeats, good_controls, max(1 / milestones, LEAST_GAIN))
 
 
-def _judged(
-    repeats: Sequence[_Repeat], by_themselves: int, gain: float
+def _judge(
+    repeats: Sequence[_Repeat], good_controls: int, gain: float
 ) -> tuple[Verdict, Reason | None]:
-    """The verdict about the repeats that count.
+    """Judge the repeats that count.
 
     Args:
         repeats: The replays with the change.
-        by_themselves: The number of good replays without it.
+        good_controls: The number of good replays without it.
         gain: The progress beyond the control's that counts.
     """
+    # A replay in which the change did not come about says nothing for it, however it ended.
     most = -(-2 * len(repeats) // 3)  # two thirds, rounded up
-    done = [one for one in repeats if one.row["fulfilled"]]
-    good = sum(one.row["good"] for one in done)
-    better = sum(one.row["good"] or _gains(one, gain) for one in done)
+    fulfilled = [repeat for repeat in repeats if repeat.row["fulfilled"]]
+    good = sum(repeat.row["good"] for repeat in fulfilled)
+    better = sum(repeat.row["good"] or _gains(repeat, gain) for repeat in fulfilled)
     if good >= most:
-        if good - by_themselves >= most:
+        if good - good_controls >= most:
             return "validated", None
         return "inconclusive", "flaky"
     if better >= most:
         return "partial", None
-    if len(done) < most:
+    if len(fulfilled) < most:
         return "inconclusive", "not carried out"
-    if better == 0 and not any(one.row["good"] for one in repeats):
+    if better == 0 and not any(repeat.row["good"] for repeat in repeats):
         return "refuted", None
     return "inconclusive", "mixed"
 
 
-def _gains(one: _Repeat, gain: float) -> bool:
-    progress = one.row["progress"]
-    if progress is None or one.control is None:
+def _gains(repeat: _Repeat, gain: float) -> bool:
+    progress = repeat.row["progress"]
+    if progress is None or repeat.control is None:
         return False
-    return bool(progress - one.control >= gain - ROUNDING)
+    return bool(progress - repeat.control >= gain - ROUNDING)
 
 
 def interval(good: int, of: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of the share of good replays.
+    """Return Wilson's 95 % interval of the share of good replays.
 
     Args:
         good: The number of good replays.
@@ -126,7 +128,7 @@ def interval(good: int, of: int) -> tuple[float, float]:
 
 
 def fisher(good: int, of: int, controls_good: int, controls: int) -> float | None:
-    """The exact one-sided p-value that the change helps: Fisher's test of the two arms.
+    """Return the exact one-sided p-value that the change helps: Fisher's test of the two arms.
 
     Args:
         good: The number of good replays with the change.
