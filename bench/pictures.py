@@ -20,7 +20,7 @@ from typing import Any
 
 from dig.show.figure.drawing import compose
 from dig.show.figure.raster import raster
-from dig.show.figure.selection import Wanted
+from dig.show.figure.selection import RunPart
 from dig.show.figure.source import Source
 from dig.show.figure.svg import svg
 from dig.tasks.run.execute import execute
@@ -162,9 +162,9 @@ def drawing(quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as temporary:
         for size in sizes:
             source = Source.of(_run(Path(temporary), size))
-            scene = compose(source, Wanted())
+            scene = compose(source, RunPart())
             times = {
-                "shapes": _best(lambda source=source: compose(source, Wanted())),  # type: ignore[misc]
+                "shapes": _best(lambda source=source: compose(source, RunPart())),  # type: ignore[misc]
                 "svg": _best(lambda scene=scene: svg(scene)),  # type: ignore[misc]
                 "png": _best(lambda scene=scene: raster(scene, "png")),  # type: ignore[misc]
             }

@@ -53,9 +53,9 @@ def draw(
     needs nothing else; PNG and PDF need matplotlib: pip install "dig-monitor[draw]".
     """
     from dig.show.figure.drawing import Drawing, check_format
-    from dig.show.figure.selection import Wanted
+    from dig.show.figure.selection import RunPart
 
     check_format(out)
-    wanted = Wanted(cleaned, at, first, last, focus, hops, finding, fold)
-    Drawing.of(run, wanted, width, diagnosed(run, diagnosis)[0]).save(out)
+    part = RunPart(cleaned, at, first, last, focus, hops, finding, fold)
+    Drawing.of(run, part, width, diagnosed(run, diagnosis)[0]).save(out)
     print(f"{safe_text(out)}: {out.stat().st_size:,} bytes")

@@ -31,9 +31,9 @@ def replay(
 
     Rebuilds the graph and the findings; with --rerun the same monitor is driven by the recorded
     decisions, and every record must come out as it was recorded. Exit status 0 if all is the
-    same, 1 if it is not, 2 if that cannot be told.
+    same, 1 if it is not, 2 if that cannot be replay_lines.
     """
-    from dig.show.replay_lines import told
+    from dig.show.replay_lines import replay_lines
     from dig.traces.journal.reader import trace_path
 
     if again and at is not None:
@@ -41,7 +41,7 @@ def replay(
     recovered(file, salvage)
     path = trace_path(file)
     setup = _setup_beside(path, further(detector)) if again else None
-    is_same, lines, data = told(path, again, at, setup)
+    is_same, lines, data = replay_lines(path, again, at, setup)
     print_result(as_json, lambda: data, lambda: lines)
     raise typer.Exit(0 if is_same else 1)
 

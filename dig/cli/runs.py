@@ -51,7 +51,7 @@ def runs(
         )
     chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents)
     everything = overview(folder)
-    found = listing.ordered(filter(chosen.has, everything), sort, reverse=reverse)
+    found = listing.sort_runs(filter(chosen.has, everything), sort, reverse=reverse)
     if waiting:
         rows = listing.waiting_rows(found)
         for row in rows:

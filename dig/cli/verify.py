@@ -17,7 +17,7 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     """
     from dataclasses import asdict
 
-    from dig.show.replay_lines import is_cut, verdict
+    from dig.show.replay_lines import is_cut, verify_lines
     from dig.traces.journal.segments import missing, trace_path
     from dig.traces.verify import verify as check_file
 
@@ -39,6 +39,6 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     print_result(
         as_json,
         lambda: {**asdict(report), "torn_bytes": torn, "is_cut": is_cut(path)},
-        lambda: verdict(report, path),
+        lambda: verify_lines(report, path),
     )
     raise typer.Exit(1 if report.problems else 0)

@@ -33,9 +33,9 @@ def view(
     The address works on this machine only, and only as it is printed: it contains a secret.
     Nothing can be changed through it.
     """
-    from dig.show.server.server import shown, wait_for_a_signal
+    from dig.show.server.server import serve, wait_for_a_signal
 
-    with shown(path, port, opens=not no_open) as address:
+    with serve(path, port, opens=not no_open) as address:
         print(address, flush=True)
         warn("serving until Ctrl-C")
         wait_for_a_signal()
@@ -47,11 +47,11 @@ def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
     if not is_wanted:
         yield lambda run: None
         return
-    from dig.show.server.server import shown, wait_for_a_signal
+    from dig.show.server.server import serve, wait_for_a_signal
 
     with ExitStack() as served:
         try:
-            yield lambda run: warn(f"shown at {served.enter_context(shown(run))}")
+            yield lambda run: warn(f"shown at {served.enter_context(serve(run))}")
         except typer.Exit as end:  # the run is over
             if end.exit_code != INTERRUPTED and sys.stdin.isatty():
                 warn("the page is served until Ctrl-C")

@@ -15,25 +15,26 @@ from dig.graph.words import PAST
 def outline(view: GraphView) -> Iterator[str]:
     """A graph in lines, in order of time: events from outside, and every activation."""
     nodes = dict(view.nodes())
-    seen: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
-    made: dict[str, list[str]] = defaultdict(list)
+    inputs: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
+    outputs: dict[str, list[str]] = defaultdict(list)
     edges = list(view.edges())
     for source, target, edge in edges:
         if edge["kind"] == "generation":
-            made[source].append(target)
+            outputs[source].append(target)
         else:
-            seen[target][edge.get("fate")].append(source)
-    generated = {event for events in made.values() for event in events}
+            inputs[target][edge.get("fate")].append(source)
+    generated = {event for events in outputs.values() for event in events}
     for name, node in sorted(nodes.items(), key=lambda item: moment(item[1])):
         if node["kind"] == "activation":
             did = [
                 f"{PAST[fate]} {', '.join(map(shown, events))}"
-                for fate, events in seen[name].items()
+                for fate, events in inputs[name].items()
             ]
-            if made[name]:
-                did.append("generated " + ", ".join(_event(one, nodes[one]) for one in made[name]))
-            when, what = f"t={node['t_start']}-{node.get('t_end', '...')}", "; ".join(did)
-            yield f"{when}  {shown(node['agent'])} ({shown(name)}): {what or 'did nothing'}"
+            if outputs[name]:
+                events = ", ".join(_event(event, nodes[event]) for event in outputs[name])
+                did.append(f"generated {events}")
+            time, text = f"t={node['t_start']}-{node.get('t_end', '...')}", "; ".join(did)
+            yield f"{time}  {shown(node['agent'])} ({shown(name)}): {text or 'did nothing'}"
         elif name not in generated:
             by = SYSTEM if view.graph.event(name).by == SYSTEM else "environment"
             yield f"t={node['t_gen']}  {by}: {_event(name, node)}"

@@ -21,7 +21,7 @@ MOST_SHOWN = 400
 """The most characters that are shown of a record that differs."""
 
 
-def verdict(report: VerificationReport, path: Path) -> Iterator[str]:
+def verify_lines(report: VerificationReport, path: Path) -> Iterator[str]:
     """The report of the checker of a trace, in lines."""
     for problem in report.problems:
         yield one_line(problem)
@@ -37,7 +37,7 @@ def verdict(report: VerificationReport, path: Path) -> Iterator[str]:
     yield counted(len(report.problems), "problem") if report.problems else "nothing is wrong"
 
 
-def told(
+def replay_lines(
     path: Path, again: bool, at: int | None, setup: Setup | None = None
 ) -> tuple[bool, list[str], dict[str, Any]]:
     """Replay or rerun a trace.
@@ -57,33 +57,33 @@ def told(
     """
     if not again:
         replayed = replay(path, at)
-        return replayed.is_same is not False, list(_replayed(replayed, path)), _body(replayed)
+        return replayed.is_same is not False, list(_replay_text(replayed, path)), _body(replayed)
     try:
-        done = rerun(path, setup)
+        result = rerun(path, setup)
     except DivergenceError as error:
         body = {"record": error.record, "expected": error.expected, "got": error.got}
         return False, list(_divergence(error)), {"is_same": False, **body}
-    finished = done.graph.finished
+    finished = result.graph.finished
     outcome = finished.outcome if finished else None
-    lines = [f"{counted(done.records, 'record')} came out again, byte for byte"]
-    body = {"is_same": True, "records": done.records, "outcome": outcome}
-    return True, [*lines, *_edition(done.edition), *ending(path, outcome)], body
+    lines = [f"{counted(result.records, 'record')} came out again, byte for byte"]
+    body = {"is_same": True, "records": result.records, "outcome": outcome}
+    return True, [*lines, *_edition(result.edition), *ending(path, outcome)], body
 
 
-def _replayed(replayed: Replayed, path: Path) -> Iterator[str]:
+def _replay_text(replayed: Replayed, path: Path) -> Iterator[str]:
     graph, history = replayed.graph, replayed.graph.history
     for finding in replayed.findings:
         yield finding_line(finding)
     events = counted(len(history.event_ids), "event")
     activations = counted(len(history.activation_ids), "activation")
     yield f"{counted(graph.t + 1, 'record')}: {events}, {activations}"
-    found = counted(len(replayed.findings), "finding")
+    count = counted(len(replayed.findings), "finding")
     if graph.run.patterns != EDITION:
         yield from _edition(graph.run.patterns)
     elif replayed.is_same is None:
-        yield f"{found}; the trace tells of {replayed.recorded}, by other detectors or none"
+        yield f"{count}; the trace tells of {replayed.recorded}, by other detectors or none"
     else:
-        yield f"{found}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
+        yield f"{count}: {'the same as' if replayed.is_same else 'NOT the same as'} in the run"
     yield from ending(path, graph.finished.outcome if graph.finished else None)
 
 

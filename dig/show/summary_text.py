@@ -62,7 +62,7 @@ def summary(
         *([("of these", worth)] if (worth := counts_text(result.worth)) else []),
         ("healing", _counts(result.heals)),
         *(("failed part", one_line(failure)) for failure in result.component_failures),
-        *_left(result.left),
+        *_left_rows(result.left),
     ]
     if directory is not None:
         rows += [("trace", _trace(directory / TRACE)), ("result", _path(directory / RESULT))]
@@ -89,26 +89,26 @@ def _counts(counts: Mapping[str, int]) -> str:
     if not counts:
         return "none"
     largest = sorted(counts.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name(what)} {number:,}" for what, number in largest[:MOST_LISTED])
+    shown = ", ".join(f"{name(key)} {number:,}" for key, number in largest[:MOST_LISTED])
     more = sum(number for _, number in largest[MOST_LISTED:])
     return shown + (f", others {more:,}" if more else "")
 
 
 def _errors(result: RunResult) -> list[Row]:
-    told = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
-    return [("last errors", cut(told, "; ", most=3))] if told else []
+    errors = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
+    return [("last errors", cut(errors, "; ", most=3))] if errors else []
 
 
-def _left(left: Left) -> list[Row]:
-    unfinished = [f"{v} of {agent}" for v, agent in left.unfinished.items()]
-    causes = Counter(left.orphaned.values())
+def _left_rows(undone: Left) -> list[Row]:
+    unfinished = [f"{v} of {agent}" for v, agent in undone.unfinished.items()]
+    causes = Counter(undone.orphaned.values())
     orphans = [
-        f"{number:,} {name(cause)} ({names([e for e, c in left.orphaned.items() if c == cause])})"
+        f"{number:,} {name(cause)} ({names([e for e, c in undone.orphaned.items() if c == cause])})"
         for cause, number in causes.most_common()
     ]
     rows = [
-        ("undelivered", names(left.undelivered)),
-        ("unconsumed", names(left.unconsumed)),
+        ("undelivered", names(undone.undelivered)),
+        ("unconsumed", names(undone.unconsumed)),
         ("orphaned", "; ".join(orphans)),
         ("unfinished", names(unfinished)),
     ]

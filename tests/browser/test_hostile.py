@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from dig import Finding
 from dig.show.figure.drawing import Drawing
-from dig.show.figure.selection import Wanted
+from dig.show.figure.selection import RunPart
 from dig.show.server.server import Server
 from dig.traces.journal.reader import read_graph
 from tests.browser.conftest import Witness
@@ -124,7 +124,7 @@ def test_a_drawing_holds_text_and_nothing_else(
 ) -> None:
     """A browser that opens it runs nothing, asks nobody, and finds no element but shapes."""
     path = tmp_path / "h.svg"
-    Drawing.of(hostile, Wanted(first=0, last=2500)).save(path)
+    Drawing.of(hostile, RunPart(first=0, last=2500)).save(path)
     page.goto(path.as_uri())
     kinds = page.evaluate("[...new Set([...document.querySelectorAll('*')].map(e => e.localName))]")
     allowed = {"svg", "title", "desc", "g", "rect", "circle", "path", "line", "polyline", "polygon",

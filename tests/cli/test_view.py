@@ -100,12 +100,12 @@ def test_a_browser_is_opened_only_where_there_are_windows(
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     write(tmp_path)
-    with server.shown(tmp_path):
+    with server.serve(tmp_path):
         assert opened == []
     monkeypatch.setenv("DISPLAY", ":0")
-    with server.shown(tmp_path, opens=False):
+    with server.serve(tmp_path, opens=False):
         assert opened == []
-    with server.shown(tmp_path) as address:
+    with server.serve(tmp_path) as address:
         (invitation,) = opened
         with urlopen(invitation) as page:
             assert page.url == address

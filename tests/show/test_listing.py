@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dig.show.runs.listing import SORTS, RunFilter, ordered, print_list
+from dig.show.runs.listing import SORTS, RunFilter, print_list, sort_runs
 from dig.show.runs.summary import RunSummary
 
 RUNS = [
@@ -57,7 +57,7 @@ def test_a_run_that_was_cut_off_is_told_by_its_outcome_if_it_has_one() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_is_not_known_comes_last_either_way(by: str, reverse: bool) -> None:
     """A run without a score is neither the best nor the worst one."""
-    found = ordered(RUNS, by, reverse=reverse)
+    found = sort_runs(RUNS, by, reverse=reverse)
     keys = [SORTS[by](run) for run in found]
     known = [key for key in keys if key is not None]
     assert keys == known + [None] * (len(keys) - len(known))
@@ -122,7 +122,7 @@ def test_alarms_are_errors_and_warnings_that_no_policy_silences() -> None:
         ["b", "ended", "3", "ET:3"],
         ["a", "ended", "RSP:9"],
     ]
-    assert [run.name for run in ordered([loud, quiet], "alarms")] == ["a", "b"]
+    assert [run.name for run in sort_runs([loud, quiet], "alarms")] == ["a", "b"]
 
 
 def test_a_usual_list_needs_one_line_a_run_at_80_columns() -> None:

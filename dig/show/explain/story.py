@@ -46,8 +46,8 @@ class _Narrator:
                 held_us = record.us - self._held_us
                 after = f", after {seconds(held_us)}" if held_us >= 50_000 else ""
                 is_answer = record.to is None
-                way = "accepted as the answer" if is_answer else f"delivered to {name(record.to)}"
-                return {"to": record.to, "says": way + after}
+                end = "accepted as the answer" if is_answer else f"delivered to {name(record.to)}"
+                return {"to": record.to, "says": end + after}
             case records.Redirect() if record.event == self._event:
                 self._held_us = record.us
                 return {"to": list(record.to), "says": f"sent to {names(record.to) or 'nobody'}"}

@@ -34,7 +34,7 @@ from .scene import (
     line,
     text_width,
 )
-from .selection import Selection, Wanted, select
+from .selection import RunPart, Selection, select
 from .source import Source
 from .svg import svg
 from .timeline import Timeline
@@ -59,14 +59,14 @@ class Drawing:
 
     @classmethod
     def of(
-        cls, run: Path | InteractionGraph, wanted: Wanted | None = None,
+        cls, run: Path | InteractionGraph, part: RunPart | None = None,
         width: float | None = None, cause: KnownCause | None = None,
     ) -> Drawing:  # fmt: skip
         """Draw a trace file, a run directory, or a graph (which has no wall time).
 
         Args:
             run: The run.
-            wanted: The part of it to draw; by default all of it.
+            part: The part of it to draw; by default all of it.
             width: The width of the figure in inches; letters keep their size. By default it is as
                 wide as it is legible.
             cause: What a diagnosis names, with its candidates; by default nothing.
@@ -76,7 +76,7 @@ class Drawing:
             SettingsError: What is wanted makes no sense, or cannot be drawn.
         """
         source = Source.of_graph(run) if isinstance(run, InteractionGraph) else Source.of(run)
-        return cls(compose(source, wanted or Wanted(), width, cause))
+        return cls(compose(source, part or RunPart(), width, cause))
 
     def svg(self) -> str:
         """The picture as the text of an SVG file."""
@@ -115,52 +115,52 @@ def check_format(path: Path) -> str:
 
 
 def compose(
-    source: Source, wanted: Wanted, width: float | None = None, cause: KnownCause | None = None
+    source: Source, part: RunPart, width: float | None = None, cause: KnownCause | None = None
 ) -> DrawingScene:
     """Compute the picture: all shapes, in pixels.
 
     Args:
         source: The run.
-        wanted: The part of it to draw.
+        part: The part of it to draw.
         width: The width in inches; by default as much as is legible.
         cause: What a diagnosis names; by default nothing.
 
     Raises:
         SettingsError: What is wanted makes no sense, or cannot be drawn.
     """
-    selection = select(source, wanted)
-    agents = _agents(source, selection, wanted)
+    selection = select(source, part)
+    agents = _agents(source, selection, part)
     names = max(text_width(lane_name(lane, selection), 11.5) for lane in (*agents, OUTSIDE))
-    left, right = MARGIN, MARGIN + names + _GAP
+    left_x, right = MARGIN, MARGIN + names + _GAP
     room = None if width is None else width * DOTS_PER_INCH - right - MARGIN
     layout = lay_out(source, selection, agents, room)
-    whole = right + layout.width + MARGIN
-    if width is not None and whole > width * DOTS_PER_INCH + 1:
+    full_width = right + layout.width + MARGIN
+    if width is not None and full_width > width * DOTS_PER_INCH + 1:
         raise SettingsError(
             f"--width {width:g}: with letters that can be read this picture is at least "
-            f"{ceil(10 * whole / DOTS_PER_INCH) / 10:g} inches wide; try that, or a part of the "
-            "run: --finding T, --focus ID, --from and --to, or --cleaned"
+            f"{ceil(10 * full_width / DOTS_PER_INCH) / 10:g} inches wide; try that, or a part of "
+            "the run: --finding T, --focus ID, --from and --to, or --cleaned"
         )
-    across = whole - left - MARGIN - 16
-    scene = DrawingScene(whole, 0, *_title(source, selection, wanted))
-    words = [*_heading(scene, left + 8, across)]
+    across = full_width - left_x - MARGIN - 16
+    scene = DrawingScene(full_width, 0, *_title(source, selection, part))
+    words = [*_heading(scene, left_x + 8, across)]
     scene.add(words)
     heading = words[-1].at[1] + 13
-    panel = GraphPanel(source, selection, layout, (right, heading), left, cause)
+    panel = GraphPanel(source, selection, layout, (right, heading), left_x, cause)
     top = heading + layout.height + 34
-    timeline = Timeline(source, selection, agents, (right, top), left, layout.width - 14)
+    timeline = Timeline(source, selection, agents, (right, top), left_x, layout.width - 14)
     clock = "activations in wall time" if source.has_clock else "activations, a record a second"
-    scene.add([Words((left + 8, top - 9), clock, 11, palette.MUTED)])
-    panel.draw(scene, wanted.focus)
+    scene.add([Words((left_x + 8, top - 9), clock, 11, palette.MUTED)])
+    panel.draw(scene, part.focus)
     timeline.draw(scene)
     bottom = top + timeline.height + 10
     if cause is not None:
-        rows = [*told(cause, bottom + 18, (left + 8, across))]
+        rows = [*cause_lines(cause, bottom + 18, (left_x + 8, across))]
         scene.add(rows)
         bottom += 16 + 15 * len(rows)
-    scene.add([line((left, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
+    scene.add([line((left_x, bottom), (scene.width - MARGIN, bottom), palette.FAINT, 1)])
     used = {**panel.used, **timeline.used}
-    signs, height = legend(used, (left + 8, bottom + 9), across)
+    signs, height = legend(used, (left_x + 8, bottom + 9), across)
     scene.add(signs)
     scene.height = bottom + 9 + height + 12
     paper = Box((0, 0), (scene.width, scene.height), Style(palette.PAPER))
@@ -168,24 +168,24 @@ def compose(
     return scene
 
 
-def _heading(scene: DrawingScene, left: float, across: float) -> Iterator[Words]:
+def _heading(scene: DrawingScene, left_x: float, across: float) -> Iterator[Words]:
     """The title, and the line about the contents, in so much room."""
     title = one_line(scene.title, int(across / text_width("n", 17, True)))
-    yield Words((left, 30), title, 17, palette.INK, bold=True)
+    yield Words((left_x, 30), title, 17, palette.INK, bold=True)
     for n, text in enumerate(wrap(scene.description, int(across / text_width("n", 11)))):
-        yield Words((left, 49 + 15 * n), text, 11, palette.MUTED)
+        yield Words((left_x, 49 + 15 * n), text, 11, palette.MUTED)
 
 
-def _agents(source: Source, selection: Selection, wanted: Wanted) -> list[str]:
+def _agents(source: Source, selection: Selection, part: RunPart) -> list[str]:
     """The agents that have a lane: all, or of a part of a run (or very many) those that act."""
     shown = [agent for agent in source.agents if agent not in selection.alike]
-    if wanted.is_whole and len(shown) <= _MOST_LANES:
+    if part.is_whole and len(shown) <= _MOST_LANES:
         return shown
     acting = set(map(source.agent_of, (*selection.turns, *selection.nodes)))
     return [agent for agent in shown if agent in acting]
 
 
-def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, str]:
+def _title(source: Source, selection: Selection, part: RunPart) -> tuple[str, str]:
     """The title of the picture, and a line about its contents."""
     graph = source.graph
     kinds = Counter(node["kind"] for node in selection.nodes.values())
@@ -204,24 +204,26 @@ def _title(source: Source, selection: Selection, wanted: Wanted) -> tuple[str, s
         *([took] if source.has_clock else []),
         *([graph.finished.outcome] if graph.finished and is_end else []),
         *(["lanes that are alike drawn once"] if selection.alike else []),
-        *wanted.words,
-        *_finding_words(source, wanted),
+        *part.words,
+        *_finding_words(source, part),
     ]
     return one_line(graph.run.run, 80), ", ".join(parts)
 
 
-def _finding_words(source: Source, wanted: Wanted) -> list[str]:
-    found = None if wanted.finding is None else source.finding(wanted.finding)
-    return [] if found is None else [f"the paths of {pattern_label(found)}: {finding_text(found)}"]
+def _finding_words(source: Source, part: RunPart) -> list[str]:
+    finding = None if part.finding is None else source.finding(part.finding)
+    if finding is None:
+        return []
+    return [f"the paths of {pattern_label(finding)}: {finding_text(finding)}"]
 
 
 # --- the diagnosis ---
 
 
-_MOST_TOLD = 10
+_MOST_LISTED = 10
 
 
-def told(cause: KnownCause, top: float, across: tuple[float, float]) -> Iterator[Words]:
+def cause_lines(cause: KnownCause, top: float, across: tuple[float, float]) -> Iterator[Words]:
     """The candidates of a diagnosis, by the numbers of their flags, and the changes as a table.
 
     Args:
@@ -229,19 +231,20 @@ def told(cause: KnownCause, top: float, across: tuple[float, float]) -> Iterator
         top: The baseline of the first line.
         across: The left end of the lines, and their width.
     """
-    left, width = across
-    heads = [f"cause: {cause.says}"]
-    heads += [f"{n}  {one.says}" for n, one in enumerate(cause.candidates[:_MOST_TOLD], 1)][1:]
+    left_x, width = across
+    # The first candidate is the cause itself.
+    further = enumerate(cause.candidates[1:_MOST_LISTED], 2)
+    heads = [f"cause: {cause.says}", *(f"{n}  {candidate.says}" for n, candidate in further)]
     if cause.tried:
         heads.append("what was tried (a dot a run, filled if it was good; then without the change)")
     rows = [
-        f"{_dots(one.good, one.of)}  |  {_dots(one.unchanged_good, one.unchanged_of)}  "
-        f"{one.verdict}: {one.says}"
-        for one in cause.tried[:_MOST_TOLD]
+        f"{_dots(change.good, change.of)}  |  {_dots(change.unchanged_good, change.unchanged_of)}  "
+        f"{change.verdict}: {change.says}"
+        for change in cause.tried[:_MOST_LISTED]
     ]
     for n, text in enumerate([*heads, *rows]):
         shown = one_line(text, int(width / text_width("n", _SIZE)))
-        yield Words((left, top + 15 * n), shown, _SIZE, palette.INK, bold=text in heads[:1])
+        yield Words((left_x, top + 15 * n), shown, _SIZE, palette.INK, bold=text in heads[:1])
 
 
 def _dots(good: int, of: int) -> str:
@@ -293,14 +296,14 @@ def _entries(used: Collection[palette.Kind]) -> Iterator[tuple[palette.Kind, str
     turns = [(kind, f"activation: {kind}", 18.0) for kind in palette.TURNS]
     events = [(kind, kind, 16.0) for kind in palette.EVENTS]
     links = [(kind, text, 34.0) for kind, text in _LINKS.items()]
-    known = (
+    entries = (
         *turns,
         *events,
         *links,
         ("healing", "healing", 10.0),
         (palette.SUSPECTED, "candidate of the diagnosis", 14.0),
     )
-    yield from (entry for entry in known if entry[0] in used)
+    yield from (entry for entry in entries if entry[0] in used)
     for kind in sorted(filter(_is_finding, used), key=_legend_place):
         width = text_width(one_line(kind.pattern, 12), 9, bold=True) + 7
         title = BY_NAME[kind.pattern].title if kind.pattern in BY_NAME else "finding"

@@ -53,11 +53,11 @@ class GraphPanel:
     used: dict[palette.Kind, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        left, top = self.origin
-        self._at = {one: (x + left, y + top) for one, (x, y) in self.layout.at.items()}
-        right, bottom = left + self.layout.width, top + self.layout.height
-        self._room = Occupancy((left, top - 12, right, bottom + 4))
-        moments = [(moment(node), one) for one, node in self.selection.nodes.items()]
+        left_x, top = self.origin
+        self._at = {id: (x + left_x, y + top) for id, (x, y) in self.layout.at.items()}
+        right, bottom = left_x + self.layout.width, top + self.layout.height
+        self._room = Occupancy((left_x, top - 12, right, bottom + 4))
+        moments = [(moment(node), id) for id, node in self.selection.nodes.items()]
         self._moments = sorted(moments, key=lambda item: item[0])
 
     def draw(self, scene: DrawingScene, focus: str | None) -> None:
@@ -144,9 +144,9 @@ class GraphPanel:
 
     def _flags(self) -> Iterator[Shape]:
         """The numbers of the candidates, and a ring around the first."""
-        for number, one in enumerate(self.cause.candidates if self.cause else (), 1):
-            if one.node in self._at:
-                at = self._at[one.node]
+        for number, candidate in enumerate(self.cause.candidates if self.cause else (), 1):
+            if candidate.node in self._at:
+                at = self._at[candidate.node]
                 if number == 1:
                     yield self._halo(at)
                 up = self.layout.radius + _BADGE_HEIGHT / 2 + (9 if number == 1 else 3)
@@ -164,25 +164,25 @@ class GraphPanel:
 
     def _all_nodes(self) -> Iterator[Shape]:
         radius = self.layout.radius
-        for one, node in self.selection.nodes.items():
-            at = self._at[one]
+        for id, node in self.selection.nodes.items():
+            at = self._at[id]
             self._room.take(around(at, 2 * radius + 3, 2 * radius + 3))
             if node["kind"] == "event":
-                kind = event_kind(self.source, one, self.selection.until)
-                text = title(self.source, one, node, kind)
+                kind = event_kind(self.source, id, self.selection.until)
+                text = title(self.source, id, node, kind)
                 yield palette.event_shape(kind, at, radius * 0.92, text)
             else:
-                kind = turn_kind(self.source, one, node)
+                kind = turn_kind(self.source, id, node)
                 width, height = radius * BAR_WIDTH, radius * BAR_HEIGHT
                 corner = (at[0] - width / 2, at[1] - height / 2)
-                text = title(self.source, one, node, kind)
+                text = title(self.source, id, node, kind)
                 yield from palette.turn_shapes(kind, corner, (width, height), text)
             self.used[kind] = None
 
     def _badges(self) -> Iterator[Shape]:
         """The labels of findings, each beside the node that it is about."""
-        for one, counts in self._raised().items():
-            x, y = self._at[one]
+        for id, counts in self._finding_counts().items():
+            x, y = self._at[id]
             worst_first = sorted(counts.items(), key=lambda item: WORTHS.index(item[0][0].worth))
             for (kind, text), count in worst_first:
                 label = f"{text} x{count}" if count > 1 else text
@@ -191,9 +191,9 @@ class GraphPanel:
                 side = self.layout.radius + width / 2 + 3
                 near = [(x, y - up), (x, y + up), (x - side, y), (x + side, y)]
                 far = [
-                    (x + dx, y + way * (up + step))
+                    (x + dx, y + sign * (up + step))
                     for step in (0.0, 14.0, 28.0)
-                    for way in (-1, 1)
+                    for sign in (-1, 1)
                     for dx in (0.0, width * 0.6, -width * 0.6)
                 ]
                 at = self._room.place(near + far, width + 1, _BADGE_HEIGHT + 1) or near[0]
@@ -203,28 +203,28 @@ class GraphPanel:
                     yield line(at, (x, edge), palette.BADGES[kind.worth][2], 0.8)
                 yield from badge(kind.worth, label, at, width)
 
-    def _raised(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
+    def _finding_counts(self) -> Mapping[str, Counter[tuple[palette.FindingLabel, str]]]:
         """For each node the number of findings there, by kind and shown text."""
-        found: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
+        counts: dict[str, Counter[tuple[palette.FindingLabel, str]]] = {}
         for finding in self.selection.findings:
             node = self._place_of(finding)
             if node is not None:
                 text = one_line(finding.pattern, 12)
-                found.setdefault(node, Counter())[finding_kind(finding), text] += 1
-        return found
+                counts.setdefault(node, Counter())[finding_kind(finding), text] += 1
+        return counts
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
         """The node of a finding: the one it is about or, if that is the run, the latest node."""
         named = about(finding)
         if named:
-            return next((one for one in named if one in self._at), None)
+            return next((id for id in named if id in self._at), None)
         before = bisect_right(self._moments, finding.t, key=lambda item: item[0])
         return self._moments[before - 1][1] if before else None
 
     def _labels(self) -> Iterator[Shape]:
         """The ids of nodes, where there is place for them."""
-        for one in self.selection.nodes:
-            (x, y), text = self._at[one], name(one)
+        for id in self.selection.nodes:
+            (x, y), text = self._at[id], name(id)
             width = text_width(text, LABEL)
             away = self.layout.radius + LABEL / 2 + 2
             at = self._room.place([(x, y + away), (x, y - away)], width, LABEL)
@@ -236,8 +236,8 @@ def lane_name(lane: Lane, selection: Selection) -> str:
     """The name of a lane, and how many others it stands for."""
     if lane is OUTSIDE:
         return "outside"
-    others = sum(shown == lane for shown in selection.alike.values())
-    return (one_line(lane, 24) or "''") + (f" and {others:,} alike" if others else "")
+    alike = sum(shown == lane for shown in selection.alike.values())
+    return (one_line(lane, 24) or "''") + (f" and {alike:,} alike" if alike else "")
 
 
 def link_kind(link: DrawnEdge) -> str:

@@ -79,7 +79,7 @@ def lay_out(
     """
     is_low = len(agents) > FEW_LANES
     grid = _Grid(source.graph.history, selection, is_low)
-    places = {one: grid.put(one, node) for one, node in selection.nodes.items()}
+    places = {id: grid.put(id, node) for id, node in selection.nodes.items()}
     ranks = 1 + max(place.rank for place in places.values())
     least = NARROW if width is None else NARROWEST
     column = min(WIDE, max(least, (width or USUAL_WIDTH) / ranks))
@@ -94,13 +94,13 @@ def lay_out(
         lanes[lane] = (top, height)
         top += height
     at = {}
-    for one, place in places.items():
+    for id, place in places.items():
         lane_top, height = lanes[place.lane]
         rows = grid.stacked.get((place.lane, place.rank), 1)
         shift = (place.row - (rows - 1) / 2) * slot
-        at[one] = (column * (place.rank + 0.5), lane_top + height / 2 + shift)
-    whole = max(column * ranks, LEAST_WIDTH if width is None else width)
-    return Layout(at, lanes, column, radius, whole, top)
+        at[id] = (column * (place.rank + 0.5), lane_top + height / 2 + shift)
+    total_width = max(column * ranks, LEAST_WIDTH if width is None else width)
+    return Layout(at, lanes, column, radius, total_width, top)
 
 
 class _Grid:
@@ -123,20 +123,20 @@ class _Grid:
         self.stacked: dict[tuple[Lane, int], int] = {}
         self.tallest: dict[Lane, int] = {}
 
-    def put(self, one: str, node: Mapping[str, Any]) -> Placement:
+    def put(self, id: str, node: Mapping[str, Any]) -> Placement:
         """The place of the next node."""
         if node["kind"] == "activation":
             lane = node["agent"]
-            ranks = [self._rank[event] + 1 for event in self._inputs.get(one, ())]
-            v = self._history.activation(one)
+            ranks = [self._rank[event] + 1 for event in self._inputs.get(id, ())]
+            v = self._history.activation(id)
             assert v is not None  # it is a node of the graph
             # A node without causes stands in the column that the others had reached by then.
             is_free = not any(self._history.edges(v))
             after = max(ranks, default=max(self._latest, 0) if is_free else 0)
             place = Placement(lane, max(after, self._next.get(lane, 0)))
         else:
-            place = self._beside(one)
-        self._rank[one] = place.rank
+            place = self._put_event(id)
+        self._rank[id] = place.rank
         self._next[place.lane] = max(self._next.get(place.lane, 0), place.rank + 1)
         self._latest = max(self._latest, place.rank)
         self._lane = place.lane
@@ -144,17 +144,17 @@ class _Grid:
         self.tallest[place.lane] = max(self.tallest.get(place.lane, 1), place.row + 1)
         return place
 
-    def _beside(self, one: str) -> Placement:
+    def _put_event(self, id: str) -> Placement:
         """An event's: beside the activation that generated it, else right of all before it."""
         h = self._history
-        n = h.event(one)
+        n = h.event(id)
         assert n is not None  # it is a node of the graph
         by = h.generator[n]
         maker = h.activation_ids[by] if by >= 0 else ""
         if by >= 0:
             lane: Lane = h.agent(by)
-            seen = max(self._next.get(lane, 0), self._latest)  # its maker is not drawn
-            first = self._rank[maker] + 1 if maker in self._rank else seen
+            next_rank = max(self._next.get(lane, 0), self._latest)  # its maker is not drawn
+            first = self._rank[maker] + 1 if maker in self._rank else next_rank
             first, count = self._stacks.get(maker, (first, 0))
             self._stacks[maker] = (first, count + 1)
         else:

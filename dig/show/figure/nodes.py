@@ -21,55 +21,55 @@ _TYPES = {
 }
 
 
-def turn_kind(source: Source, one: str, node: Mapping[str, Any]) -> str:
+def turn_kind(source: Source, id: str, node: Mapping[str, Any]) -> str:
     """The kind of an activation, a key of `palette.TURNS`; of several the most productive one.
 
     Args:
         source: The run.
-        one: The activation's id.
+        id: The activation's id.
         node: Its attributes in the view.
     """
     if "t_end" not in node:
         return WORKS
     h = source.graph.history
-    v = h.activation_number(one)
+    v = h.activation_number(id)
     outputs = h.outputs(v)
     is_final = bool(outputs) and source.graph.event(h.event_ids[outputs[0]]).final
     fates = {FATES[edge.fate] for edge in h.edges(v)}
-    return deed(fates, len(outputs), final=is_final, failed=one in source.failed)
+    return deed(fates, len(outputs), final=is_final, failed=id in source.failed)
 
 
-def event_kind(source: Source, one: str, until: int) -> str:
+def event_kind(source: Source, id: str, until: int) -> str:
     """The kind of an event: a key of `palette.EVENTS`.
 
     Args:
         source: The run.
-        one: The event's id.
+        id: The event's id.
         until: The logical time at which the graph is drawn.
     """
-    event = source.graph.event(one)
+    event = source.graph.event(id)
     if not event.final:
         is_note = event.by == SYSTEM
         return palette.SYSTEM_NOTE if is_note else _TYPES.get(event.type, palette.OTHER)
-    if source.judged is not None and not 0 <= source.judged.get(one, -1) <= until:
+    if source.judged is not None and not 0 <= source.judged.get(id, -1) <= until:
         return palette.OPEN_ANSWER
-    if source.graph.is_accepted(one):
+    if source.graph.is_accepted(id):
         return palette.ANSWER
-    return palette.BOUNCED if source.graph.is_bounced(one) else palette.OPEN_ANSWER
+    return palette.BOUNCED if source.graph.is_bounced(id) else palette.OPEN_ANSWER
 
 
-def title(source: Source, one: str, node: Mapping[str, Any], kind: str) -> str:
+def title(source: Source, id: str, node: Mapping[str, Any], kind: str) -> str:
     """A node in a line of words.
 
     Args:
         source: The run.
-        one: The node's id.
+        id: The node's id.
         node: Its attributes in the view.
         kind: Its kind, from `turn_kind` or `event_kind`.
     """
     if node["kind"] == "event":
-        sender = source.graph.event(one).by
+        sender = source.graph.event(id).by
         by = "outside" if sender is None else name(sender)
-        return f"{name(one)}, {kind} ({name(node['type'])}) by {by}, record {node['t_gen']}"
+        return f"{name(id)}, {kind} ({name(node['type'])}) by {by}, record {node['t_gen']}"
     until = f" to {node['t_end']}" if "t_end" in node else ""
-    return f"{name(one)} of {name(node['agent'])}: {kind}, records {node['t_start']}{until}"
+    return f"{name(id)} of {name(node['agent'])}: {kind}, records {node['t_start']}{until}"

@@ -31,10 +31,10 @@ class Occupancy:
         self._bounds = bounds
         self._cells: dict[tuple[int, int], list[Rectangle]] = {}
 
-    def take(self, one: Rectangle) -> None:
+    def take(self, rectangle: Rectangle) -> None:
         """Take a rectangle."""
-        for cell in _cells(one):
-            self._cells.setdefault(cell, []).append(one)
+        for cell in _cells(rectangle):
+            self._cells.setdefault(cell, []).append(rectangle)
 
     def place(self, candidates: Iterable[Point], width: float, height: float) -> Point | None:
         """Take the first free place for a label; ``None`` if there is none.
@@ -45,25 +45,26 @@ class Occupancy:
             height: Its height, in pixels.
         """
         for at in candidates:
-            one = around(at, width, height)
-            if self._is_free(one):
-                self.take(one)
+            rectangle = around(at, width, height)
+            if self._is_free(rectangle):
+                self.take(rectangle)
                 return at
         return None
 
-    def _is_free(self, one: Rectangle) -> bool:
-        left, top, right, bottom = self._bounds
-        if one[0] < left or one[1] < top or one[2] > right or one[3] > bottom:
+    def _is_free(self, rectangle: Rectangle) -> bool:
+        x0, y0, x1, y1 = rectangle
+        left_x, top, right, bottom = self._bounds
+        if x0 < left_x or y0 < top or x1 > right or y1 > bottom:
             return False
         return not any(
-            one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-            for cell in _cells(one)
+            x0 < other[2] and other[0] < x1 and y0 < other[3] and other[1] < y1
+            for cell in _cells(rectangle)
             for other in self._cells.get(cell, ())
         )
 
 
-def _cells(one: Rectangle) -> Iterator[tuple[int, int]]:
-    left, top, right, bottom = (int(side // _CELL) for side in one)
-    for x in range(left, right + 1):
+def _cells(rectangle: Rectangle) -> Iterator[tuple[int, int]]:
+    x0, top, right, bottom = (int(side // _CELL) for side in rectangle)
+    for x in range(x0, right + 1):
         for y in range(top, bottom + 1):
             yield x, y

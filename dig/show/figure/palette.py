@@ -14,7 +14,7 @@ from dig.detectors.describe import Worth
 from dig.graph.words import DISCARDS, FAILS, IDLES, REROUTES, RESPONDS, SUBMITS, WAITS, WORKS
 from dig.show.page.document import source
 
-from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, moved, star
+from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, move_points, star
 
 _LIGHT = source("tokens.css").partition('[data-theme="dark"]')[0]
 COLOURS: dict[str, str] = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", _LIGHT))
@@ -93,14 +93,14 @@ def mark(kind: str, at: Point) -> list[Shape]:
         case "delay":
             return [Circle(at, size * 0.75, Style(PAPER, look.stroke, 1.3))]
         case "reroute":
-            points = moved(((-4, 0), (0, -3.5), (4, 0), (0, 3.5)), x, y)
+            points = move_points(((-4, 0), (0, -3.5), (4, 0), (0, 3.5)), x, y)
             return [Polygon(points, Style(look.stroke))]
         case "discard":
             s = size * 0.9
             arms = ((x - s, y - s), (x + s, y + s)), ((x - s, y + s), (x + s, y - s))
             return [line(*arm, look.stroke, 1.6) for arm in arms]
         case "productive":
-            points = moved(
+            points = move_points(
                 ((-size * 1.3, -size * 0.8), (size * 0.4, 0), (-size * 1.3, size * 0.8)), x, y
             )
             return [Polygon(points, Style(EDGE))]
@@ -138,7 +138,9 @@ def diamond(at: Point, radius: float, look: Style, title: str = "") -> Polygon:
         look: Its style.
         title: The text that viewers show at the pointer; by default none.
     """
-    return Polygon(moved(((0, -radius), (radius, 0), (0, radius), (-radius, 0)), *at), look, title)
+    return Polygon(
+        move_points(((0, -radius), (radius, 0), (0, radius), (-radius, 0)), *at), look, title
+    )
 
 
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
@@ -158,8 +160,8 @@ def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
     if kind == SYSTEM_NOTE:
         return diamond(at, s * 1.25, look, title)
     if kind == PROBLEM:  # a wedge: here it begins
-        return Polygon(moved(((-s, -s), (s * 1.15, 0), (-s, s)), *at), look, title)
-    return Polygon(moved(((-s, -s), (s, -s), (s, s), (-s, s)), *at), look, title)
+        return Polygon(move_points(((-s, -s), (s * 1.15, 0), (-s, s)), *at), look, title)
+    return Polygon(move_points(((-s, -s), (s, -s), (s, s), (-s, s)), *at), look, title)
 
 
 # --- findings ---------------------------------------------------------------------------------

@@ -141,8 +141,8 @@ def star(at: Point, radius: float) -> tuple[Point, ...]:
     )
 
 
-def moved(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
-    """Points moved by `x` and `y`.
+def move_points(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
+    """Points move_points by `x` and `y`.
 
     Args:
         points: The points.

@@ -29,7 +29,7 @@ MANY_LANES = 8
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunPart:
     """The requested part of a run.
 
     Attributes:
@@ -63,7 +63,7 @@ class Wanted:
         texts = [
             "cleaned" if self.cleaned else "",
             f"after record {self.at}" if self.at is not None else "",
-            " ".join(f"{way} record {t}" for way, t in ends if t is not None),
+            " ".join(f"{side} record {t}" for side, t in ends if t is not None),
             "" if self.focus is None else f"{counted(self.hops, 'hop')} around {name(self.focus)}",
         ]
         return [text for text in texts if text]
@@ -96,7 +96,7 @@ class Selection:
         span: The first and the last logical time that the picture is about.
         findings: The findings within these times, about the run or its drawn part; if the paths of
             one are drawn, that one.
-        alike: For each agent whose lane is folded, the agent whose lane stands for it.
+        alike: For each agent whose lane is fold_lanes, the agent whose lane stands for it.
     """
 
     nodes: Mapping[str, Mapping[str, Any]]
@@ -108,45 +108,45 @@ class Selection:
     alike: Mapping[str, str] = field(default_factory=dict)
 
 
-def select(source: Source, wanted: Wanted) -> Selection:
+def select(source: Source, part: RunPart) -> Selection:
     """The part of a run that is wanted.
 
     Raises:
         SettingsError: The part is invalid, empty, or larger than can be drawn.
     """
-    _check(source, wanted)
-    raw = GraphView(source.graph, wanted.at)
-    view = raw.cleaned() if wanted.cleaned else raw
-    nodes = {one: node for one, node in view.nodes() if _is_inside(node, wanted)}
+    _check_part(source, part)
+    raw = GraphView(source.graph, part.at)
+    view = raw.cleaned() if part.cleaned else raw
+    nodes = {id: node for id, node in view.nodes() if _is_inside(node, part)}
     links = [
         DrawnEdge(a, b, edge["kind"] == "delivery", edge.get("fate"))
         for a, b, edge in view.edges()
         if a in nodes and b in nodes
     ]
-    near = _part(source, wanted, nodes, links)
+    near = _part_nodes(source, part, nodes, links)
     if near is not None:
-        nodes = {one: node for one, node in nodes.items() if one in near}
+        nodes = {id: node for id, node in nodes.items() if id in near}
         links = [link for link in links if link.source in near and link.target in near]
     if not nodes:
         raise SettingsError("there is nothing to draw: no event and no activation is left")
     ordered = dict(sorted(nodes.items(), key=lambda item: moment(item[1])))
-    whole = raw.nodes() if wanted.cleaned and near is None else ordered.items()
+    turn_nodes = raw.nodes() if part.cleaned and near is None else ordered.items()
     turns = {
-        one: node
-        for one, node in whole
-        if node["kind"] == "activation" and _is_inside(node, wanted)
+        id: node
+        for id, node in turn_nodes
+        if node["kind"] == "activation" and _is_inside(node, part)
     }
-    until = source.graph.t if wanted.at is None else wanted.at
-    span = (wanted.first or 0, min(until, until if wanted.last is None else wanted.last))
+    until = source.graph.t if part.at is None else part.at
+    span = (part.first or 0, min(until, until if part.last is None else part.last))
     if near is not None:
         last = [node.get("t_end", moment(node)) for node in ordered.values()]
-        if wanted.finding is not None:
-            last.append(min(wanted.finding + 1, until))
+        if part.finding is not None:
+            last.append(min(part.finding + 1, until))
         span = (min(map(moment, ordered.values())), max(last))
-    findings = _visible(source, wanted, span, nodes.keys() | turns.keys())
+    findings = _visible_findings(source, part, span, nodes.keys() | turns.keys())
     selection = Selection(ordered, tuple(links), turns, until, span, findings)
-    if wanted.fold or (wanted.fold is None and len(source.agents) > MANY_LANES):
-        selection = folded(source, selection)
+    if part.fold or (part.fold is None and len(source.agents) > MANY_LANES):
+        selection = fold_lanes(source, selection)
     items = len(selection.nodes) + len(selection.links)
     if items > MOST_ITEMS:
         raise SettingsError(
@@ -156,60 +156,56 @@ def select(source: Source, wanted: Wanted) -> Selection:
     return selection
 
 
-def _visible(
-    source: Source, wanted: Wanted, span: tuple[int, int], drawn: set[str]
+def _visible_findings(
+    source: Source, part: RunPart, span: tuple[int, int], drawn: set[str]
 ) -> list[FindingRow | Finding]:
-    if wanted.finding is not None:
-        found = source.finding(wanted.finding)
-        return [found] if found else []
-    return [
-        one
-        for one in source.findings
-        if span[0] <= one.t <= span[1] and (not (named := about(one)) or drawn.intersection(named))
-    ]
+    if part.finding is not None:
+        finding = source.finding(part.finding)
+        return [finding] if finding else []
+    first, last = span
+    findings = [finding for finding in source.findings if first <= finding.t <= last]
+    return [f for f in findings if not (subject := about(f)) or drawn.intersection(subject)]
 
 
-def _part(
-    source: Source, wanted: Wanted, nodes: Collection[str], links: Sequence[DrawnEdge]
+def _part_nodes(
+    source: Source, part: RunPart, nodes: Collection[str], links: Sequence[DrawnEdge]
 ) -> Collection[str] | None:
     """The nodes near what is in focus, or those of the paths of a finding; ``None``: all."""
-    if wanted.focus is not None:
-        if wanted.focus not in nodes:
-            raise SettingsError(
-                f"{name(wanted.focus)} is not in the part of the run that is wanted"
-            )
-        return _near(wanted.focus, links, wanted.hops)
-    if wanted.finding is None:
+    if part.focus is not None:
+        if part.focus not in nodes:
+            raise SettingsError(f"{name(part.focus)} is not in the part of the run that is wanted")
+        return _near_nodes(part.focus, links, part.hops)
+    if part.finding is None:
         return None
-    found = source.finding(wanted.finding)
-    if found is None:
-        known = names([one.t for one in source.findings]) or "there is none"
-        raise SettingsError(f"--finding {wanted.finding}: no finding has this record ({known})")
-    named = [one for one in texts_in((found.subject, found.evidence)) if one in nodes]
-    paths = explain(source.graph, as_finding(found)).paths
+    finding = source.finding(part.finding)
+    if finding is None:
+        records = names([finding.t for finding in source.findings]) or "there is none"
+        raise SettingsError(f"--finding {part.finding}: no finding has this record ({records})")
+    named = [id for id in texts_in((finding.subject, finding.evidence)) if id in nodes]
+    paths = explain(source.graph, as_finding(finding)).paths
     return {*named, *(node for path in paths for node in path.nodes)}
 
 
-def folded(source: Source, selection: Selection) -> Selection:
+def fold_lanes(source: Source, selection: Selection) -> Selection:
     """The selection with one lane for all agents that behave alike.
 
     Two agents behave alike if they do the same kinds of things, however often, and however long
     they wait in between. The first one's lane stands for all. An agent that a finding is about
     keeps its own.
     """
-    did = _deeds(source, selection)
+    did = _agent_deeds(source, selection)
     for finding in source.findings:
-        for one in about(finding):
-            agent = source.agent_of(one)
+        for id in about(finding):
+            agent = source.agent_of(id)
             did.get(agent or "", set()).add(agent)  # like no other
     first: dict[object, str] = {}
     alike = {a: shown for a in did if (shown := first.setdefault(frozenset(did[a]), a)) != a}
-    nodes = {one: n for one, n in selection.nodes.items() if source.agent_of(one) not in alike}
+    nodes = {id: n for id, n in selection.nodes.items() if source.agent_of(id) not in alike}
     links = (link for link in selection.links if {link.source, link.target} <= nodes.keys())
     return replace(selection, nodes=nodes, links=tuple(links), alike=alike)
 
 
-def _deeds(source: Source, selection: Selection) -> dict[str, set[object]]:
+def _agent_deeds(source: Source, selection: Selection) -> dict[str, set[object]]:
     """The kinds of things that each agent did: with which types of events, and from whom."""
     edges: dict[str, set[object]] = {}
     for link in selection.links:
@@ -217,15 +213,15 @@ def _deeds(source: Source, selection: Selection) -> dict[str, set[object]]:
         if link.is_delivery:
             turn, event = event, turn
         by, agent = source.agent_of(event), selection.nodes[turn]["agent"]
-        whose = "its own" if by == agent else "an agent's" if by else "outside"
-        what = selection.nodes[event]["type"], link.fate, whose, link.is_delivery
-        edges.setdefault(turn, set()).add(what)
+        origin = "its own" if by == agent else "an agent's" if by else "outside"
+        deed = selection.nodes[event]["type"], link.fate, origin, link.is_delivery
+        edges.setdefault(turn, set()).add(deed)
     did: dict[str, set[object]] = {}
-    for one, node in selection.nodes.items():
+    for id, node in selection.nodes.items():
         if node["kind"] == "activation":
             deeds = did.setdefault(node["agent"], set())
-            if (kind := turn_kind(source, one, node)) not in (WAITS, IDLES):
-                deeds.add((kind, frozenset(edges.get(one, ()))))
+            if (kind := turn_kind(source, id, node)) not in (WAITS, IDLES):
+                deeds.add((kind, frozenset(edges.get(id, ()))))
     return did
 
 
@@ -233,19 +229,19 @@ def about(finding: Finding | FindingRow) -> list[str]:
     """The event or activation that a finding is about; a recorded one may name anything."""
     subject = finding.subject if isinstance(finding.subject, dict) else {}
     named = [subject.get(key) for key in ("event", "activation")]
-    return [one for one in named if isinstance(one, str)]
+    return [id for id in named if isinstance(id, str)]
 
 
-def _check(source: Source, wanted: Wanted) -> None:
+def _check_part(source: Source, part: RunPart) -> None:
     last = source.graph.t
-    for option, t in (("--at", wanted.at), ("--from", wanted.first), ("--to", wanted.last)):
+    for option, t in (("--at", part.at), ("--from", part.first), ("--to", part.last)):
         if t is not None and t > last and option != "--to":
             raise SettingsError(f"{option} {t}: there is no record {t}; the last one is {last}")
-    if wanted.first is not None and wanted.last is not None and wanted.first > wanted.last:
-        raise SettingsError(f"--from {wanted.first} comes after --to {wanted.last}")
-    if wanted.focus is not None and wanted.finding is not None:
+    if part.first is not None and part.last is not None and part.first > part.last:
+        raise SettingsError(f"--from {part.first} comes after --to {part.last}")
+    if part.focus is not None and part.finding is not None:
         raise SettingsError("--focus and --finding: a picture has one of the two in it")
-    history, focus = source.graph.history, wanted.focus
+    history, focus = source.graph.history, part.focus
     if focus is not None and not history.is_taken(focus):
         raise SettingsError(
             f"--focus: there is no event or activation {name(focus)!r} in this run; "
@@ -253,16 +249,16 @@ def _check(source: Source, wanted: Wanted) -> None:
         )
 
 
-def _is_inside(node: Mapping[str, Any], wanted: Wanted) -> bool:
+def _is_inside(node: Mapping[str, Any], part: RunPart) -> bool:
     if node["kind"] == "event":
         begin = end = node["t_gen"]
     else:
         begin, end = node["t_start"], node.get("t_end")
-    is_early = wanted.first is not None and end is not None and end < wanted.first
-    return not is_early and (wanted.last is None or begin <= wanted.last)
+    is_early = part.first is not None and end is not None and end < part.first
+    return not is_early and (part.last is None or begin <= part.last)
 
 
-def _near(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
+def _near_nodes(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
     """A node with its ancestors and its descendants, up to so many edges away.
 
     Ancestry is causal, over productive edges; but every neighbour of the node is near.
@@ -275,5 +271,5 @@ def _near(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
     after.add_node(focus)
     after.add_edges_from((link.source, link.target) for link in links if link.is_productive)
     ways = (after, after.reverse(copy=False))
-    reached = (nx.single_source_shortest_path_length(way, focus, hops) for way in ways)
+    reached = (nx.single_source_shortest_path_length(graph, focus, hops) for graph in ways)
     return set[str]().union(*beside, *reached)

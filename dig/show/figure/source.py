@@ -53,15 +53,15 @@ class Source:
         recorded = RecordedRun.read(run, detectors=standard())
         side = read_beside(run, SIDE)
         method = side.get("method")
-        answers = [one for one in recorded.events.values() if one.final]
+        answers = [event for event in recorded.events.values() if event.final]
         return cls(
             recorded.graph,
             recorded.times,
             recorded.findings or recorded.found,
             recorded.found,
             recorded.heals,
-            {one.id for one in recorded.activations.values() if one.has_failed},
-            {one.id: min(times) for one in answers if (times := _judged(one))},
+            {id for id, activation in recorded.activations.items() if activation.has_failed},
+            {event.id: min(times) for event in answers if (times := _verdict_records(event))},
             is_simulated=side.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
@@ -71,18 +71,18 @@ class Source:
         """All agents, in order."""
         return list(dict.fromkeys((*self.graph.run.agents, *self.graph.history.agent_names)))
 
-    def agent_of(self, one: str) -> str | None:
+    def agent_of(self, id: str) -> str | None:
         """The agent of an activation, or that made an event; ``None``: no agent."""
         h = self.graph.history
-        v, n = h.activation(one), h.event(one)
+        v, n = h.activation(id), h.event(id)
         if n is not None:
             return h.sender(n)
         return None if v is None else h.agent(v)
 
     def finding(self, t: int) -> FindingRow | Finding | None:
         """The finding of a record, if it is one."""
-        found: Sequence[FindingRow | Finding] = (*self.findings, *self.found)
-        return next((one for one in found if one.t == t), None)
+        findings: Sequence[FindingRow | Finding] = (*self.findings, *self.found)
+        return next((finding for finding in findings if finding.t == t), None)
 
     @classmethod
     def of_graph(cls, graph: InteractionGraph) -> Source:
@@ -90,7 +90,7 @@ class Source:
         return cls(graph, range(0, (graph.t + 1) * 1_000_000, 1_000_000), has_clock=False)
 
 
-def _judged(answer: RecordedEvent) -> list[int]:
+def _verdict_records(answer: RecordedEvent) -> list[int]:
     """The records that accepted an answer or sent it back."""
     accepted = [] if answer.accepted_t is None else [answer.accepted_t]
     return accepted + [t for _, t in answer.arrivals]

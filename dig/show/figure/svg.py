@@ -28,44 +28,44 @@ def _lines(scene: DrawingScene) -> Iterator[str]:
     yield f"<desc>{_text(scene.description)}</desc>"
     for look, shapes in groupby(scene.shapes, key=look_of):
         if look is None:
-            yield from map(_drawn, shapes)
+            yield from map(_shape, shapes)
         else:
             yield f"<g{_attributes(look)}>"
-            yield from map(_drawn, shapes)
+            yield from map(_shape, shapes)
             yield "</g>"
     yield "</svg>"
 
 
 def _attributes(look: Style) -> str:
-    found = f' fill="{look.fill or "none"}"'
+    attributes = f' fill="{look.fill or "none"}"'
     if look.stroke is not None:
-        found += f' stroke="{look.stroke}" stroke-width="{_number(look.width)}"'
+        attributes += f' stroke="{look.stroke}" stroke-width="{_number(look.width)}"'
     if look.dash:
-        found += f' stroke-dasharray="{" ".join(map(_number, look.dash))}"'
+        attributes += f' stroke-dasharray="{" ".join(map(_number, look.dash))}"'
     if look.opacity < 1:
-        found += f' opacity="{_number(look.opacity)}"'
-    return found
+        attributes += f' opacity="{_number(look.opacity)}"'
+    return attributes
 
 
-def _drawn(shape: Shape) -> str:
+def _shape(shape: Shape) -> str:
     match shape:
         case Words():
             return _words(shape)
         case Circle():
             x, y = map(_number, shape.at)
-            return _closed("circle", f'cx="{x}" cy="{y}" r="{_number(shape.radius)}"', shape.title)
+            return _element("circle", f'cx="{x}" cy="{y}" r="{_number(shape.radius)}"', shape.title)
         case Box():
             (x, y), (w, h) = map(_number, shape.at), map(_number, shape.size)
             rounded = f' rx="{_number(shape.radius)}"' if shape.radius else ""
-            return _closed(
+            return _element(
                 "rect", f'x="{x}" y="{y}" width="{w}" height="{h}"{rounded}', shape.title
             )
         case Polygon():
             end = "z" if shape.closed else ""
-            return _closed("path", f'd="M{_points(shape.points)}{end}"', shape.title)
+            return _element("path", f'd="M{_points(shape.points)}{end}"', shape.title)
         case Curve():
-            start, rest = _points(shape.points[:1]), _points(shape.points[1:])
-            return _closed("path", f'd="M{start}C{rest}"', shape.title)
+            start, curve = _points(shape.points[:1]), _points(shape.points[1:])
+            return _element("path", f'd="M{start}C{curve}"', shape.title)
 
 
 def _words(words: Words) -> str:
@@ -78,7 +78,7 @@ def _words(words: Words) -> str:
     )
 
 
-def _closed(tag: str, attributes: str, title: str) -> str:
+def _element(tag: str, attributes: str, title: str) -> str:
     if not title:
         return f"<{tag} {attributes}/>"
     return f"<{tag} {attributes}><title>{_text(title)}</title></{tag}>"

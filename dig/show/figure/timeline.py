@@ -66,12 +66,12 @@ class Timeline:
         return self.origin[0] + part * self.width
 
     def _rows(self) -> Iterator[Shape]:
-        whole = self.origin[0] + self.width - self.left
+        row_width = self.origin[0] + self.width - self.left
         size = min(10.5, self._row - 2)
         for i, agent in enumerate(self.agents):
             y = self.origin[1] + i * self._row
             if i % 2 == 0:
-                yield Box((self.left, y), (whole, self._row), Style(palette.STRIPE), 2)
+                yield Box((self.left, y), (row_width, self._row), Style(palette.STRIPE), 2)
             middle = y + self._row / 2 + size * 0.36
             text = lane_name(agent, self.selection)
             yield Words((self.left + 8, middle), text, size, palette.INK)
@@ -89,7 +89,7 @@ class Timeline:
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
                 break
-            x, text = self._x(us), _told(tick * step, step)
+            x, text = self._x(us), _tick_label(tick * step, step)
             yield line((x, top), (x, bottom + 4), palette.FAINT, 1)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self.origin[0] + self.width
@@ -100,8 +100,8 @@ class Timeline:
         alike = self.selection.alike
         shared = {*alike, *alike.values()}
         clock = self.source.clock
-        for one, node in self.selection.turns.items():
-            kind = turn_kind(self.source, one, node)
+        for id, node in self.selection.turns.items():
+            kind = turn_kind(self.source, id, node)
             self.used[kind] = None
             end = node.get("t_end", self.selection.span[1])
             x0, x1 = self._x(clock[node["t_start"]]), self._x(clock[end])
@@ -109,7 +109,7 @@ class Timeline:
             y = self.origin[1] + rows[alike.get(agent, agent)] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
             yield from palette.turn_shapes(
-                kind, (x0, y), size, title(self.source, one, node, kind),
+                kind, (x0, y), size, title(self.source, id, node, kind),
                 0.4 if agent in shared else 1.0,
             )  # fmt: skip
 
@@ -147,6 +147,6 @@ def _step(span: float, most: int) -> float:
     return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999)
 
 
-def _told(tick: float, step: float) -> str:
+def _tick_label(tick: float, step: float) -> str:
     digits = max(0, -floor(log10(step) + 1e-9))
     return f"{tick:,.{digits}f} s"

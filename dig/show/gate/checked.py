@@ -187,10 +187,8 @@ def check_run(
         run.state, run.outcome = "ended", graph.finished.outcome
     matches, others = recorded_rows(findings, rows)
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)
-    findings = [
-        _apply_policy(graph, finding, row, policy)
-        for finding, row in zip(findings, matches, strict=True)
-    ]
+    pairs = zip(findings, matches, strict=True)
+    findings = [_apply_policy(graph, finding, row, policy) for finding, row in pairs]
     if headline := standing_headline(findings, headings, mending.mended):
         run.headline = headline.says
     acts = [tuple(heals.get(row.t, ())) if row is not None else () for row in matches]

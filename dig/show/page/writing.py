@@ -61,7 +61,7 @@ def write_report(
     """
     shown_run = _read(run, payloads, cause=asdict(cause) if cause else None)
     shown_twin = _read_twin(run, twin, payloads) if twin else None
-    data, cut = _fit(shown_run, shown_twin, payloads=payloads)
+    data, cut = _compress(shown_run, shown_twin, payloads=payloads)
     path = out or _default_path(run)
     _write(path, data, is_named=out is not None)
     return Report(path, len(data), shown_run.head["records"], cut)
@@ -79,7 +79,7 @@ def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
     Raises:
         JournalError: The file cannot be written.
     """
-    data, cut = _fit(ShownRun(rows[0]["run"], head, rows))
+    data, cut = _compress(ShownRun(rows[0]["run"], head, rows))
     _write(out, data, is_named=True)
     return Report(out, len(data), head["records"], cut)
 
@@ -102,7 +102,7 @@ def comparison(run: Path, twin: Path, runs: str) -> bytes:
     Raises:
         TraceError: A trace cannot be read or breaks a rule; the line is named.
     """
-    return _fit(_read(run), _read_twin(run, twin), runs)[0]
+    return _compress(_read(run), _read_twin(run, twin), runs)[0]
 
 
 def _read_twin(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
@@ -119,7 +119,7 @@ def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
     return ShownRun(first.row["run"], {**head, "records": len(rows), **more}, [*rows, *detected])
 
 
-def _fit(
+def _compress(
     shown: ShownRun, twin: ShownRun | None = None, runs: str = "", *, payloads: bool = True
 ) -> tuple[bytes, int]:
     """The page, and the number of characters after which its payloads are cut."""

@@ -46,12 +46,12 @@ def overview(folder: Path) -> list[RunSummary]:
     if is_run(folder):
         return [summarise(folder)]
     paths = run_paths(folder)
-    known = _load(folder / INDEX)
-    found: list[RunSummary] = []
+    rows = _load(folder / INDEX)
+    summaries: list[RunSummary] = []
     news: list[Row] = []
     for path in paths:
         key, stamp = json.dumps(path.name), _stamp(path)
-        summary = _recall(known.pop(key, None), stamp)
+        summary = _recall(rows.pop(key, None), stamp)
         if summary is not None and summary.state in ("in progress", "cut off"):
             summary = replace(summary, state=stored_state(path))
             if stamp != _stamp(path):  # it has ended just now
@@ -61,10 +61,10 @@ def overview(folder: Path) -> list[RunSummary]:
             body = json.dumps(summary.to_json())
             if stamp == _stamp(path):  # it did not grow while it was read
                 news.append((key, stamp, body, _digest(stamp, body)))
-        found.append(replace(summary, path=str(path)))  # the directory may have been moved
-    if news or known:  # the remaining known rows are of runs that are gone
-        _save(folder / INDEX, news, known)
-    return found
+        summaries.append(replace(summary, path=str(path)))  # the directory may have been moved
+    if news or rows:  # the remaining known rows are of runs that are gone
+        _save(folder / INDEX, news, rows)
+    return summaries
 
 
 def run_paths(folder: Path) -> list[Path]:
@@ -108,8 +108,8 @@ def _recall(row: Row | None, stamp: str) -> RunSummary | None:
     """The summary in a row of the index, if the row still holds."""
     if row is None:
         return None
-    _, then, body, digest = row
-    if then != stamp or digest != _digest(stamp, body):
+    _, old_stamp, body, digest = row
+    if old_stamp != stamp or digest != _digest(stamp, body):
         return None
     try:
         return RunSummary(**json.loads(body))
@@ -134,13 +134,13 @@ def _load(path: Path) -> dict[str, Row]:
     return {row[0]: row for row in rows if [type(part) for part in row] == [str, str, str, bytes]}
 
 
-def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
+def _save(path: Path, news: Iterable[Row], removed: Iterable[str]) -> None:
     """Update the index; if that is impossible, only time is lost.
 
     Args:
         path: The index.
         news: The rows to put into it.
-        gone: The keys of rows to remove.
+        removed: The keys of rows to remove.
     """
     if not _is_file(path):
         return
@@ -150,7 +150,7 @@ def _save(path: Path, news: Iterable[Row], gone: Iterable[str]) -> None:
             database.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
             _check(database)
             database.executemany("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", news)
-            database.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in gone])
+            database.executemany("DELETE FROM runs WHERE key = ?", [(key,) for key in removed])
     except OSError:
         return  # a directory that is only to be read
     except sqlite3.Error as error:
@@ -174,8 +174,8 @@ def _check(database: sqlite3.Connection) -> None:
     Raises:
         sqlite3.DatabaseError: There is something else.
     """
-    found = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(2)
-    if found not in ([], [(f"CREATE TABLE {_TABLE}",)]):
+    tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchmany(2)
+    if tables not in ([], [(f"CREATE TABLE {_TABLE}",)]):
         raise sqlite3.DatabaseError("it is no index")
 
 

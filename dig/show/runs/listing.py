@@ -59,12 +59,12 @@ class RunFilter:
 
     def has(self, run: RunSummary) -> bool:
         """The filter lets a run pass."""
-        wanted = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
-        is_meant = all(value in (None, SORTS[key](run)) for key, value in wanted.items())
+        conditions = {key: getattr(self, key) for key in ("task", "method", "outcome", "agents")}
+        is_meant = all(value in (None, SORTS[key](run)) for key, value in conditions.items())
         return is_meant and all(run.findings.get(pattern) for pattern in self.patterns)
 
 
-def ordered(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
+def sort_runs(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
     """Runs in order; those of which it is not known come last.
 
     Args:
@@ -73,9 +73,9 @@ def ordered(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> li
         reverse: Whether to sort the other way round; by default not.
     """
     key, listed = SORTS[by], list(runs)
-    known = [run for run in listed if key(run) is not None]
+    sortable = [run for run in listed if key(run) is not None]
     unknown = [run for run in listed if key(run) is None]
-    return sorted(known, key=lambda run: (key(run), run.name), reverse=reverse) + unknown
+    return sorted(sortable, key=lambda run: (key(run), run.name), reverse=reverse) + unknown
 
 
 # --- as a table ---
@@ -126,13 +126,13 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
     cells = {label: [column(run) for run in runs] for label, column in _COLUMNS.items()}
     same = {k: cells[k][0] for k in _COMMON if len(set(cells[k])) == 1}
     shown = {k: column for k, column in cells.items() if k not in same and any(column)}
-    widths, gap = _fitted(shown, console.width)
+    widths, gap = _fit_columns(shown, console.width)
     console.print(_line({k: k for k in widths}, widths, gap, "bold"), soft_wrap=True)
     for n in range(len(runs)):
         row = {k: column[n] for k, column in shown.items()}
         console.print(_line(row, widths, gap), soft_wrap=True)
-        rest = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
-        for line in wrap(", ".join(rest), max(8, console.width - 2)):
+        lost_cells = [f"{k} {text}" for k, text in row.items() if cell_len(text) > widths.get(k, 0)]
+        for line in wrap(", ".join(lost_cells), max(8, console.width - 2)):
             console.print(Text(f"  {line}", "dim"), soft_wrap=True)
         if runs[n].headline:
             console.print(Text(f"  {runs[n].headline}"), soft_wrap=True)
@@ -146,15 +146,15 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
 
 def waiting_rows(runs: Iterable[RunSummary]) -> list[dict[str, Any]]:
     """What waits for a person in some runs, a row each; what has waited longest comes first."""
-    rows = [{"run": run.name, **one} for run in runs for one in run.waits]
+    rows = [{"run": run.name, **wait} for run in runs for wait in run.waits]
     return sorted(rows, key=lambda row: (row["since"] is None, row["since"] or "", row["since_s"]))
 
 
 def waiting_text(row: Mapping[str, Any]) -> str:
     """What waits for a person, in a line."""
-    when = row["since"] or f"{row['since_s']:.1f} s after the beginning"
-    asked = f": {row['request']}" if row["request"] else ""
-    return one_line(f"since {when}: `{name(row['agent'])}` of run {name(row['run'])}{asked}")
+    moment = row["since"] or f"{row['since_s']:.1f} s after the beginning"
+    request = f": {row['request']}" if row["request"] else ""
+    return one_line(f"since {moment}: `{name(row['agent'])}` of run {name(row['run'])}{request}")
 
 
 def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: str = "") -> Text:
@@ -166,19 +166,20 @@ def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: st
     return Text((" " * gap).join(cells).rstrip(), style)
 
 
-def _fitted(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[str, int], int]:
+def _fit_columns(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[str, int], int]:
     """The columns for which there is room, how wide each is, and how far they are apart."""
-    whole = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
-    gap = 2 if _excess(whole, room, 2) <= 0 else 1
-    widths = dict(whole)
+    full_widths = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
+    gap = 2 if _excess(full_widths, room, 2) <= 0 else 1
+    widths = dict(full_widths)
     _cut(widths, _MAY_BE_CUT, _LEAST_WIDTH, room, gap)
     for label in _LEAST_NEEDED:
         if _excess(widths, room, gap) > 0:
             widths.pop(label, None)
-    left = {k: whole[k] for k in widths}  # what was left out gives its room to the others
-    for labels in (_MAY_BE_CUT, ("run",), tuple(left)):
-        _cut(left, labels, 1, room, gap)
-    return left, gap
+    # Columns that were left out give their room to the others, so these are fitted once more.
+    fitted_widths = {k: full_widths[k] for k in widths}
+    for labels in (_MAY_BE_CUT, ("run",), tuple(fitted_widths)):
+        _cut(fitted_widths, labels, 1, room, gap)
+    return fitted_widths, gap
 
 
 def _excess(widths: Mapping[str, int], room: int, gap: int) -> int:
@@ -187,9 +188,9 @@ def _excess(widths: Mapping[str, int], room: int, gap: int) -> int:
 
 def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int, gap: int) -> None:
     """Make the widest of some columns narrower until all fit, or none can be narrower."""
-    there = [label for label in labels if label in widths]
-    while there and _excess(widths, room, gap) > 0:
-        widest = max(there, key=lambda label: widths[label])
+    present = [label for label in labels if label in widths]
+    while present and _excess(widths, room, gap) > 0:
+        widest = max(present, key=lambda label: widths[label])
         if widths[widest] <= least:
             return
         widths[widest] -= 1

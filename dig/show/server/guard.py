@@ -92,12 +92,12 @@ class RequestGuard:
         if not target.startswith("/") or len(target) > MOST_TARGET:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no path")
         path, _, query = target.partition("?")
-        _, token, *rest = path.split("/")
-        if not rest and self._is_invited(token):
+        _, token, *parts = path.split("/")
+        if not parts and self._is_invited(token):
             return PageRequest((), "")
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
-        return PageRequest(tuple(map(unquote_to_bytes, rest)), query)
+        return PageRequest(tuple(map(unquote_to_bytes, parts)), query)
 
     def _is_invited(self, ticket: str) -> bool:
         with suppress(KeyError):

@@ -82,17 +82,17 @@ class Routes:
         """The first page for a visitor, relative to the root."""
         return address(self.shelf.path.name) if self.shelf.is_one else ""
 
-    def answer(self, asked: PageRequest, last_event: str | None) -> PageResponse:
+    def answer(self, request: PageRequest, last_event: str | None) -> PageResponse:
         """Answer a request.
 
         Args:
-            asked: The request.
+            request: The request.
             last_event: Its `Last-Event-ID`.
 
         Raises:
             RefusedError: There is no such page.
         """
-        match asked.parts:
+        match request.parts:
             case ():
                 return _redirection(self.root + self.start())
             case (b"",) if self.shelf.is_one:

@@ -187,9 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self.parse_request():
             try:
-                asked = self.server.guard.check(self.command, self.path, self.headers)
+                request = self.server.guard.check(self.command, self.path, self.headers)
                 self.server.admit(self.connection)
-                answer = self.server.routes.answer(asked, self.headers.get("Last-Event-ID"))
+                answer = self.server.routes.answer(request, self.headers.get("Last-Event-ID"))
             except RefusedError as refusal:
                 self._refuse(refusal.status, str(refusal))
             else:
@@ -199,10 +199,10 @@ class _Handler(BaseHTTPRequestHandler):
         """The head of the request; its body is ignored."""
         head, until = b"", time.monotonic() + self.server.asking_s
         while _BLANK not in head and len(head) < MOST_HEAD:
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining_s = until - time.monotonic()
+            if remaining_s <= 0:
                 raise TimeoutError
-            self.connection.settimeout(left)
+            self.connection.settimeout(remaining_s)
             part = self.connection.recv(4096)
             if not part:
                 raise ConnectionAbortedError
@@ -238,8 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
         """
         self._refuse(HTTPStatus(code))
 
-    def _refuse(self, status: HTTPStatus, why: str = "") -> None:
-        text = ": ".join(filter(None, (f"{status.value} {status.phrase}", why)))
+    def _refuse(self, status: HTTPStatus, reason: str = "") -> None:
+        text = ": ".join(filter(None, (f"{status.value} {status.phrase}", reason)))
         self._send(PageResponse("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
 
     def version_string(self) -> str:
@@ -254,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def shown(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
+def serve(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
     """Serve a run or a directory of runs while a block lasts, and open it in a browser.
 
     Args:

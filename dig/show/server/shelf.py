@@ -53,8 +53,8 @@ class Shelf:
         Raises:
             TraceError: The directory cannot be read.
         """
-        found = [self.path] if self.is_one else run_paths(self.path)
-        return {os.fsencode(path.name): path for path in found}
+        paths = [self.path] if self.is_one else run_paths(self.path)
+        return {os.fsencode(path.name): path for path in paths}
 
     def find(self, name: bytes) -> Path | None:
         """The run of a name; ``None``: there is none."""

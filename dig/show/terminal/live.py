@@ -165,11 +165,11 @@ class LiveView:
             self._fault = one_line(repr(error))
             return Group(Text(f"the live view failed: {self._fault}"))
 
-    def _print(self, what: Text | Group) -> None:
+    def _print(self, content: Text | Group) -> None:
         """Print something as it is, unless nobody is there to read it any more."""
         try:
-            what = self._fit(what) if isinstance(what, Text) else what
-            self._console.print(what, soft_wrap=isinstance(what, Text))
+            content = self._fit(content) if isinstance(content, Text) else content
+            self._console.print(content, soft_wrap=isinstance(content, Text))
         except (OSError, ValueError, SystemExit) as error:  # SystemExit: rich, on a broken pipe
             self._fault = one_line(repr(error))
 

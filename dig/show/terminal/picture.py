@@ -52,14 +52,14 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
         height: Its height, in lines.
     """
     width = max(width, 1)
-    top = [_title(title, frame, width), fitted(frame.counts, width)]
+    top = [_title(title, frame, width), fit_text(frame.counts, width)]
     if height >= MOST_CAPTION + 14:  # room for it is kept, lest lanes move when it comes
-        lines = [*_wrapped(frame.caption, width, most=MOST_CAPTION), *[""] * MOST_CAPTION]
-        top += [fitted(line, width, "bold") for line in lines[:MOST_CAPTION]]
+        lines = [*_wrap(frame.caption, width, most=MOST_CAPTION), *[""] * MOST_CAPTION]
+        top += [fit_text(line, width, "bold") for line in lines[:MOST_CAPTION]]
     if frame.cost:
-        top.append(fitted(f"cost: {frame.cost}", width))
+        top.append(fit_text(f"cost: {frame.cost}", width))
     if frame.failed:
-        top.append(fitted(frame.failed, width, STYLES["bad"]))
+        top.append(fit_text(frame.failed, width, STYLES["bad"]))
     parcels = _parcels(frame, width)
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
@@ -80,7 +80,7 @@ def ascii_only(line: Text, encoding: str) -> Text:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def fitted(text: str, width: int, style: str = "") -> Text:
+def fit_text(text: str, width: int, style: str = "") -> Text:
     """Text cut to a width.
 
     Args:
@@ -93,20 +93,20 @@ def fitted(text: str, width: int, style: str = "") -> Text:
     return Text(text, style, no_wrap=True)
 
 
-def _within(line: Text, width: int) -> Text:
-    return line if line.cell_len <= width else fitted(line.plain, width)
+def _fit_line(line: Text, width: int) -> Text:
+    return line if line.cell_len <= width else fit_text(line.plain, width)
 
 
-def _padded(text: str, width: int, right: bool = False, style: str = "") -> Text:
-    line = fitted(text, width, style)
+def _pad(text: str, width: int, right: bool = False, style: str = "") -> Text:
+    line = fit_text(text, width, style)
     blanks = " " * (width - line.cell_len)
     return Text(blanks) + line if right else line.append(blanks)
 
 
 def _title(title: str, frame: Frame, width: int) -> Text:
     right = f" {frame.outcome or 'running'}, {seconds(frame.us)}"
-    left = _padded(one_line(title), max(0, width - len(right)), style="bold")
-    return Text.assemble(left, fitted(right, width), no_wrap=True)
+    heading = _pad(one_line(title), max(0, width - len(right)), style="bold")
+    return Text.assemble(heading, fit_text(right, width), no_wrap=True)
 
 
 def _parcels(frame: Frame, width: int) -> list[Text]:
@@ -114,7 +114,7 @@ def _parcels(frame: Frame, width: int) -> list[Text]:
     held = "; ".join(frame.held) or "nothing"
     if more > 0:
         held += f"; {more:,} more"
-    return [fitted(f"held      {held}", width), fitted(f"released  {frame.released}", width)]
+    return [fit_text(f"held      {held}", width), fit_text(f"released  {frame.released}", width)]
 
 
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
@@ -128,7 +128,7 @@ def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
             break
         lines = item_lines + lines
     heading = "── findings, healing, failures "
-    return [fitted(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
+    return [fit_text(heading + "─" * max(0, width - len(heading)), width, "dim"), *lines]
 
 
 def _item(item: LogLine, width: int) -> list[Text]:
@@ -137,27 +137,27 @@ def _item(item: LogLine, width: int) -> list[Text]:
     )
     has_room = width >= 60  # for the text to stand beside the head
     indent = 21 if has_room else 4
-    taken = head.cell_len - indent if has_room else 0
-    body = _wrapped(item.text, max(1, width - indent), taken)
+    used = head.cell_len - indent if has_room else 0
+    body = _wrap(item.text, max(1, width - indent), used)
     lines = [head.append(body.pop(0))] if has_room else [head]
     lines += [Text(" " * indent + line, no_wrap=True) for line in body]
-    return [_within(line, width) for line in lines]
+    return [_fit_line(line, width) for line in lines]
 
 
-def _wrapped(text: str, width: int, taken: int = 0, most: int = 3) -> list[str]:
+def _wrap(text: str, width: int, used: int = 0, most: int = 3) -> list[str]:
     """Text in at most so many lines, broken at blanks; `taken` cells of the first are gone."""
-    lines, left = [""], width - taken
+    lines, room = [""], width - used
     for word in text.split(" "):
         blank = " " if lines[-1] else ""
-        if cell_len(blank + word) <= left or (not blank and len(lines) == most):
+        if cell_len(blank + word) <= room or (not blank and len(lines) == most):
             lines[-1] += blank + word
-            left -= cell_len(blank + word)
+            room -= cell_len(blank + word)
         elif len(lines) == most:
-            lines[-1] += "…" if left > 0 else ""
+            lines[-1] += "…" if room > 0 else ""
             break
         else:
             lines.append(word)
-            left = width - cell_len(word)
+            room = width - cell_len(word)
     return lines
 
 
@@ -198,14 +198,14 @@ class _Columns:
             *counts: Up to three further numbers.
             style: The style of the first two; by default none.
         """
-        line = Text(no_wrap=True).append(_padded(agent, self.name, style=style))
-        line.append(_padded(f" {doing}", _DOING + 1, style=style))
+        line = Text(no_wrap=True).append(_pad(agent, self.name, style=style))
+        line.append(_pad(f" {doing}", _DOING + 1, style=style))
         if self.holds:
-            line.append(_padded(holds, _HOLDS + 1, right=True))
+            line.append(_pad(holds, _HOLDS + 1, right=True))
         if self.strip:
             line.append("  ").append(strip)
         for count in counts if self.counts else ():
-            line.append(_padded(count, 6, right=True))
+            line.append(_pad(count, 6, right=True))
         return line
 
 
@@ -224,17 +224,19 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
     lines = [_heading(columns, step_us)]
     lines += [_lane(lane, frame.us, columns, step_us) for lane in lanes]
     if folded:
-        lines.append(fitted(_summed(folded), width))
+        lines.append(fit_text(_folded_text(folded), width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
             lines.append(
-                fitted("  " + "".join(s * states[s] for s in TimeMark.STATES[::-1]), width)
+                fit_text("  " + "".join(s * states[s] for s in TimeMark.STATES[::-1]), width)
             )
     lines.append(_system(frame, columns, step_us))
     if has_legend:
-        left = room - len(lines)
-        lines += [fitted(legend, width, "dim") for legend in LEGENDS[: 2 if left > 2 else 1]]
-    return [_within(line, width) for line in lines[:room]]
+        spare_lines = room - len(lines)
+        lines += [
+            fit_text(legend, width, "dim") for legend in LEGENDS[: 2 if spare_lines > 2 else 1]
+        ]
+    return [_fit_line(line, width) for line in lines[:room]]
 
 
 def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
@@ -249,14 +251,14 @@ def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
     return [lane for lane in lanes if lane.name in chosen], folded
 
 
-def _summed(lanes: Sequence[Lane]) -> str:
+def _folded_text(lanes: Sequence[Lane]) -> str:
     doing = Counter(_doing(lane) for lane in lanes)
-    return f"{len(lanes)} more: " + ", ".join(f"{n} {what}" for what, n in doing.most_common())
+    return f"{len(lanes)} more: " + ", ".join(f"{n} {state}" for state, n in doing.most_common())
 
 
 def _heading(columns: _Columns, step_us: int) -> Text:
     span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
-    strip = _padded(span, columns.strip)
+    strip = _pad(span, columns.strip)
     line = columns.line("agent", "now", "holds", strip, "turns", "sent", "fails")
     line.stylize("dim")
     return line

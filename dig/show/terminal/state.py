@@ -83,12 +83,12 @@ class TerminalState:
 
     def _standstill(self, us: int) -> str:
         """The caption of a standstill, from when it is worth a word until it is a deadlock."""
-        still = self._run.standstill
-        if not still or not max(still.since_us, self._caption_us) + SHORT_US <= us < still.due_us:
+        since_us, due_us = self._run.standstill or (us, us)
+        if not max(since_us, self._caption_us) + SHORT_US <= us < due_us:
             return ""
         return (
-            f"{moment(us)}: no agent has got on with the work since {moment(still.since_us)}. "
-            f"At {moment(still.due_us)} the monitor takes that for a deadlock (DL)."
+            f"{moment(us)}: no agent has got on with the work since {moment(since_us)}. "
+            f"At {moment(due_us)} the monitor takes that for a deadlock (DL)."
         )
 
     def add_news(self, line: LogLine) -> None:

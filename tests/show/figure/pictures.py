@@ -9,7 +9,7 @@ from dig import InteractionGraph
 from dig.graph.codec import decode
 from dig.show.figure.drawing import compose
 from dig.show.figure.scene import DrawingScene, Words
-from dig.show.figure.selection import Selection, Wanted, select
+from dig.show.figure.selection import RunPart, Selection, select
 from dig.show.figure.source import Source
 from tests.oracle import Row
 
@@ -19,11 +19,11 @@ def source(rows: Iterable[Row]) -> Source:
 
 
 def chosen(rows: Iterable[Row], **wanted: Any) -> Selection:
-    return select(source(rows), Wanted(**wanted))
+    return select(source(rows), RunPart(**wanted))
 
 
 def scene(rows: Iterable[Row], **wanted: Any) -> DrawingScene:
-    return compose(source(rows), Wanted(**wanted))
+    return compose(source(rows), RunPart(**wanted))
 
 
 def texts(picture: DrawingScene) -> list[str]:

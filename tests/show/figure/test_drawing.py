@@ -16,7 +16,7 @@ from dig.show.cause import KnownCause, SuspectedPlace, TriedChange
 from dig.show.figure import palette
 from dig.show.figure.drawing import Drawing
 from dig.show.figure.scene import Box, Curve, Polygon, Words, text_width
-from dig.show.figure.selection import Wanted
+from dig.show.figure.selection import RunPart
 from dig.show.page.document import source
 from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.hostile import ATTACKS, hostile_run
@@ -152,7 +152,7 @@ def test_an_answer_is_what_it_was_at_that_time(tmp_path: Path) -> None:
     """A star is hollow as long as nobody has accepted it."""
     run = directory(tmp_path, "r", solved())
     whole = set(texts(Drawing.of(run).scene))
-    before = set(texts(Drawing.of(run, Wanted(at=13)).scene))
+    before = set(texts(Drawing.of(run, RunPart(at=13)).scene))
     assert "accepted answer" in whole
     assert "answer" in before and "accepted answer" not in before
 
@@ -188,7 +188,7 @@ HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\u200b-\u200f\u2028-\u202e\ud800-\udfff
 def test_a_thousand_hostile_texts_change_nothing_in_the_svg(tmp_path: Path) -> None:
     """It has the elements that any other run has, and shows the names as text."""
     run = directory(tmp_path, "r", hostile_run(1000), agents_are=ATTACKS[0], method=ATTACKS[1])
-    text = Drawing.of(run, Wanted(fold=False)).svg()
+    text = Drawing.of(run, RunPart(fold=False)).svg()
     bars = [one for one in parsed(text).iter(f"{SVG}rect") if one.find(f"{SVG}title") is not None]
     assert len(bars) == 2000  # two for each activation: in the graph and in time
     assert not HARMFUL.search(text)
@@ -243,13 +243,13 @@ def test_edges_have_the_dashes_of_the_page() -> None:
 def test_a_finding_is_drawn_with_the_paths_that_prove_it(tmp_path: Path) -> None:
     """What it names and how it came about, its label, and its sentence; the rest is left out."""
     run = directory(tmp_path, "r", hasty())
-    picture = Drawing.of(run, Wanted(finding=12)).scene
+    picture = Drawing.of(run, RunPart(finding=12)).scene
     titles = {s.title.split(",")[0] for s in picture.shapes if isinstance(s, Polygon) and s.title}
     assert titles == {"p", "q", "f"}
     assert "ET" in texts(picture)
     assert "answer f was submitted too early" in picture.description
     with pytest.raises(SettingsError, match=r"no finding has this record \(12\)"):
-        Drawing.of(run, Wanted(finding=3))
+        Drawing.of(run, RunPart(finding=3))
 
 
 def test_a_width_changes_the_picture_and_not_its_letters(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from dig.errors import SettingsError
 from dig.graph.records import SYSTEM
 from dig.show.figure.layout import OUTSIDE, Layout, lay_out
 from dig.show.figure.scene import Box
-from dig.show.figure.selection import Selection, Wanted, select
+from dig.show.figure.selection import RunPart, Selection, select
 from tests.histories import arrive, deliver, emit, trace, turn
 from tests.oracle import Row
 from tests.strategies import traces
@@ -18,7 +18,7 @@ from tests.strategies import traces
 from .pictures import scene, source
 
 
-def placed(rows: list[Row], wanted: Wanted) -> tuple[Selection, Layout] | None:
+def placed(rows: list[Row], wanted: RunPart) -> tuple[Selection, Layout] | None:
     run = source(rows)
     try:
         selection = select(run, wanted)
@@ -48,7 +48,7 @@ def check(selection: Selection, layout: Layout) -> None:
 @given(traces())
 def test_nothing_overlaps_in_any_trace(rows: list[Row]) -> None:
     """Raw and cleaned, whole and a part, for as wild a trace as there is."""
-    for wanted in (Wanted(), Wanted(cleaned=True), Wanted(first=len(rows) // 2)):
+    for wanted in (RunPart(), RunPart(cleaned=True), RunPart(first=len(rows) // 2)):
         if found := placed(rows, wanted):
             check(*found)
 
@@ -64,7 +64,7 @@ def test_many_outputs_are_stacked_in_several_columns() -> None:
         turn(2, "w", "b", "s", **dict.fromkeys(parts, "consume")),
         arrive(2, "s", "w", "a"),
     )
-    found = placed(rows, Wanted())
+    found = placed(rows, RunPart())
     assert found is not None
     check(*found)
     at = found[1].at
@@ -80,9 +80,9 @@ def test_what_comes_from_outside_and_from_healing_has_a_lane_of_its_own() -> Non
         turn(1, "v", "a", p="delay"),
         [{**arrive(2, "n", None, "a", "system")[0], "by": "system"}],
     )
-    both = placed(rows, Wanted())
+    both = placed(rows, RunPart())
     assert both is not None and list(both[1].lanes) == [OUTSIDE, "a", "b", "c", SYSTEM]
-    late = placed(rows, Wanted(last=2))
+    late = placed(rows, RunPart(last=2))
     assert late is not None and list(late[1].lanes) == [OUTSIDE, "a", "b", "c"]
 
 
