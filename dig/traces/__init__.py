@@ -1,4 +1,4 @@
-"""Traces: writing, checking, replaying, exporting and importing them.
+"""Traces: write, check, replay, export and import.
 
 - `journal`: writes a run directory, and reads it strictly. `verify`: checks it independently.
 - `run`: a recorded run as events and activations. `replay`: repeats or forks a recorded run.

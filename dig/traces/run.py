@@ -23,31 +23,16 @@ from dig.detectors.describe import in_graph
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import Watch
+from dig.graph import records as kinds
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    FATES,
-    NOTICE,
-    SYSTEM,
-    Deliver,
-    Emit,
-    End,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Join,
-    Leave,
-    Record,
-    Run,
-    Start,
-)
+from dig.graph.records import End, FindingRow, Finish, HealRow, IncidentRow, Leave, Record
 
 from .journal.reader import feed_records
 
 
 @dataclass(slots=True, eq=False)
 class RecordedEvent:
-    """An event and everything that happened to it.
+    """An event with all its fates.
 
     Attributes:
         id: Its id.
@@ -78,12 +63,12 @@ class RecordedEvent:
     @property
     def is_work(self) -> bool:
         """Whether the event is work: no system event, no final event, no notice."""
-        return not (self.final or self.by == SYSTEM or self.type == NOTICE)
+        return not (self.final or self.by == kinds.SYSTEM or self.type == kinds.NOTICE)
 
 
 @dataclass(slots=True, eq=False)
 class RecordedActivation:
-    """An activation and everything that it did.
+    """An activation with all its acts.
 
     Attributes:
         id, agent, inputs: As it was started.
@@ -101,7 +86,7 @@ class RecordedActivation:
     fates: dict[str, str] = field(default_factory=dict)
 
     def with_fate(self, fate: str) -> list[str]:
-        """The inputs that have this fate."""
+        """The inputs with a fate."""
         return [event for event, its in self.fates.items() if its == fate]
 
     @property
@@ -111,18 +96,18 @@ class RecordedActivation:
 
     @property
     def has_raised(self) -> bool:
-        """Whether the activation ended with an error of its own: not passed on, not called off."""
+        """Whether the activation ended with an own error: not passed on, not called off."""
         end = self.end
         return end is not None and self.has_failed and not (end.because or end.cancelled)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The events that it generated."""
+        """The generated events."""
         return self.end.outputs if self.end else ()
 
 
 class RecordedRun:
-    """The events, activations and agents of one recorded run, by id.
+    """The events, activations and agents of a recorded run, by id.
 
     Attributes:
         records: The records; the number of a record is its place in this list.
@@ -164,7 +149,7 @@ class RecordedRun:
         self.found: list[Finding] = []
         self._watch = watch
         self._orphaned: dict[str, int] = {}
-        self._left: dict[int, set[str]] = {}
+        self._leavers_events: dict[int, set[str]] = {}
         self._ancestors: dict[str, frozenset[str]] = {}
         for record in records:
             self._add(record)
@@ -173,7 +158,7 @@ class RecordedRun:
     def read(
         cls, path: Path, *, payloads: bool = False, detectors: Sequence[Detector] = ()
     ) -> RecordedRun:
-        """Read a trace, and check it against the rules.
+        """Read a trace, and check the rules.
 
         Args:
             path: The trace file or run directory.
@@ -194,7 +179,7 @@ class RecordedRun:
     @property
     def graph(self) -> InteractionGraph:
         """The graph at the end of the run."""
-        return self._watched().graph
+        return self._full_watch().graph
 
     @property
     def last(self) -> Record:
@@ -202,11 +187,11 @@ class RecordedRun:
         return self.records[-1]
 
     def at(self, us: float) -> int:
-        """The first record that is not before a moment; the last one, if there is none."""
+        """The first record not before a moment; else the last record."""
         return min(bisect_left(self.times, us), len(self.records) - 1)
 
     def agent_of(self, name: str) -> str | None:
-        """The agent of an activation or of an event's generator, or the agent with this name."""
+        """The agent of an activation or of an event's generator, or the agent with the name."""
         if name in self.activations:
             return self.activations[name].agent
         if name in self.events:
@@ -214,18 +199,18 @@ class RecordedRun:
         return name if name in self.agents else None
 
     def fates(self, activation: str) -> dict[str, str]:
-        """The fate that an ended activation gave to each input, implied fates included."""
+        """The fate of each input of an ended activation, implied fates included."""
         h = self.graph.history
         edges = h.edges(h.activation_number(activation))
-        return {h.event_ids[edge.event]: FATES[edge.fate] for edge in edges if edge.fate >= 0}
+        return {h.event_ids[edge.event]: kinds.FATES[edge.fate] for edge in edges if edge.fate >= 0}
 
     def inputs(self, activation: RecordedActivation) -> list[RecordedEvent]:
-        """The events that an activation consumed, system events left out."""
+        """The events consumed by an activation, without system events."""
         consumed = (self.events[name] for name in activation.with_fate("consume"))
-        return [event for event in consumed if event.by != SYSTEM]
+        return [event for event in consumed if event.by != kinds.SYSTEM]
 
     def outputs(self, activation: RecordedActivation) -> list[RecordedEvent]:
-        """The events that an activation generated; a trace may stop before the last of them."""
+        """The events generated by an activation; a trace may stop before the last."""
         return [self.events[name] for name in activation.outputs if name in self.events]
 
     def is_problem_generating(self, activation: RecordedActivation) -> bool:
@@ -237,26 +222,26 @@ class RecordedRun:
         return [row for row in self.heals if row.finding == finding]
 
     def orphaned_t(self, event: str) -> int | None:
-        """The first record after which no agent could reach an event, if there is one."""
-        self._watched()
+        """The first record after which no agent could reach an event, if any."""
+        self._full_watch()
         return self._orphaned.get(event)
 
     def is_orphaned(self, event: str) -> bool:
-        """Whether, in the end, an event was never consumed and no agent can reach it."""
+        """Whether, in the end, an event is unconsumed and out of reach."""
         live = self.graph.live.get(event)
         return live is not None and live.cause is not None
 
     def is_unread(self, event: RecordedEvent) -> bool:
-        """Whether, in the end, no agent has consumed an event although one could have."""
+        """Whether, in the end, an event is unconsumed but within reach."""
         return not event.consumed_by and not self.is_orphaned(event.id)
 
     def left_with(self, leave: Leave, event: str) -> bool:
-        """Whether an event lay before an agent, or was on its way to it, when the agent left."""
-        self._watched()
-        return event in self._left[leave.t]
+        """Whether an event was in an agent's buffer, or on the way, when the agent left."""
+        self._full_watch()
+        return event in self._leavers_events[leave.t]
 
     def consumption(self, event: RecordedEvent) -> End | None:
-        """The end of the first activation that consumed an event."""
+        """The end of the first activation to consume an event."""
         return self.activations[event.consumed_by[0]].end if event.consumed_by else None
 
     def ancestors(self, event: str) -> frozenset[str]:
@@ -269,7 +254,8 @@ class RecordedRun:
             self._ancestors[event] = ancestors
         return ancestors
 
-    def _watched(self) -> Watch:
+    def _full_watch(self) -> Watch:
+        # Many readers never ask for the graph, and it costs more than all the rest.
         if self._watch is None:
             self._watch = Watch(())
             for record in self.records:
@@ -287,49 +273,48 @@ class RecordedRun:
 
     def _apply(self, watch: Watch, record: Record) -> None:
         self.found += [in_graph(watch.graph, finding) for finding in watch.feed(record)]
+        # The graph forgets what a record touched with the next record.
         touched = watch.graph.touched
+        # An event may be orphaned, found again and orphaned once more: the first time counts.
         for event in touched:
             if event.cause is not None:
                 self._orphaned.setdefault(event.id, record.t)
         if isinstance(record, Leave):
-            self._left[record.t] = {event.id for event in touched}
+            self._leavers_events[record.t] = {event.id for event in touched}
 
     def _enter(self, record: Record) -> None:
         match record:
-            case Emit():
-                self._emitted(record)
-            case Deliver(event=event, to=None, t=t):
+            case kinds.Emit() as r:
+                by = self.activations.get(r.by or "")
+                agent = by.agent if by else None
+                self.events[r.event] = RecordedEvent(
+                    r.event, r.t, r.us, r.by, agent, r.to, r.type, r.final, r.payload
+                )
+            case kinds.Deliver(event=event, to=None, t=t):
                 self.answer = self.events[event]
                 self.answer.accepted_t = t
-            case Deliver(event=event, to=str(to), t=t):
+            case kinds.Deliver(event=event, to=str(to), t=t):
                 self.events[event].arrivals.append((to, t))
-            case Start(activation=name, agent=agent, inputs=inputs, t=t, us=us):
+            case kinds.Start(activation=name, agent=agent, inputs=inputs, t=t, us=us):
                 self.activations[name] = RecordedActivation(name, agent, inputs, t, us)
             case End():
-                self._ended(record)
+                self._end(record)
             case FindingRow():
                 self.findings.append(record)
             case HealRow():
                 self.heals.append(record)
             case IncidentRow():
                 self.incidents.append(record)
-            case Run(agents=agents):
+            case kinds.Run(agents=agents):
                 self.agents.update(dict.fromkeys(agents))
-            case Join(agent=agent):
+            case kinds.Join(agent=agent):
                 self.agents[agent] = None
             case Leave(agent=agent, t=t):
                 self.leaves[agent] = t
             case Finish():
                 self.finish = record
 
-    def _emitted(self, r: Emit) -> None:
-        by = self.activations.get(r.by or "")
-        agent = by.agent if by else None
-        self.events[r.event] = RecordedEvent(
-            r.event, r.t, r.us, r.by, agent, r.to, r.type, r.final, r.payload
-        )
-
-    def _ended(self, record: End) -> None:
+    def _end(self, record: End) -> None:
         activation = self.activations[record.activation]
         activation.end = record
         for fate in record.fates:
@@ -343,7 +328,7 @@ class RecordedRun:
 def recorded_rows(
     findings: Sequence[Finding], rows: Iterable[FindingRow]
 ) -> tuple[list[FindingRow | None], list[FindingRow]]:
-    """The row of a trace that each finding of its detectors was recorded as.
+    """The recorded row of each finding of detectors in a trace.
 
     Equal findings get the rows in their order. Findings are equal if pattern, stage, subject and
     evidence are; an old row has no severity.
@@ -365,15 +350,11 @@ def recorded_rows(
         waiting.popleft() if (waiting := by_finding.get(_content(finding), nothing)) else None
         for finding in findings
     ]
-    return matched, sorted(
-        (row for unmatched in by_finding.values() for row in unmatched), key=_number
-    )
-
-
-def _number(row: FindingRow) -> int:
-    return row.t
+    unmatched = [row for rows_left in by_finding.values() for row in rows_left]
+    return matched, sorted(unmatched, key=lambda row: row.t)
 
 
 def _content(finding: Finding | FindingRow) -> str:
+    # The severity is left out: rows of older runs have none.
     parts = (finding.pattern, finding.stage, finding.subject, finding.evidence)
     return json.dumps(parts, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The costs of a run: the sums of the `usage` of its activations."""
+"""The costs of a run: the sums of the `usage` of activations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Costs:
         self.sums: Counter[str] = Counter()
 
     def __call__(self, record: Record) -> None:
-        """Add the usage in a record, if it has one."""
+        """Add the usage in a record, if any."""
         if isinstance(record, (End, Finish)) and record.usage is not None:
             self._add(record.usage)
 
@@ -29,6 +29,7 @@ class Costs:
                 if is_number(value):
                     self.sums[key] += value
                 else:
+                    # Usage may be nested, by model for instance.
                     self._add(value)
 
 

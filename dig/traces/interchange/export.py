@@ -80,6 +80,7 @@ def graphml(export: Export) -> Iterator[str]:
 
     XML has no way to write most control characters; all of them, and backslashes, become escapes.
     """
+    # Slow to import, and only this format needs it.
     import networkx as nx
 
     view = export.view()

@@ -85,6 +85,7 @@ def read_text(path: Path) -> str:
     """
     try:
         with open_file(path) as file:
+            # One byte more than allowed tells a file that is too long.
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise TraceError(path, None, f"is longer than {MOST_BYTES} bytes")

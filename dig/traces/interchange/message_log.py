@@ -82,6 +82,7 @@ def _messages(
             guesses.note("a message without a time came when the one before it did", f"line {line}")
         last = last if time is None else time
         messages.append(_message(path, line, row, micros(last - base), people, guesses))
+    # Sorting is stable: messages of one moment keep their order in the log.
     if any(a.us > b.us for a, b in pairwise(messages)):
         guesses.note("the messages were not in order of time, and were sorted")
         messages.sort(key=lambda message: message.us)

@@ -7,23 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from dig._util.text import cut
+from dig.graph import records
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import (
-    EDITION,
-    Deliver,
-    Emit,
-    End,
-    Fate,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Outcome,
-    Record,
-    Redirect,
-    Run,
-    Start,
-)
+from dig.graph.records import Fate, HealRow, Record
 
 MOST_EXAMPLES = 5
 IMPORT = "import"
@@ -53,12 +39,12 @@ class Scribe:
         guesses: The things that had to be guessed.
     """
 
-    def __init__(self, run: Run, guesses: Guesses) -> None:
+    def __init__(self, run: records.Run, guesses: Guesses) -> None:
         self.graph = InteractionGraph()
         self.guesses = guesses
         self._records: list[Record] = []
         self._us = 0
-        self._write(replace(run, patterns=EDITION))
+        self._write(replace(run, patterns=records.EDITION))
 
     def at(self, us: int) -> None:
         """Set the time of the next records; a moment in the past counts as the latest."""
@@ -74,20 +60,20 @@ class Scribe:
             type: Its type.
             more: Further fields of the record; by default those of `Emit`.
         """
-        self._write(Emit(*self._stamp(), event, by, tuple(to), type, **more))
+        self._write(records.Emit(*self._stamp(), event, by, tuple(to), type, **more))
 
     def deliver(self, event: str, to: str | None) -> None:
         """Write the delivery of an event to an agent, or (``None``) the environment."""
-        self._write(Deliver(*self._stamp(), event, to))
+        self._write(records.Deliver(*self._stamp(), event, to))
 
     def redirect(self, event: str, to: Sequence[str]) -> None:
         """Write the redirection of an event."""
-        self._write(Redirect(*self._stamp(), event, tuple(to)))
+        self._write(records.Redirect(*self._stamp(), event, tuple(to)))
 
     def start(self, activation: str, agent: str) -> tuple[str, ...]:
         """Write the start of an activation; return the inputs."""
         inputs = tuple(self.graph.agents[agent].buffer)
-        self._write(Start(*self._stamp(), activation, agent, inputs))
+        self._write(records.Start(*self._stamp(), activation, agent, inputs))
         return inputs
 
     def end(
@@ -103,7 +89,9 @@ class Scribe:
             error: Its error; ``None``: it had none.
             origin: Whose error it is, as `End` says it; by default its own.
         """
-        end = End(*self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **origin)
+        end = records.End(
+            *self._stamp(), activation, tuple(fates), tuple(outputs), error=error, **origin
+        )
         self._write(end)
 
     def healed(
@@ -118,22 +106,28 @@ class Scribe:
             event: The event of the intervention.
             more: Further fields of the intervention; by default those of `HealRow`.
         """
-        finding = FindingRow(*self._stamp(), pattern, None, subject, {})
+        finding = records.FindingRow(*self._stamp(), pattern, None, subject, {})
         self._write(finding)
         self._write(HealRow(*self._stamp(), finding.t, action, event, **more))
 
-    def finish(self, outcome: Outcome, source: str) -> list[Record]:
+    def finish(self, outcome: records.Outcome, source: str) -> list[Record]:
         """Write the end of the run; returns the trace, with incidents about the guesses.
 
         Args:
             outcome: The outcome of the run.
             source: The name of the file that it was read from.
         """
-        self._write(Finish(*self._stamp(), outcome))
+        self._write(records.Finish(*self._stamp(), outcome))
         first, *later = self._records
         texts = [f"read from {source}", *(f"guess: {guess}" for guess in self.guesses)]
-        incidents = [IncidentRow(i, first.us, IMPORT, text) for i, text in enumerate(texts, 1)]
-        return [first, *incidents, *(_later(record, len(incidents)) for record in later)]
+        trace = [first]
+        for number, text in enumerate(texts, 1):
+            trace.append(records.IncidentRow(number, first.us, IMPORT, text))
+        for record in later:  # the incidents stand before them, so their numbers rise
+            if isinstance(record, HealRow):
+                record = replace(record, finding=record.finding + len(texts))
+            trace.append(replace(record, t=record.t + len(texts)))
+        return trace
 
     def _stamp(self) -> tuple[int, int]:
         return self.graph.t + 1, self._us
@@ -141,9 +135,3 @@ class Scribe:
     def _write(self, record: Record) -> None:
         self.graph.apply(record)
         self._records.append(record)
-
-
-def _later(record: Record, by: int) -> Record:
-    if isinstance(record, HealRow):
-        return replace(record, t=record.t + by, finding=record.finding + by)
-    return replace(record, t=record.t + by)

@@ -66,6 +66,7 @@ class Appending:
         self._put = write
         self._number = 1
         self._bytes = 0  # of whole lines in the current file
+        # Locked until the journal is closed, so the first file stays open.
         self._first = self._file = _new(path)
         if not lock(self._first):
             raise JournalError(f"cannot write {path}: another process has locked it")
@@ -77,6 +78,7 @@ class Appending:
             OSError: The lines cannot be written; then no part of those that were to stand in the
                 current file is left in it, if possible.
         """
+        # Lines that fit into a file go there in one write: a call of the system each is slow.
         first = size = 0
         for i, line in enumerate(lines):
             if self._most_bytes and 0 < self._bytes + size > self._most_bytes - len(line):
@@ -121,6 +123,7 @@ class Appending:
         path = segment_path(self.path, self._number + 1)
         file = _new(path)
         if self._file != self._first:
+            # The lock of the first file goes with its descriptor, so only later ones are closed.
             os.close(self._file)
         self.full.append(self.current)  # before it is another: a thread may be syncing
         self.current, self._file = path, file

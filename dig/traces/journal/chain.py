@@ -46,6 +46,7 @@ class Chain:
 
     def follows(self, line: bytes) -> bool:
         """Whether a line is whole, and follows the lines before."""
+        # Bytes are compared, not JSON: then a changed blank is damage, too.
         body, end = line[:-_SEAL], line[-_SEAL:]
         digest = blake2b(self._last + body, digest_size=_DIGEST).digest()
         if end != _OPEN + digest.hex().encode() + _CLOSE:
@@ -86,9 +87,11 @@ class SealedLines:
         """The next line, with a newline."""
         text = encode(record)
         self.blobs = {}
+        # Only events and answers carry payloads of any size.
         if len(text) > LARGE and isinstance(record, Emit | Finish):
             text = self._lighten(record) or text
         if self._header is not None:
+            # Further keys come last, so that the line begins like that of a plain trace.
             text = f'{text[:-1]},"{HEADER}":{dumps(self._header)}}}'
             self._header = None
         return self._chain.seal(text.encode("ascii"))

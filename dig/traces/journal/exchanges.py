@@ -75,6 +75,7 @@ class _ExchangeWriter:
         self._is_full = False
 
     def __call__(self, exchange: dict[str, Any]) -> None:
+        # After a gap nothing more is kept, so that the file is complete up to its end.
         if self._is_full:
             return
         path = self._file.path

@@ -31,6 +31,7 @@ def write_file(path: Path, data: bytes, *, synced: bool = False, mode: int = MOD
     Raises:
         OSError: The file cannot be written.
     """
+    # In the same folder, since a rename between file systems is a copy.
     part = path.with_name(f"{path.name}.part")
     try:
         part.unlink(missing_ok=True)  # it may be a link to a foreign file
@@ -76,6 +77,7 @@ def make_directory(path: Path, *, synced: bool = False) -> None:
     Raises:
         OSError: The directory cannot be made.
     """
+    # Each name stands in the folder above, which is what has to be synced.
     missing = [folder for folder in path.parents if not folder.exists()]
     path.mkdir(parents=True, mode=0o700)
     if synced:
@@ -107,6 +109,7 @@ def mark(path: Path) -> None:
         JournalError: The file cannot be made.
     """
     try:
+        # Without `O_EXCL`: the mark may be there already.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, MODE))
     except OSError as error:
         raise cannot("make", path, error) from None

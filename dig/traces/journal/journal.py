@@ -137,6 +137,7 @@ class Journal:
         if self.unreplayable_from is not None:
             return
         try:
+            # Payloads beside the trace come first: a line never names a file that is not there.
             lines = []
             for record in records:
                 lines.append(self._lines.line(record))
@@ -163,6 +164,7 @@ class Journal:
             JournalError: The disk has failed; its content is unknown from then on.
         """
         with self._syncing:
+            # Records written while the disk syncs belong to the next sync.
             written = self._records
             if self._broken is not None:
                 raise cannot("sync", self.path, self._broken)
@@ -173,6 +175,7 @@ class Journal:
             except OSError as error:
                 if is_gone(error):
                     return self._lose(f"{self._files.current} was removed or moved")
+                # A failed sync may drop the data for good, and a second one would report success.
                 self._broken = error
                 raise cannot("sync", self.path, error) from None
             self._synced = written
@@ -198,6 +201,7 @@ class Journal:
         folder = self.path.parent / BLOBS
         folder.mkdir(mode=0o700, exist_ok=True)
         path = folder / f"{name}.json"
+        # Equal payloads share a file, as the name is their hash.
         if not path.exists():
             write_file(path, data)
             self._blobs.append(path)
@@ -315,6 +319,7 @@ class RunDirectory:
         path = self.path / name
         try:
             text = json.dumps(content, indent=2)
+            # Options of a user may hold secrets, and have not gone through the monitor.
             if self._redacts and may_hold_secrets((text,)):
                 text = json.dumps(redact(json.loads(text)), indent=2)
             write_file(path, f"{text}\n".encode(), synced=self._is_synced)

@@ -53,6 +53,7 @@ def parse(text: str, name: str = "the line", *, finite: bool = True) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
+    # Level by level: a recursion would end at Python's own limit.
     level = [value]
     for _ in range(MOST_LEVELS):
         level = [

@@ -17,6 +17,7 @@ def lock(file: int, *, shared: bool = False) -> bool:
     if fcntl is None:
         return True
     try:
+        # Not `fcntl.lockf`: that would release the lock when any descriptor of the file is closed.
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False

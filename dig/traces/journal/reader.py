@@ -191,6 +191,7 @@ class Tail:
         self.number += 1
         self._at += len(text)
         self._is_open = not text.endswith(b"\n")
+        # Nothing follows the end of a run, so strays after it are not waited for.
         self._is_finished = row.get("kind") == Finish.kind
         return Line(text, row, self._file, number)
 
@@ -307,6 +308,7 @@ def follow_trace(
                 except SettingsError as error:
                     raise SettingsError(f"{path}: {error}") from None
                 record = replace(record, usual=expected)
+        # Findings that are due by time are raised before the record applies, as in the run.
         due = watch.advance(record.us)
         watch.graph.apply(record)
         return [*due, record, *watch.look(record)]
@@ -359,6 +361,7 @@ def _read_blob(folder: Path, name: object) -> Any:
     if type(name) is not str or not _CHECKSUM.fullmatch(name):
         raise RecordError("`blobs` names what is no checksum")
     try:
+        # A trace may come from anywhere: nothing outside of its folder is read.
         file = os.open(folder / BLOBS / f"{name}.json", os.O_RDONLY | _NO_LINKS | _NO_WAITING)
         with open(file, "rb") as blob:
             data = blob.read(MOST_BYTES + 1)

@@ -83,6 +83,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
         size = rest_bytes + sum(file.stat().st_size for file in prefix.later)
     except OSError:
         return None  # the reader of the trace reports the error
+    # A crash tears the last line of the last file; anything else is damage.
     is_torn = rest_bytes > 0 and not (prefix.is_damaged or prefix.later)
     if not (is_torn or (salvage and (rest_bytes or prefix.later))):
         return None

@@ -89,7 +89,11 @@ class LineIndex:
             first: The first file of the trace.
         """
         *self._full, self._last = segments(first)
-        self._lines = [_count_lines(file) for file in self._full]
+        self._lines = [0] * len(self._full)
+        for number, path in enumerate(self._full):
+            with suppress(OSError), open_file(path) as file:
+                parts = iter(partial(file.read, 1 << 20), b"")
+                self._lines[number] = sum(part.count(b"\n") for part in parts)
 
     def of(self, number: int) -> tuple[Path, int]:
         """The file of a line, and the number in the file, both counted from 1."""
@@ -114,6 +118,7 @@ def missing(first: Path, number: int = 1, *, whole_records: int = 0) -> TraceErr
         if whole_records:
             reason += f" (`digmon verify --salvage` keeps the {whole_records} records before it)"
         return TraceError(path, None, reason)
+    # A pipe, a device or a broken link.
     if os.path.lexists(path):
         return TraceError(path, None, "is no file that can be read")
     if first.name != TRACE or not folder.is_dir():
@@ -134,11 +139,6 @@ def _names(folder: Path) -> list[str]:
 def _of(first: Path, name: str) -> re.Match[str] | None:
     """Match the name of a later segment of a trace."""
     match = _LATER.fullmatch(name)
+    # NAME.02 or NAME.0000002 are not names that a journal gives.
     is_one = match and int(match[2]) > 1 and name == segment_path(first, int(match[2])).name
     return match if is_one else None
-
-
-def _count_lines(path: Path) -> int:
-    with suppress(OSError), open_file(path) as file:
-        return sum(part.count(b"\n") for part in iter(partial(file.read, 1 << 20), b""))
-    return 0

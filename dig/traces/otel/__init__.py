@@ -1,4 +1,4 @@
-"""A run as OpenTelemetry traces, metrics and logs, while it goes on and afterwards.
+"""A run as OpenTelemetry traces, metrics and logs, in progress and afterwards.
 
 - `ids`: trace and span ids from names. `items`: the exported spans and logs, as plain data.
 - `mapping`: records into items, with `tree` (where spans stand), `activations` (their spans) and
@@ -22,7 +22,7 @@ __all__ = ["Follower", "current_traceparent", "instrument"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the SDK, which takes a while, with the first of these names that is used."""
+    """Import the SDK with the first used name: the import takes a while."""
     if name not in __all__:
         raise AttributeError(name)
     from . import follow

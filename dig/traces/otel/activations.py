@@ -113,6 +113,7 @@ class Activations:
         sender = history.sender(len(history.event_ids) - 1) or record.by or OUTSIDE
         text = self._content.text(record.payload) if self._content.payloads else ""
         context = remote(record.traceparent) if record.traceparent else None
+        # Cut and masked at once: whole payloads would fill the memory.
         self._messages[record.event] = _Message(sender, text, context)
         self._held[record.event] = record.us
         yield self._count("generate", sender)
@@ -153,6 +154,7 @@ class Activations:
     def start(self, record: Start) -> Iterator[Item]:
         """Begin a span, triggered by the first input new to the agent."""
         before = self._shown_inputs.get(record.agent, frozenset())
+        # An input that was shown before and delayed has triggered an earlier activation.
         fresh = (event for event in record.inputs if event not in before)
         trigger = next(fresh, record.inputs[0] if record.inputs else None)
         arrived = self._arrived.get(record.agent, {})
@@ -185,6 +187,7 @@ class Activations:
         error = "" if record.error is None else self._content.detail(record.error)
         yield self._duration(begun, record.us, "agent_error" if error else "")
         to = tuple(dict.fromkeys(agent for fate in record.fates for agent in fate.to or ()))
+        # The records of the outputs come next; the span waits for their types and texts.
         span = self._span(begun, record, fates, error)
         self._ended = _Ended(span, fates, record.outputs, to, [], [])
         if not record.outputs:
@@ -242,10 +245,14 @@ class Activations:
     ) -> Span:
         consumed = [event for event, fate in fates.items() if fate == "consume"]
         listed = consumed[:MOST_LISTED]
+        history = self._graph.history
+        sources = [history.generator[self._graph.event(event).n] for event in listed]
+        outer = {FROM_OUTSIDE: OUTSIDE, BY_SYSTEM: SYSTEM}
+        producers = [outer.get(v) or history.activation_ids[v] for v in sources]
         attributes = self._common(begun) | {
             "dig.in.event_ids": [label(event) for event in listed],
             "dig.in.edges": ["consume"] * len(listed),
-            "dig.in.producers": [label(self._producer(event)) for event in listed],
+            "dig.in.producers": [label(producer) for producer in producers],
         }
         kinds = len(consumed), len(fates) - len(consumed)
         if omitted := sum(max(0, number - MOST_LISTED) for number in kinds):
@@ -295,12 +302,6 @@ class Activations:
         if begun.trigger is not None:
             attributes["messaging.message.id"] = label(begun.trigger)
         return attributes
-
-    def _producer(self, event: str) -> str:
-        history = self._graph.history
-        generator = history.generator[self._graph.event(event).n]
-        names = {FROM_OUTSIDE: OUTSIDE, BY_SYSTEM: SYSTEM}
-        return names.get(generator) or history.activation_ids[generator]
 
     def _link(self, event: str, begun: _Begun) -> SpanLink:
         about: Attributes = {
@@ -353,6 +354,7 @@ def _usage(usage: Any) -> Attributes:
         return {}
     attributes: Attributes = {}
     for key, spellings in _USAGE.items():
+        # Frameworks differ in their names for the same figure; the first one counts.
         tokens = next((usage[name] for name in spellings if type(usage.get(name)) is int), -1)
         if 0 <= tokens < 2**63:
             attributes[key] = tokens

@@ -35,7 +35,12 @@ class Content:
 
     def text(self, value: Any, most: int | None = None) -> str:
         """Any value from outside as text for an export, masked and cut."""
-        text = value if isinstance(value, str) else _json(value)
+        text = value
+        if not isinstance(value, str):
+            try:
+                text = json.dumps(value, ensure_ascii=False, default=repr)
+            except (TypeError, ValueError, RecursionError):
+                text = repr(value)
         # Masked before it is cut, so that no half of a secret slips through; text far beyond
         # the cut is not looked at.
         most = self.most if most is None else most
@@ -69,14 +74,8 @@ class FewLabels:
     def __call__(self, name: str) -> str:
         """The name as a label, or `other`."""
         if name not in self._names:
+            # Each value makes a time series, which backends charge for.
             if len(self._names) >= self._most:
                 return OTHER
             self._names.add(name)
         return label(name)
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)

@@ -72,8 +72,10 @@ def _target(signal: str, endpoint: str, kind: str) -> tuple[str, str]:
         )
     if url.scheme in _SCHEMES:
         return "grpc", f"{_SCHEMES[url.scheme]}://{url.netloc}"
+    # gRPC has one address for all signals.
     if kind == "grpc":
         return kind, endpoint
+    # Users paste the address of traces, too.
     base = endpoint.rstrip("/").removesuffix("/v1/traces")
     return kind, f"{base}/v1/{signal}"
 

@@ -138,6 +138,7 @@ class Follower:
         state = monitor.graph.activations.get(started.activation) if monitor else None
         if monitor is None or state is None or origin is None:
             return nullcontext()
+        # The span itself does not exist yet: its ids follow from names alone.
         number = segment(monitor.graph.history.t_start[state.n], state.us_start)
         return trace.use_span(_ActingSpan(origin, number, started.activation))
 
@@ -171,6 +172,7 @@ class Follower:
     def _make_room(self, record: Record) -> None:
         """Take the first record, or a record without room."""
         if self._mapping is None:
+            # The run may be older than the export: its time zero, not that of the first record.
             began = time.time_ns() - 1000 * record.us
             self._origin = self._origin or Origin(f"run-{secrets.token_hex(6)}", began)
             self._mapping = Mapping(self._origin, self._content)

@@ -225,6 +225,7 @@ class Mapping:
             "dig.heals.total": self._totals["heals"],
             "dig.duration_s": record.ts,
         }
+        # A session that is stopped has served its requests: that is no error.
         is_served = record.outcome == "stopped" and self._graph.run.session
         is_fine = record.outcome == "submitted" or is_served
         error = "" if is_fine else str(attributes["output.value"])
@@ -257,10 +258,14 @@ class Mapping:
         if self._origin.report_url:
             url = f"{self._origin.report_url}#is=finding&id={record.t}"
             attributes["dig.report.url"] = url
-        yield self._span(
-            f"dig.finding {pattern}", place, self._since(record), record.us, attributes,
-            list(self._links_to(record)), text if worth == "error" else "",
-        )  # fmt: skip
+        evidence = record.evidence
+        if isinstance(evidence, dict):  # a session may have evicted what is past
+            evidence = {k: v for k, v in evidence.items() if (record.pattern, k) not in PAST}
+        times = map(self._tree.since, _names((record.subject, evidence)))
+        since = min([record.us, *(us for us in times if us is not None)])
+        links, error = list(self._links_to(record)), text if worth == "error" else ""
+        name = f"dig.finding {pattern}"
+        yield self._span(name, place, since, record.us, attributes, links, error)
         level = _LEVELS[worth]
         yield self._log("dig.finding", record, level, f"{pattern}: {text}", attributes, place)
         about = (("dig.pattern", self._few(pattern)), ("dig.severity", worth))
@@ -305,14 +310,6 @@ class Mapping:
                     del self._stacks[next(iter(self._stacks))]
         place = self._tree.root(self._segment)
         yield self._log("dig.incident", record, "WARN", text, self._common(""), place)
-
-    def _since(self, record: FindingRow) -> int:
-        """The time of the first evidence of a finding; without evidence, of the finding."""
-        evidence = record.evidence
-        if isinstance(evidence, dict):  # a session may have evicted what is past
-            evidence = {k: v for k, v in evidence.items() if (record.pattern, k) not in PAST}
-        times = map(self._tree.since, _names((record.subject, evidence)))
-        return min([record.us, *(us for us in times if us is not None)])
 
     def _links_to(self, record: FindingRow) -> Iterator[SpanLink]:
         """Links to the activations named by a finding, or behind named events."""

@@ -168,6 +168,7 @@ class Otlp:
 
     def _tracer(self, agent: str | None) -> TracerProvider:
         service = label(agent) if agent is not None and self._is_per_agent else None
+        # Providers cost memory, and agents may come and go for as long as the session lasts.
         if service not in self._tracers and len(self._tracers) > MOST_SERVICES:
             service = None
         provider = self._tracers.get(service)

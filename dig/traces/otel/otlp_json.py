@@ -13,7 +13,7 @@ from dig._version import __version__
 from dig.graph.codec import dumps
 
 from .content import label
-from .items import NAME, Attribute, Attributes, Span, SpanLink
+from .items import NAME, Attribute, Attributes, Span
 
 _INTERNAL, _CONSUMER = 1, 5
 _ERROR = 2
@@ -22,6 +22,7 @@ _KNOWS_REMOTE, _IS_REMOTE = 0x100, 0x200
 
 def otlp_json(spans: Iterable[Span], service_per_agent: bool = False) -> Iterator[str]:
     """The pieces of a JSON object on a line, an `ExportTraceServiceRequest`."""
+    # Spans of a service stand together, so all are kept as text until the end.
     services: dict[str, list[str]] = {}
     for span in spans:
         services.setdefault(service_of(span, service_per_agent), []).append(dumps(_span(span)))
@@ -57,21 +58,20 @@ def _span(span: Span) -> dict[str, Any]:
             {"timeUnixNano": str(m.ns), "name": m.name, "attributes": _pairs(m.attributes)}
             for m in span.marks
         ],
-        "links": [_link(link) for link in span.links],
+        "links": [
+            {
+                "traceId": f"{link.trace_id:032x}",
+                "spanId": f"{link.span_id:016x}",
+                "flags": _KNOWS_REMOTE | (_IS_REMOTE if link.remote else 0),
+                "attributes": _pairs(link.attributes),
+            }
+            for link in span.links
+        ],
         "status": {"code": _ERROR, "message": span.error} if span.error else {},
     }
     if span.parent_id is not None:
         row["parentSpanId"] = f"{span.parent_id:016x}"
     return row
-
-
-def _link(link: SpanLink) -> dict[str, Any]:
-    return {
-        "traceId": f"{link.trace_id:032x}",
-        "spanId": f"{link.span_id:016x}",
-        "flags": _KNOWS_REMOTE | (_IS_REMOTE if link.remote else 0),
-        "attributes": _pairs(link.attributes),
-    }
 
 
 def _pairs(attributes: Attributes) -> list[dict[str, Any]]:

@@ -79,6 +79,7 @@ class _Tracks:
         if span.agent is None:
             track = _RUN if span.parent_id is None else _HEALING
         else:
+            # Numbers of tracks begin after those of the run and of healing.
             track = self._agents.get(span.agent, 0)
             if not track:
                 track = self._agents[span.agent] = _HEALING + 1 + len(self._agents)

@@ -53,7 +53,13 @@ def origin_of(path: Path) -> Origin:
     side = trace.parent / SIDE
     try:
         if trace.name != TRACE or not side.exists():
-            return _alone([*segments(trace)])
+            files = [*segments(trace)]
+            # The content names the run: a copied file has the same spans.
+            digest = blake2b(digest_size=8)
+            for part in files:
+                with open_file(part) as file:
+                    file_digest(file, lambda: digest)
+            return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
         about = json.loads(read_file(side))
         began = datetime.fromisoformat(about["began"]) - _1970
         execution = str(about["execution"])
@@ -66,14 +72,6 @@ def origin_of(path: Path) -> Origin:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise TraceError(side, None, "does not say which run it is of, and when it began") from None
-
-
-def _alone(files: list[Path]) -> Origin:
-    digest = blake2b(digest_size=8)
-    for path in files:
-        with open_file(path) as file:
-            file_digest(file, lambda: digest)
-    return Origin(f"trace-{digest.hexdigest()}", files[-1].stat().st_mtime_ns)
 
 
 def items_of(path: Path, mapping: Mapping) -> Iterator[list[Item]]:

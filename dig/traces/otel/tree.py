@@ -108,6 +108,7 @@ class Tree:
         """
         number = segment(t, us)
         cause = self.root(number) if trigger is None else self.producer(trigger, number)
+        # A parent must be in the same trace; the links lead to the other one.
         parent = cause if cause.segment == number else self.root(number)
         place = self._place_below(parent, self._span_id(activation), cause.steps + 1)
         self._segments.append(number)
@@ -160,9 +161,11 @@ class Tree:
         self._emitted[:] = array("q", compress(self._emitted, _staying(events, history.event_ids)))
         current = set(self._graph.findings)
         self._findings = {t: number for t, number in self._findings.items() if t in current}
+        # Roots are made again from their numbers when they are needed.
         self._roots = {}
 
     def _place_below(self, parent: SpanPlace, span_id: int, steps: int = 0) -> SpanPlace:
+        # Too deep: the span goes below the root, and its links tell where it comes from.
         if parent.depth >= self._most_depth:
             parent = self.root(parent.segment)
         trace_id, above = parent.trace_id, parent.span_id

@@ -125,6 +125,7 @@ class Writer:
 
     def write(self, items: Iterable[Item]) -> None:
         """Write items in order."""
+        # The SDK locks for each measurement, so equal ones are added up first.
         counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
         levels: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
         for item in items:
@@ -180,6 +181,7 @@ class Writer:
                 item.start_ns,
             )
         if item.parent_id is None:
+            # A sampler decides by the root; all spans and logs of the trace follow it.
             self._flags[item.trace_id] = span.get_span_context().trace_flags
             if len(self._flags) > MOST_TRACES:
                 del self._flags[next(iter(self._flags))]

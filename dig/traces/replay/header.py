@@ -50,9 +50,11 @@ class Part(_Strict):
         Raises:
             ReplayError: Such a part cannot be made.
         """
+        # A header may name a healer where a detector must stand.
         if not hasattr(RECORDED[self.name], method):
             raise ReplayError(f"a part like {self.name} cannot {method}")
         try:
+            # Only classes in a table are made, so a header cannot run foreign code.
             return RECORDED[self.name](**(self.model_extra or {}))
         except (TypeError, ValueError, DigError) as error:
             message = safe_text(str(error), MOST_SHOWN)

@@ -11,18 +11,8 @@ from typing import Any
 from dig._util.text import counted, name, names, one_line
 from dig.errors import ReplayError, SettingsError
 
-from .changes import (
-    AskAgain,
-    EditRecord,
-    OmitRecord,
-    ReleaseSooner,
-    Reseat,
-    Resend,
-    RunChange,
-    TellAgent,
-    WaitLonger,
-    read_change,
-)
+from . import changes
+from .changes import RunChange, read_change
 
 MOST_INTERVENTIONS = 3
 
@@ -32,7 +22,7 @@ KINDS: tuple[str, ...] = ("edit", "resend", "sooner", "again", "tell", "omit", "
 
 
 def read_interventions(rows: Sequence[Mapping[str, Any]]) -> tuple[RunChange, ...]:
-    """The interventions of one hypothesis, from their JSON.
+    """The interventions of a hypothesis, from JSON.
 
     Raises:
         SettingsError: A row describes none, or there are none or too many.
@@ -48,7 +38,7 @@ def read_interventions(rows: Sequence[Mapping[str, Any]]) -> tuple[RunChange, ..
 
 
 def size(interventions: Iterable[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """The size of a change: by its largest kind, the number of changes, and how early it is."""
+    """The size of a change: largest kind, number of changes, and distance to the end."""
     rows = [*interventions]
     largest = max(KINDS.index(row["kind"]) for row in rows)
     records = sum(len(row.get("events", (1,))) for row in rows)
@@ -58,26 +48,25 @@ def size(interventions: Iterable[Mapping[str, Any]]) -> tuple[int, int, int]:
 def in_words(row: Mapping[str, Any]) -> str:
     """An intervention as the end of a sentence that begins with `if`."""
     match read_interventions([row])[0]:
-        case EditRecord(at=at, edit=edit):
-            text = _edit_in_words(at, edit)
-        case Resend(at=at, events=events, to=to):
+        case changes.EditRecord(at=at, edit=edit):
+            return _edit_in_words(at, edit)
+        case changes.Resend(at=at, events=events, to=to):
             again = f" to {names(to)}" if to else ""
             verb = "are" if len(events) > 1 else "is"
-            text = f"{names(events)} {verb} sent once more{again} at record {at}"
-        case ReleaseSooner(at=at, event=event):
-            text = f"{name(event)} is delivered at record {at}"
-        case AskAgain(at=at, activation=activation, note=note):
-            told = f" with the note {one_line(note, 100)!r}" if note else ""
-            text = f"activation {name(activation)} is decided once more at record {at}{told}"
-        case TellAgent(at=at, agent=agent, note=note):
-            text = f"{name(agent)} is told at record {at}: {one_line(note, 100)!r}"
-        case OmitRecord(at=at, t=t):
-            text = f"record {t} does not happen"
-        case WaitLonger(seconds=seconds):
-            text = f"the run may take {seconds:g} s longer"
-        case Reseat(at=at, agent=agent, by=by):
-            text = f"{name(by)} decides in place of {name(agent)} from record {at} on"
-    return text
+            return f"{names(events)} {verb} sent once more{again} at record {at}"
+        case changes.ReleaseSooner(at=at, event=event):
+            return f"{name(event)} is delivered at record {at}"
+        case changes.AskAgain(at=at, activation=activation, note=note):
+            ending = f" with the note {one_line(note, 100)!r}" if note else ""
+            return f"activation {name(activation)} is decided once more at record {at}{ending}"
+        case changes.TellAgent(at=at, agent=agent, note=note):
+            return f"{name(agent)} is told at record {at}: {one_line(note, 100)!r}"
+        case changes.OmitRecord(at=at, t=t):
+            return f"record {t} does not happen"
+        case changes.WaitLonger(seconds=seconds):
+            return f"the run may take {seconds:g} s longer"
+        case changes.Reseat(at=at, agent=agent, by=by):
+            return f"{name(by)} decides in place of {name(agent)} from record {at} on"
 
 
 def _edit_in_words(at: int, edit: Mapping[str, Any]) -> str:

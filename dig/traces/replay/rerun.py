@@ -1,4 +1,4 @@
-"""Replay: repeat a recorded run from its trace alone.
+"""Replay: repeat a recorded run from the trace alone.
 
 `replay` rebuilds the graph and looks for failures anew; `rerun` drives the same monitor with the
 recorded decisions, and stops at the first record that is not the recorded one.
@@ -46,7 +46,7 @@ class Replayed:
 
 
 def replay(path: Path, at: int | None = None) -> Replayed:
-    """Rebuild the graph of a trace, and look for failures in it anew.
+    """Rebuild the graph of a trace, and look for failures anew.
 
     Args:
         path: The trace file or run directory.

@@ -11,16 +11,9 @@ from dig.graph import records
 from dig.graph.records import Emit, End, IncidentRow, Record
 from dig.monitor.messages import Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
+from dig.runtime import checkpoint
 from dig.runtime.agents import with_note
-from dig.runtime.checkpoint import (
-    Checkpoint,
-    ExternalInput,
-    PastActivation,
-    PendingStart,
-    Phase,
-    RunningActivation,
-    phase_at,
-)
+from dig.runtime.checkpoint import ExternalInput, PastActivation, PendingStart, RunningActivation
 from dig.runtime.errors import STACK
 from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
@@ -34,7 +27,7 @@ from .requests import RecordedRequests
 class RewindState:
     """The starts and activations in progress while a recorded run is driven to some moment."""
 
-    def __init__(self, driver: ReplayDriver, phases: Sequence[Phase]) -> None:
+    def __init__(self, driver: ReplayDriver, phases: Sequence[checkpoint.Phase]) -> None:
         """Begin before the second record.
 
         Args:
@@ -56,7 +49,7 @@ class RewindState:
         """
         host, driver = self.driver.host, self.driver
         first = host.monitor.graph.t + 1
-        host.notes = phase_at(self.phases, first).notes
+        host.notes = checkpoint.phase_at(self.phases, first).notes
         done = driver.step()
         if done is None:
             raise ReplayError("the recorded run ends before that moment")
@@ -81,17 +74,15 @@ class RewindState:
                 if until_us is None or until_us > driver.us:
                     self._plan(PendingStart(effect.agent, driver.us, t=first))
             elif isinstance(effect, Started):
-                self._start(effect, phase_at(self.phases, first))
+                agent, phase = effect.agent, checkpoint.phase_at(self.phases, first)
+                view = host.view(effect)
+                self._plan(RunningActivation(effect, view, driver.us))
+                past = self._past.setdefault(agent, [])
+                self._places[effect.activation] = (agent, len(past))
+                by = phase.seats.get(agent, agent)
+                past.append(PastActivation(view, None, by=by, repeats=phase.repeats))
             elif isinstance(effect, Over):
                 self._left_over.append(effect)
-
-    def _start(self, started: Started, phase: Phase) -> None:
-        view = self.driver.host.view(started)
-        self._plan(RunningActivation(started, view, self.driver.us))
-        past = self._past.setdefault(started.agent, [])
-        self._places[started.activation] = (started.agent, len(past))
-        by = phase.seats.get(started.agent, started.agent)
-        past.append(PastActivation(view, None, by=by, repeats=phase.repeats))
 
     def _plan(self, item: PendingStart | RunningActivation) -> None:
         """Remember a pending start or end, in the order of beginning."""
@@ -119,7 +110,7 @@ class RewindState:
         tape: RecordedRequests,
         planned: Sequence[ExternalInput] = (),
         again: Mapping[str, str | None] | None = None,
-    ) -> Checkpoint:
+    ) -> checkpoint.Checkpoint:
         """The run at this moment, with the later decisions and inputs from the recording.
 
         Args:
@@ -150,7 +141,7 @@ class RewindState:
         last = tape.behind  # the recording was read to its end, and says nothing of later moments
         assert last is not None
         unrecorded_us = last.us + isinstance(last, records.Finish)
-        return Checkpoint(
+        return checkpoint.Checkpoint(
             replace(setup, limit_s=setup.limit_s + now.wait_s),
             driver.host, driver.clock, driver.us, agenda, [*planned, *outside], self._past,
             self._left_over, unrecorded_us, self.phases,

@@ -50,9 +50,11 @@ class Books:
             self._check_order(kind, row)
             if kind not in _KINDS:
                 refuse(f"there is no kind {kind!r}")
+            # A finding or incident may stand between an intervention and its effect.
             promises = self._promises
             if promises and promises.is_owed and kind not in ("finding", "incident"):
                 self._report_rule(promises.keep(row))
+            # `kind` is in `_KINDS`, so no other method can be called.
             getattr(self, f"_{kind}")(row)
             if "blobs" in row:
                 self._check_blobs(row["blobs"])
@@ -153,7 +155,13 @@ class Books:
     def _deliver(self, row: dict[str, Any]) -> None:
         event, to = self.places.event(row["event"]), row["to"]
         if to is None:
-            self._accept(event)
+            if not event.final or event.id in self._bounced or event.id in self._accepted:
+                refuse(f"{event.id!r} is not final, or was bounced or accepted before")
+            self.places.land(event)
+            self._accepted.append(event.id)
+            self._is_over = not self._is_session
+            if self._promises:
+                self._promises.renew_budget()
             return
         if to not in event.flight:
             refuse(f"{event.id!r} is not on its way to {to!r}")
@@ -167,15 +175,6 @@ class Books:
         self._count["delivered"] += 1
         if event.final:
             self._bounced.add(event.id)
-
-    def _accept(self, event: TrackedEvent) -> None:
-        if not event.final or event.id in self._bounced or event.id in self._accepted:
-            refuse(f"{event.id!r} is not final, or was bounced or accepted before")
-        self.places.land(event)
-        self._accepted.append(event.id)
-        self._is_over = not self._is_session
-        if self._promises:
-            self._promises.renew_budget()
 
     def _start(self, row: dict[str, Any]) -> None:
         name, agent = row["agent"], self.places.agent(row["agent"])
@@ -202,6 +201,7 @@ class Books:
             refuse("an event has two fates, or is no input")
         for event_id in inputs:
             event = agent.buffer[event_id]
+            # A system event is used up when it was shown; all else stays until a fate takes it.
             implied = "consume" if event.system else "delay"
             fate = fates.get(event_id, {"fate": implied})
             if fate["fate"] != "delay":

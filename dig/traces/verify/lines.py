@@ -38,6 +38,7 @@ def rows(path: Path, report: VerificationReport) -> Iterator[tuple[int, dict[str
                 if row.get("kind") != "run" and first and len(part) >= 6 and part.isdecimal():
                     raise ValueError(f"it is only a part of a trace, which begins in {first}")
             if report.is_journal:
+                # A torn tail is no damage: a crash, or a writer at work, leaves it.
                 is_cut = not text.endswith(b"\n") and len(text) <= MOST_BYTES
                 if is_cut and file == files[-1] and not missing:
                     report.torn_bytes = len(text)

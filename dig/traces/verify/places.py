@@ -125,8 +125,10 @@ class Locations:
         """Update the state of an event after a change."""
         if event.copies or event.flight:
             event.cause = None
+        # The first cause counts: later ones find the event orphaned already.
         elif event.work and not event.consumed:
             event.cause = event.cause or cause
+        # Closed for good; a million events would not fit into memory.
         elif not (event.final or event.system):
             self.live.pop(event.id, None)
 
