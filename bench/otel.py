@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Record
 from dig.runtime import Bus, Setup
-from dig.traces.otel.delivery import ROOM, Delivery, SpanQueue, size_of
+from dig.traces.otel.export_queue import ROOM, Delivery, SpanQueue, size_of
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
 from dig.traces.otel.items import Item, Span

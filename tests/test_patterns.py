@@ -51,7 +51,7 @@ FOREIGN = {
     "dig/tasks/newsgroups_posts.py _NAMES_GROUPS": 1,
     "dig/tasks/run/team_run.py name": 1,
     "dig/tasks/simulated/classifying.py _WORD": 1,
-    "dig/traces/interchange/export.py _NOT_XML": 1,
+    "dig/traces/interchange/exports.py _NOT_XML": 1,
     "dig/traces/journal/reader.py _BLOB": 1,
     "dig/traces/journal/segments.py _LATER": 1,
     "dig/traces/otel/ids.py _TRACEPARENT": 1,

@@ -164,7 +164,7 @@ def _write_baseline(path: Path, report: "CheckReport") -> None:
 
 def _print(options: GateOptions, report: "CheckReport") -> None:
     from dig.show.gate import junit, reports, sarif
-    from dig.traces.journal.files import cannot, write_output
+    from dig.traces.journal.durable_files import cannot, write_output
 
     formats: dict[str, Callable[[CheckReport], Iterator[str]]] = {
         "text": reports.text_lines,

@@ -13,7 +13,7 @@ from .app import app, naming
 from .options import At, Cleaned, PerAgent, Trace
 
 
-@app.command(cls=naming(formats="dig.traces.interchange.export:FORMATS"))
+@app.command(cls=naming(formats="dig.traces.interchange.exports:FORMATS"))
 def export(
     run: Trace,
     format: Annotated[
@@ -34,8 +34,8 @@ def export(
 
     Without -o, the format `otlp` sends them. Exit status 1 if something could not be delivered.
     """
-    from dig.traces.interchange.export import Export, writer
-    from dig.traces.journal.files import cannot, write_output
+    from dig.traces.interchange.exports import Export, writer
+    from dig.traces.journal.durable_files import cannot, write_output
 
     if format == "otlp" and out is None:
         raise typer.Exit(_send(run, endpoint, service_per_agent))
@@ -56,7 +56,7 @@ def export(
 
 def _send(file: Path, endpoint: str | None, service_per_agent: bool) -> int:
     """Send a stored run to an OpenTelemetry receiver; returns the exit status."""
-    from dig.traces.otel.settings import content_of_environment
+    from dig.traces.otel.environment import content_of_environment
     from dig.traces.otel.stored import send
 
     content = content_of_environment()

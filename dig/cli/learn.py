@@ -39,7 +39,7 @@ def learn(
     from dig.detectors import plugins, standard
     from dig.diagnosis.goal import Goal, is_healthy
     from dig.diagnosis.learning import learn as learned_from
-    from dig.traces.journal.files import write_output
+    from dig.traces.journal.durable_files import write_output
 
     own = further(detector)
     goal = Goal.parse(good, is_healthy)

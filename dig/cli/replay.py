@@ -51,7 +51,7 @@ def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
     from dig.tasks.run.fork import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
-    from dig.traces.replay.requests import RecordedRequests
+    from dig.traces.replay.recorded_requests import RecordedRequests
 
     said = RecordedRequests(path, payloads=False).header
     if said and (path.parent / SIDE).exists() and header_of(path, said).foreign:

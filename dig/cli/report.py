@@ -100,7 +100,7 @@ def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | 
         return None, None
     from dig._util.files import read_file
     from dig.show.document import Diagnosis, best_fork, cause, forks_beside
-    from dig.traces.journal.files import cannot
+    from dig.traces.journal.durable_files import cannot
     from dig.traces.journal.segments import trace_path
 
     try:

@@ -257,7 +257,7 @@ def exporting(
         service_per_agent: Whether each agent is a service of its own.
         may_wait: Whether the run may wait for the export, as in virtual time.
     """
-    from dig.traces.otel.settings import content_of_environment, is_configured
+    from dig.traces.otel.environment import content_of_environment, is_configured
 
     if not (endpoint or is_configured()):
         yield None

@@ -71,7 +71,7 @@ def graph(
     With --json as networkx node-link data, with the edges under the key `edges`.
     """
     from dig.show.outline import outline
-    from dig.traces.interchange.export import Export
+    from dig.traces.interchange.exports import Export
 
     recovered(file, salvage)
     view = Export(file, at, cleaned).view()

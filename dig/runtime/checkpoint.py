@@ -1,7 +1,7 @@
 """A run as it stands at one moment, from which a shell can go on: simulator or bus.
 
-`dig.traces.replay.fork` makes one out of a recorded run; an agent that keeps a state of its own is
-told what it did before (`restore`).
+`dig.traces.replay.rewind` makes one out of a recorded run; an agent that keeps a state of its own
+is told what it did before (`restore`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dig.graph.records import EDITION
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off
-from dig.traces.replay.requests import NOT_COMPARED
+from dig.traces.replay.recorded_requests import NOT_COMPARED
 from dig.traces.replay.rerun import Replayed, replay, rerun
 from dig.traces.verify import VerificationReport
 

@@ -13,8 +13,8 @@ from dig.adapters import Mode
 from dig.detectors.policy import HEAL_ALL
 from dig.graph.records import IncidentRow
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
+from dig.traces.replay.rewind import rewind
 
 from .test_healing import asking_twice, early, passing_on
 

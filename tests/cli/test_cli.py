@@ -64,7 +64,7 @@ def trace(folder: Path, rows: list[dict[str, Any]]) -> Path:
 @pytest.mark.parametrize(
     ("command", "table"),
     [
-        ("export", "dig.traces.interchange.export:FORMATS"),
+        ("export", "dig.traces.interchange.exports:FORMATS"),
         ("import", "dig.traces.interchange.imports:FORMATS"),
         ("bench attribute", "dig.lab.benchmark.attributing:ATTRIBUTORS"),
         ("run", "dig.tasks.catalogue:TASKS"),

@@ -23,8 +23,8 @@ from dig.traces.interchange.imports import import_file
 from dig.traces.journal.chain import Chain, bare
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, check_trace, read_records
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.hostile import hostile_run
 from tests.oracle import Row

@@ -57,8 +57,8 @@ from dig.traces.replay.changes import (
     WaitLonger,
     read_change,
 )
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.faults.forks import faulty
 

@@ -11,8 +11,8 @@ from dig.runtime import Plan, View
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.fork import rewind
-from dig.traces.replay.requests import RecordedRequests
+from dig.traces.replay.recorded_requests import RecordedRequests
+from dig.traces.replay.rewind import rewind
 from tests.chaos import Chaos, ChaosRun
 
 

@@ -18,8 +18,8 @@ from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.changes import AskAgain, Resend
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
+from dig.traces.replay.rewind import rewind
 from tests.helpers import backends
 
 from .forks import lines

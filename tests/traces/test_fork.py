@@ -23,8 +23,8 @@ from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
 from dig.traces.replay.changes import AskAgain, Reseat, RunChange, TellAgent
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
+from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.chaos import chaos_run
 from tests.helpers import Recorder, backends

@@ -18,8 +18,8 @@ from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.fork import Crew, fork
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import rerun
+from dig.traces.replay.rewind import rewind
 from tests.chaos import ChaosRun, chaos_run
 from tests.faults.plays import STEADY
 

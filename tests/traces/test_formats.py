@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 
 from dig.errors import SettingsError, TraceError
-from dig.traces.interchange.export import FORMATS, Export, writer
+from dig.traces.interchange.exports import FORMATS, Export, writer
 from dig.traces.journal.reader import read_graph
 from tests.histories import arrive, row, trace
 from tests.oracle import Row

@@ -18,7 +18,7 @@ from dig.errors import DamageError, JournalError, TraceError
 from dig.graph.records import IncidentRow
 from dig.runtime.group_commit import Durability
 from dig.traces.journal import journal as module
-from dig.traces.journal.files import write_file
+from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import Journal, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import TRACE, read_graph, read_records
 

@@ -17,7 +17,7 @@ from dig.show.compare.golden import is_golden
 from dig.show.page.writing import write_report
 from dig.show.runs.index import INDEX, overview
 from dig.show.runs.summary import read_beside
-from dig.traces.journal.files import write_file, write_output
+from dig.traces.journal.durable_files import write_file, write_output
 from dig.traces.journal.journal import RESULT, SIDE, Journal, read_side
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.journal.recovery import is_cut_off, recover

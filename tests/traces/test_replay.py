@@ -25,8 +25,8 @@ from dig.monitor.messages import Output
 from dig.runtime import Setup, simulate
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rewind import rewind
 from tests.chaos import chaos_run
 
 from .journals import journalled, live_states, reseal, rows_of, simple_run, state, story, write

@@ -37,10 +37,10 @@ from dig.tasks.run.fork import Crew, fork
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import TellAgent
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.header import header_of
-from dig.traces.replay.requests import RecordedRequests
+from dig.traces.replay.recorded_requests import RecordedRequests
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rewind import rewind
 from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.stored_journals import HERE, MOST_BYTES, NOW, OLD, stored

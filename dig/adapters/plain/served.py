@@ -53,7 +53,7 @@ from dig.graph.records import (
 )
 from dig.monitor.messages import Effect
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
-from dig.traces.replay.requests import NOT_COMPARED
+from dig.traces.replay.recorded_requests import NOT_COMPARED
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 NOT_PLAIN = "answer is no plain JSON"

@@ -22,8 +22,8 @@ from dig.diagnosis.conversations.ranking import Attribution
 from dig.errors import ModelError, SettingsError, StopRunError
 from dig.runtime.llm.model import Model
 from dig.show.document import CostRow, StageRow
+from dig.traces.journal.durable_files import MODE, write_file
 from dig.traces.journal.exchanges import EXCHANGES
-from dig.traces.journal.files import MODE, write_file
 
 from .requests import Requests
 

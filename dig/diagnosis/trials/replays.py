@@ -51,11 +51,11 @@ from dig.tasks.run.fork import (
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
-from dig.traces.journal.files import write_file
+from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import segments, trace_path
 from dig.traces.replay.kinds import read_interventions
-from dig.traces.replay.requests import RecordedRequests
+from dig.traces.replay.recorded_requests import RecordedRequests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
 

@@ -18,7 +18,7 @@ from dig.faults.inject.run_pair import Played, lines, play, published
 from dig.graph.records import Emit, End, Finish, Record, Run
 from dig.lab.truth.baseline import Baseline
 from dig.runtime.workers import Workers
-from dig.traces.journal.files import write_file
+from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, Recipe

@@ -117,7 +117,7 @@ def attribute(
     """
     from dig.lab.benchmark.attributing import attribute_all
     from dig.lab.benchmark.instances import FaultSet
-    from dig.traces.journal.files import write_output
+    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         answers = attribute_all(name, FaultSet.open(known), progress, structure_only=structure_only)
@@ -137,7 +137,7 @@ def spread(
     """
     from dig.lab.benchmark.attributing import spread_of
     from dig.lab.benchmark.instances import FaultSet
-    from dig.traces.journal.files import write_output
+    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         found = spread_of(map(FaultSet.open, sets), progress)
@@ -207,7 +207,7 @@ def try_set(
     """Score verdicts of experiments against known causes."""
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.trying import score_trials
-    from dig.traces.journal.files import write_output
+    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         found = score_trials(

@@ -199,7 +199,7 @@ class _Work:
     ) -> None:  # fmt: skip
         from dig.lab.investigate.investigation import stored, stored_answers
         from dig.lab.investigate.telling import step_line
-        from dig.traces.journal.files import write_output
+        from dig.traces.journal.durable_files import write_output
 
         print(safe_text(step_line(controller, line)), file=sys.stderr, flush=True)
         if self.checkpoint is not None:

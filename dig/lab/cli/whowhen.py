@@ -124,7 +124,7 @@ def whowhen(
 
 
 def _write(path: Path, text: str) -> None:
-    from dig.traces.journal.files import write_output
+    from dig.traces.journal.durable_files import write_output
 
     with file_errors(path, "written"):
         write_output(path, f"{text}\n".encode())

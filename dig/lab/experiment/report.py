@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from dig.errors import file_errors
-from dig.traces.journal.files import write_file
+from dig.traces.journal.durable_files import write_file
 
 from .charts import draw, is_possible
 from .effects import (

@@ -30,7 +30,7 @@ from dig.graph.behaviour import (
     Generation,
 )
 from dig.graph.records import FATES
-from dig.traces.journal.files import write_output
+from dig.traces.journal.durable_files import write_output
 
 VERSION = 1
 _KINDS = {"e": "event", "v": "activation", "a": "agent"}

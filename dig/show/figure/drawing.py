@@ -16,7 +16,7 @@ from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import seconds
 from dig.show.cause import KnownCause
-from dig.traces.journal.files import cannot, write_output
+from dig.traces.journal.durable_files import cannot, write_output
 
 from . import palette
 from .graph_panel import GraphPanel, badge, flag, lane_name

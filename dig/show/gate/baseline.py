@@ -23,7 +23,7 @@ from dig.detectors.finding import Finding, concerned_nodes
 from dig.errors import SettingsError
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import base_name
-from dig.traces.journal.files import cannot, write_output
+from dig.traces.journal.durable_files import cannot, write_output
 
 
 class FindingKind(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 from dig.show.cause import KnownCause
 from dig.show.compare.difference import first_difference
 from dig.traces.journal.chain import is_journal
-from dig.traces.journal.files import cannot, write_file, write_output
+from dig.traces.journal.durable_files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import page_head

@@ -24,9 +24,9 @@ from dig.tasks.user_objects import call, load
 from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.changes import EditRecord, RunChange
-from dig.traces.replay.fork import earliest_of, phases_with, rewind
-from dig.traces.replay.requests import UNNAMED, RecordedRequests
+from dig.traces.replay.recorded_requests import UNNAMED, RecordedRequests
 from dig.traces.replay.rerun import setup_of
+from dig.traces.replay.rewind import earliest_of, phases_with, rewind
 
 from .arrange import Disturbance, arrange, make_task
 from .execute import Execution, nothing_left, resume

@@ -18,7 +18,7 @@ from dig.errors import PayloadError, RecordError, TraceError
 from dig.graph.records import SYSTEM, Limits, Record, micros
 from dig.traces.journal.json_text import parse
 
-from .chat import as_run
+from .conversation import as_run
 from .scribe import Guesses
 from .turns import ChatMessage
 

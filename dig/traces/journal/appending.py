@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dig.errors import JournalError, SettingsError
 
-from .files import MODE, is_gone
+from .durable_files import MODE, is_gone
 from .locking import lock
 from .segments import segment_path
 

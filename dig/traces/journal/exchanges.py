@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from dig.errors import JournalError, StopRunError
 
 from .appending import Appending
-from .files import DiskFull, cannot, is_full, mark
+from .durable_files import DiskFull, cannot, is_full, mark
 
 EXCHANGES = "exchanges.jsonl"
 INCOMPLETE = ".incomplete"

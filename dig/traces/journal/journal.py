@@ -41,8 +41,8 @@ from dig.runtime.group_commit import Durability
 
 from .appending import Appending, Write, check_size
 from .chain import BLOBS, SealedLines
-from .files import DiskFull as DiskFull
-from .files import cannot, is_full, is_gone, make_directory, mark, sync_file, write_file
+from .durable_files import DiskFull as DiskFull
+from .durable_files import cannot, is_full, is_gone, make_directory, mark, sync_file, write_file
 from .reader import TRACE
 
 SIDE = "side.json"

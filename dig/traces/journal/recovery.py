@@ -20,7 +20,7 @@ from dig._util.text import counted
 from dig.errors import JournalError, RecordError, TraceError
 
 from .chain import Chain, is_journal
-from .files import MODE, cannot, sync_file
+from .durable_files import MODE, cannot, sync_file
 from .locking import is_abandoned, is_being_written
 from .reader import MOST_BYTES, parse_row, trace_path
 from .segments import later_segments, segments

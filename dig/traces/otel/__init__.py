@@ -1,11 +1,11 @@
 """A run as OpenTelemetry traces, metrics and logs, in progress and afterwards.
 
 - `ids`: trace and span ids from names. `items`: the exported spans and logs, as plain data.
-- `mapping`: records into items, with `tree` (where spans stand), `activations` (their spans) and
+- `mapping`: records into items, with `tree` (the places of spans), `activation_spans` and
   `content` (masks and cuts text). It is pure, and the one mapping behind every export.
 - `follow`: a run while it goes on, also to a receiver. `writer`: items into the OpenTelemetry SDK.
-- `otlp`: a receiver, with `exporters` and `settings` of URL and environment. `delivery`: a queue
-  that counts its losses.
+- `otlp`: a receiver, with `exporters` by URL and `environment`. `export_queue`: a queue with a
+  count of all losses.
 - `stored`: a stored trace, to a receiver or into a file: `otlp_json`, `perfetto`.
 
 The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported without it.

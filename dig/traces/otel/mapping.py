@@ -23,7 +23,7 @@ from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 from dig.runtime.errors import MOST_STACK, STACK
 
-from .activations import MOST_LISTED, Activations
+from .activation_spans import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
 from .ids import Origin, segment
 from .items import Attribute, Attributes, Count, Item, Level, LogItem, Mark, Sample, Span, SpanLink

@@ -21,12 +21,12 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_NAMESPACE, Resource
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 
-from .activations import MOST_LISTED
+from .activation_spans import MOST_LISTED
 from .content import label
-from .delivery import Delivery, LogQueue, SpanQueue, size_of
+from .environment import SIGNALS
+from .export_queue import Delivery, LogQueue, SpanQueue, size_of
 from .exporters import CheckedMetrics, Hush, exporter
 from .items import NAME
-from .settings import SIGNALS
 from .writer import Writer
 
 PATIENCE_S = 5.0

@@ -30,7 +30,7 @@ from opentelemetry.trace import (
 from dig._version import __version__
 from dig.errors import SettingsError
 
-from .delivery import HAS_RESOURCE_APART
+from .export_queue import HAS_RESOURCE_APART
 from .items import NAME, Count, Item, Level, LogItem, Span
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)

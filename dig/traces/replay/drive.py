@@ -30,10 +30,10 @@ from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
 from dig.traces.journal.chain import SealedLines, bare
 
-from . import requests
+from . import recorded_requests as requests
 from .deliveries import released_event
 from .edits import Outputs, RecordEdit
-from .requests import Recorded, RecordedRequests
+from .recorded_requests import Recorded, RecordedRequests
 
 Request = Callable[[Monitor], list[Effect]]
 

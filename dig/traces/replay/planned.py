@@ -20,7 +20,7 @@ from dig.traces.journal.reader import read_records, trace_path
 from .changes import AskAgain, EditRecord, OmitRecord, ReleaseSooner, Resend, RunChange, TellAgent
 from .drive import Request
 from .edits import RecordEdit, changeable, is_healed
-from .rewinding import repeatable
+from .rewind_state import repeatable
 
 ASKED_AGAIN = "asked again"
 """The incident of an activation that was decided anew with a note."""

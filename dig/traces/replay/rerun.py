@@ -24,7 +24,7 @@ from dig.traces.journal.segments import fault
 
 from .drive import ReplayDriver
 from .header import header_of
-from .requests import UNNAMED, RecordedRequests
+from .recorded_requests import UNNAMED, RecordedRequests
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """An independent checker of traces: reads nothing but the file, and shares no code with dig.
 
 Written from docs/trace-format.md and docs/meaning.md, with the standard library alone, so that
-its verdict does not depend on the monitor, the journal or the reader. `lines` reads the file,
-`books` and `places` check it, `report` has the result. It checks
+its verdict does not depend on the monitor, the journal or the reader. `trace_lines` reads the file,
+`books` and `places` check it, `violations` has the result. It checks
 
 - the hash chain of a journal, and the payloads that lie beside it;
 - the rules of the format, line by line;
@@ -21,8 +21,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from .books import Books
-from .lines import rows
-from .report import Broken, VerificationReport, Violation
+from .trace_lines import rows
+from .violations import Broken, VerificationReport, Violation
 
 __all__ = ["VerificationReport", "Violation", "verify"]
 

@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from .lines import MOST_BYTES
 from .places import Locations, TrackedAgent, TrackedEvent, flag, names, optional_text, text
-from .report import VerificationReport, refuse
+from .trace_lines import MOST_BYTES
+from .violations import VerificationReport, refuse
 
 _ASIDE = ("finding", "heal", "incident")
 _KINDS = {

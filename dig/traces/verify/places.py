@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .report import refuse
+from .violations import refuse
 
 
 class Ids:

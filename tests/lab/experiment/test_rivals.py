@@ -34,8 +34,8 @@ from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
-from dig.traces.replay.fork import rewind
 from dig.traces.replay.rerun import replay, rerun
+from dig.traces.replay.rewind import rewind
 from dig.traces.verify import verify
 from tests.helpers import Recorder, Scripted, backends, read, rows, submit, tell, wait
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dig.graph.records import Record
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
-from dig.traces.otel.delivery import BATCH_BYTES, Delivery
+from dig.traces.otel.export_queue import BATCH_BYTES, Delivery
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.otlp import ExportReport, Otlp
 from tests.helpers import Recorder

@@ -11,7 +11,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .report import Broken, VerificationReport
+from .violations import Broken, VerificationReport
 
 MOST_BYTES = 17 * 1024 * 1024
 MOST_LEVELS = 68

@@ -128,7 +128,7 @@ def spans(kind: SpanFormat) -> Writer:
     """A format of the whole run as spans (docs/jaeger.md)."""
 
     def write(export: Export) -> Iterator[str]:
-        from dig.traces.otel.settings import content_of_environment
+        from dig.traces.otel.environment import content_of_environment
         from dig.traces.otel.stored import export_text
 
         if export.at is not None or export.cleaned:

@@ -32,9 +32,9 @@ from dig.traces.journal.reader import trace_path
 from .changes import AT_ONCE, EditRecord, Reseat, RunChange, TellAgent, WaitLonger
 from .drive import ReplayDriver
 from .planned import Planned
-from .requests import RecordedRequests
+from .recorded_requests import RecordedRequests
 from .rerun import setup_of
-from .rewinding import RewindState
+from .rewind_state import RewindState
 
 
 def rewind(

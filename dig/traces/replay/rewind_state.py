@@ -21,7 +21,7 @@ from dig.runtime.reviewer import Reviewer
 
 from .drive import ReplayDriver, Request, request_from_outside
 from .edits import is_healed
-from .requests import RecordedRequests
+from .recorded_requests import RecordedRequests
 
 
 class RewindState:
