@@ -1,4 +1,4 @@
-"""Everything that shows a run to a person.
+"""Pages, figures, tables, explanations and reports of runs.
 
 - `page`: the report, one HTML file; `server`: the same page for runs that are going on.
 - `terminal`: the live picture. `figure`: SVG, PNG and PDF. `summary_text`: the result of a run.

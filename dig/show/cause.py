@@ -1,4 +1,4 @@
-"""The cause of a failed run, as a diagnosis has it: for pages and figures.
+"""The cause of a failed run, taken from a diagnosis, for pages and figures.
 
 `dig.diagnosis.telling.cause` makes it of a document of `digmon why`.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SuspectedPlace:
-    """A place that may be at fault.
+    """A suspected place of a run.
 
     Attributes:
         node: The activation or the event; ``None``: it is none.
@@ -25,7 +25,7 @@ class SuspectedPlace:
 
 @dataclass(frozen=True)
 class TriedChange:
-    """A change that an experiment tried.
+    """A change of an experiment, with its result.
 
     Attributes:
         says: The change in words.
@@ -46,7 +46,7 @@ class TriedChange:
 
 @dataclass(frozen=True)
 class KnownCause:
-    """The cause that a diagnosis names.
+    """The cause from a diagnosis.
 
     Attributes:
         t: The record of the answer; ``None``: it has none.

@@ -113,7 +113,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A place that may be at fault.
+    """A suspected place of a run.
 
     Attributes:
         rank: Its place in the order of a document, from 1 on; 0: it is in none yet.

@@ -1,4 +1,4 @@
-"""A run as far as its records are known: its graph, its verdict, its costs, and its standstills.
+"""A run so far: graph, verdict, costs, and standstills.
 
 The terminal, the page, lists of runs and explanations follow a run with the same class.
 """
@@ -20,7 +20,7 @@ SHORT_US = 2_000_000
 
 
 class Standstill(NamedTuple):
-    """A time in which work is waiting and no agent works on it, in microseconds.
+    """A time without an agent at work although work is waiting, in microseconds.
 
     Attributes:
         since_us: The end of the last activation that got on with the work.
@@ -32,7 +32,7 @@ class Standstill(NamedTuple):
 
 
 class RunFollower:
-    """Follows one run, record by record.
+    """Follows a run, record by record.
 
     Attributes:
         watch: The graph with the detectors around it.
@@ -70,7 +70,7 @@ class RunFollower:
 
     @property
     def standstill(self) -> Standstill | None:
-        """The standstill that the team is in; ``None``: somebody works, or there is no work."""
+        """The present standstill; ``None``: an agent works, or there is no work."""
         graph = self.graph
         if graph.t < 0 or graph.finished or graph.activations or not graph.open_events():
             return None

@@ -1,4 +1,4 @@
-"""The graph as lines of text: one an activation, with its fates and its outputs."""
+"""The graph as lines of text: a line for each activation, with fates and outputs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def outline(view: GraphView) -> Iterator[str]:
 
 
 def moment(node: Mapping[str, Any]) -> int:
-    """The logical time at which a node came into being."""
+    """The logical time of the beginning of a node."""
     time: int = node["t_gen"] if node["kind"] == "event" else node["t_start"]
     return time
 

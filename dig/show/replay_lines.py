@@ -117,7 +117,7 @@ def _divergence(error: DivergenceError) -> Iterator[str]:
 
 
 def is_cut(path: Path) -> bool:
-    """A run went on without its journal: the disk was full, or the file was taken away."""
+    """Whether a run went on without the journal: the disk was full, or the file was taken away."""
     return path.with_name(path.name + UNREPLAYABLE).exists()
 
 

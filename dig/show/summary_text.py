@@ -35,7 +35,7 @@ def summary(
     directory: Path | None = None,
     making: Sequence[Row] = (),
 ) -> list[Row]:
-    """The result of a run, as labels and values, each on one line.
+    """The result of a run, as labels and values of a line each.
 
     Args:
         result: The result.

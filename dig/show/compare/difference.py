@@ -1,4 +1,4 @@
-"""Two behaviours compared: a verdict, and the first places that differ."""
+"""Comparison of two behaviours: a verdict, and the first differences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def behaviour_at(path: Path) -> Behaviour:
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first place in which a behaviour differs from another one.
+    """The first difference of a behaviour from another.
 
     Attributes:
         step: The number of the step.
@@ -101,7 +101,7 @@ class Comparison:
         return cls(is_same, strict, is_reordered, places, (_counts(a), _counts(b)))
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as `digmon diff --json` has it."""
+        """The part of `digmon diff --json` about behaviour."""
         places = [place and asdict(place) for place in self.places]
         return {
             "same": self.is_same,
@@ -179,13 +179,13 @@ def section(title: str, lines: Sequence[Row], a: str, b: str) -> Iterator[str]:
 
 
 def unequal(a: Mapping[str, float], b: Mapping[str, float]) -> list[Row]:
-    """The rows of figures that differ; a missing figure is 0."""
+    """Rows of the unequal figures; a missing figure is 0."""
     pairs = [(key, a.get(key, 0), b.get(key, 0)) for key in dict.fromkeys((*a, *b))]
     return [(name(key), f"{x:,g}", f"{y:,g}") for key, x, y in pairs if x != y]
 
 
 def _counts(behaviour: Behaviour) -> Counts:
-    """The numbers of agents, activations, events and edges, edges by their fate."""
+    """The numbers of agents, activations, events and edges, edges by fate."""
     kinds = Counter(node.kind for node in behaviour.nodes)
     agents = {beginning.agent for beginning in behaviour.beginnings}
     edges = Counter(fate for fates in behaviour.fates.values() for fate in fates)
@@ -201,14 +201,14 @@ def _counts(behaviour: Behaviour) -> Counts:
 
 
 def _unequal_steps(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
-    """The first step that differs, in the order of the runs."""
+    """The first unequal step, in the order of the runs."""
     pairs = enumerate(zip(a.steps, b.steps, strict=False))
     first = next((i for i, (s, t) in pairs if s != t), min(len(a.steps), len(b.steps)))
     return first if first < len(a.steps) else None, first if first < len(b.steps) else None
 
 
 def _unlike_nodes(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
-    """The first node that the other has nothing like: no such past, or else no such future."""
+    """The first node without a counterpart of the same past, or else of the same future."""
     colours: dict[Hashable, int] = {}
 
     def paint(looks: Hashable) -> int:
@@ -228,7 +228,7 @@ def _unlike_nodes(a: Behaviour, b: Behaviour) -> tuple[int | None, int | None]:
 
 
 def _surplus(behaviour: Behaviour, colours: list[Any], other_colours: list[Any]) -> int | None:
-    """The step of the first node of a colour of which the other behaviour has fewer nodes."""
+    """The step of the first node of a colour with fewer nodes in the other behaviour."""
     remaining = Counter(other_colours)
     for node, colour in zip(behaviour.nodes, colours, strict=True):
         remaining[colour] -= 1

@@ -37,7 +37,7 @@ _KINDS = {"e": "event", "v": "activation", "a": "agent"}
 
 
 def lines(behaviour: Behaviour) -> Iterator[str]:
-    """A behaviour as lines of JSON, without their newlines."""
+    """A behaviour as lines of JSON, without newlines."""
     yield json.dumps({"behaviour": VERSION})
     events = activations = 0
     inputs: list[tuple[int, ...]] = []  # by activation
@@ -61,7 +61,7 @@ def lines(behaviour: Behaviour) -> Iterator[str]:
 
 
 def write(behaviour: Behaviour, path: Path) -> None:
-    """Write a behaviour to a file, and the folders above it.
+    """Write a behaviour to a file; missing folders are made.
 
     Raises:
         TraceError: It cannot be written.
@@ -110,7 +110,7 @@ def is_golden(path: Path) -> bool:
 
 
 class _Reader:
-    """Takes steps in order, and checks that a step refers to earlier steps only."""
+    """Reads steps in order, and refuses references to later steps."""
 
     def __init__(self) -> None:
         self.steps: list[BehaviourStep] = []

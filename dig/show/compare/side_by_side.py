@@ -43,7 +43,7 @@ class RunComparison:
     fork_lines: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `digmon diff --json` prints."""
+        """The object for `digmon diff --json`."""
         keys = ("outcome", "findings", "heals", "score", "cost", "seconds", "records")
         sides = [run and {key: getattr(run, key) for key in keys} for run in self.runs]
         return {**self.behaviour.to_json(), "runs": dict(zip("ab", sides, strict=True))}
@@ -103,7 +103,7 @@ def compare_runs(
 
 
 def _fork_lines(a: Path, b: Path) -> Iterator[str]:
-    """The decisions of a run and its fork from the first difference on; nothing for other runs."""
+    """The decisions of a run and a fork from the first difference on; nothing for other runs."""
     left, right = (RecordedRun.read(path, payloads=True) for path in (a, b))
     pairs = enumerate(zip(left.records, right.records, strict=False))
     first = next((t for t, (x, y) in pairs if encode(x) != encode(y)), 0)
@@ -124,7 +124,7 @@ Step = tuple[str, int, str]
 
 
 def _rows(left: list[Step], right: list[Step]) -> Iterator[tuple[str, str, str]]:
-    """The moment and the step of each run; steps that are equal in both are left out."""
+    """The moment and the steps of both runs, without equal steps."""
     keys, other_keys = ([key for key, _, _ in steps] for steps in (left, right))
     matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
     for tag, i, i_end, j, j_end in matcher.get_opcodes():

@@ -1,4 +1,4 @@
-"""A trace to explain, and the causal paths that lead to events in the trace.
+"""Explanations of the findings in a trace, and causal paths to events.
 
 A *path* is causal: from the problem, along consumed and generated events, to its end.
 """
@@ -26,7 +26,7 @@ KEYS = ("pattern", "stage", "subject", "evidence")
 
 
 class Explainer:
-    """A trace that was read, and the explanations of its findings.
+    """A trace with explanations of the findings.
 
     Attributes:
         path: The trace or run directory.
@@ -45,7 +45,7 @@ class Explainer:
         self.graph = self.run.graph
 
     def findings(self) -> list[Facts]:
-        """The findings of the standard detectors, and what other detectors recorded in the trace.
+        """The findings of the standard detectors, and recorded findings of other detectors.
 
         A finding goes by the record that raised it, as in `digmon check`; a finding of another
         detector by its own row.
@@ -62,7 +62,7 @@ class Explainer:
         return explain(self.graph, Finding(t=facts["record"], us=micros(facts["ts"]), **body))
 
     def findings_about(self, id: str) -> list[Facts]:
-        """The findings that name an id, in their subject or in their evidence."""
+        """The findings with an id in the subject or in the evidence."""
         return [
             facts
             for facts in self.findings()
@@ -71,14 +71,14 @@ class Explainer:
 
 
 def as_finding(finding: Finding | FindingRow) -> Finding:
-    """A recorded finding as a detector would have raised it."""
+    """A recorded finding in the form of a raised finding."""
     body = {key: getattr(finding, key) for key in KEYS}
     severity, silenced = severity_of(finding), finding.silenced
     return Finding(t=finding.t, us=finding.us, severity=severity, silenced=silenced, **body)
 
 
 def _finding_facts(finding: Finding | FindingRow, row: FindingRow | None) -> Facts:
-    """A finding as data; `row` is the row of the trace that records it, if there is such a row."""
+    """A finding as data; `row` is the row of the trace for the finding, if there is any."""
     return {
         "record": finding.t,
         "row": row.t if row else None,
@@ -118,7 +118,7 @@ def path_to(h: History, event: str) -> list[str]:
 
 
 def ids_in(value: Any) -> Iterator[str]:
-    """Every text in some evidence, keys included: the ids are among them."""
+    """All texts in some evidence, keys included; the ids are among the texts."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

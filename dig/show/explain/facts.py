@@ -1,4 +1,4 @@
-"""The data of a run, or of one event, activation, agent or finding in the run, with causal paths.
+"""Data about a run, or about an event, activation, agent or finding, with causal paths.
 
 `show` reads a trace and returns what `digmon show --json` prints; `dig.show.explain.lines` puts the
 data into words. A *path* is causal: from the problem, along consumed and generated events, to its
@@ -189,7 +189,7 @@ def _finding(explainer: Explainer, number: int) -> Facts:
 
 
 def _heal(row: HealRow, finding: int | None) -> Facts:
-    """An intervention as data; `finding` is the record that its finding goes by."""
+    """An intervention as data, with the record of the finding."""
     to = None if row.to is None else list(row.to)
     return {"record": row.t, "ts": row.ts, "finding": finding, "action": row.action,
             "event": row.event, "to": to, "note": row.note, "reason": row.reason,

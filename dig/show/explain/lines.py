@@ -17,7 +17,7 @@ MOST_NOTE = 600
 
 
 def explanation_lines(facts: Facts) -> Iterator[str]:
-    """An explanation in lines; what does not fit into a line is indented below the line."""
+    """An explanation in lines; continued lines are indented."""
     for line in _LINES[facts["what"]](facts):
         under = " " * min(len(line) - len(line.lstrip()) + 4, WIDTH // 2)
         yield from wrap(
@@ -61,7 +61,7 @@ def _run(facts: Facts) -> Iterator[str]:
 
 
 def _score(score: Any) -> str:
-    """A score as the task wrote it, without empty fields."""
+    """The fields of a score, without empty fields."""
     if not isinstance(score, Mapping):
         return one_line(value_text(score))
     if score.get("valid") is False:

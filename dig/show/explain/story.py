@@ -1,4 +1,4 @@
-"""The story of one event: everything that happened to the event, from its emission on."""
+"""The story of an event: everything that happened from the emission on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Chapter = dict[str, Any]
 
 
 def event_story(run: RecordedRun, event: str) -> list[Chapter]:
-    """The story of an event, from all records of a run that concern the event.
+    """The story of an event, from all records about the event.
 
     Each chapter has the record's number, time and kind, and a description; a chapter
     about an activation has its id, its agent, and the fate.

@@ -46,7 +46,7 @@ _MOST_LANES = 40
 
 
 class Drawing:
-    """A run as a picture: its graph in lanes, and below it the time line of the agents.
+    """A run as a picture: the graph in lanes, and below the time line of the agents.
 
     In a notebook it shows itself.
 
@@ -54,7 +54,7 @@ class Drawing:
     """
 
     def __init__(self, scene: DrawingScene) -> None:
-        """A picture with these shapes; `of` makes one of a run."""
+        """Make a picture of shapes; `of` makes a picture of a run."""
         self.scene = scene
 
     @classmethod
@@ -62,7 +62,7 @@ class Drawing:
         cls, run: Path | InteractionGraph, part: RunPart | None = None,
         width: float | None = None, cause: KnownCause | None = None,
     ) -> Drawing:  # fmt: skip
-        """Draw a trace file, a run directory, or a graph (which has no wall time).
+        """Draw a trace file, a run directory, or a graph (without wall time).
 
         Args:
             run: The run.
@@ -83,7 +83,7 @@ class Drawing:
         return svg(self.scene)
 
     def save(self, path: Path) -> None:
-        """Write the picture to a file; its name says in which format.
+        """Write the picture to a file, in the format of the file's name.
 
         Raises:
             SettingsError: The format is not known, or its library is not installed.
@@ -103,7 +103,7 @@ class Drawing:
 
 
 def check_format(path: Path) -> str:
-    """The format that a file's name stands for, as its ending.
+    """The format for the name of a file, as the ending of the name.
 
     Raises:
         SettingsError: The ending is no known format.
@@ -177,7 +177,7 @@ def _heading(scene: DrawingScene, left_x: float, across: float) -> Iterator[Word
 
 
 def _agents(source: Source, selection: Selection, part: RunPart) -> list[str]:
-    """The agents that have a lane: all, or of a part of a run (or very many) those that act."""
+    """The agents with a lane: of a part of a run, or of very many agents, only those that act."""
     shown = [agent for agent in source.agents if agent not in selection.alike]
     if part.is_whole and len(shown) <= _MOST_LANES:
         return shown
@@ -186,7 +186,7 @@ def _agents(source: Source, selection: Selection, part: RunPart) -> list[str]:
 
 
 def _title(source: Source, selection: Selection, part: RunPart) -> tuple[str, str]:
-    """The title of the picture, and a line about its contents."""
+    """The title of the picture, and a line about the contents."""
     graph = source.graph
     kinds = Counter(node["kind"] for node in selection.nodes.values())
     team = counted(len(source.agents), "agent")
@@ -224,7 +224,7 @@ _MOST_LISTED = 10
 
 
 def cause_lines(cause: KnownCause, top: float, across: tuple[float, float]) -> Iterator[Words]:
-    """The candidates of a diagnosis, by the numbers of their flags, and the changes as a table.
+    """The candidates of a diagnosis, by flag number, and the changes as a table.
 
     Args:
         cause: The diagnosis.
@@ -271,7 +271,7 @@ _LINKS = {
 def legend(
     used: Collection[palette.Kind], origin: Point, width: float
 ) -> tuple[list[Shape], float]:
-    """The legend as shapes, and its height.
+    """The legend as shapes, and the height.
 
     Args:
         used: The kinds of things that the picture contains.

@@ -86,7 +86,7 @@ class GraphPanel:
             yield Words((at[0] + 8, at[1] + height / 2 + 4), text, 11.5, colour)
 
     def _links(self) -> Iterator[Shape]:
-        """The edges; those that are not productive below the others."""
+        """The edges; non-productive edges are below the others."""
         ports = self._ports()
         ordered = sorted(self.selection.links, key=lambda link: link.is_productive)
         marks: list[Shape] = []
@@ -102,7 +102,7 @@ class GraphPanel:
         yield from marks
 
     def _ports(self) -> dict[DrawnEdge, float]:
-        """For each edge the offset of its end from the middle of the target, spread by origin."""
+        """For each edge the offset of the end from the middle of the target, spread by origin."""
         incoming: dict[str, list[DrawnEdge]] = {}
         for link in self.selection.links:
             incoming.setdefault(link.target, []).append(link)
@@ -131,7 +131,7 @@ class GraphPanel:
     # --- the diagnosis ---
 
     def _chain(self) -> Iterator[Shape]:
-        """The way by which the failure went on, as one path below the edges."""
+        """The path of the failure, below the edges."""
         steps = self.cause.chain if self.cause else ()
         ids = self.source.graph.history.activation_ids
         chain = [ids[step] for step in steps if step < len(ids)]
@@ -180,7 +180,7 @@ class GraphPanel:
             self.used[kind] = None
 
     def _badges(self) -> Iterator[Shape]:
-        """The labels of findings, each beside the node that it is about."""
+        """The labels of findings, each beside the subject."""
         for id, counts in self._finding_counts().items():
             x, y = self._at[id]
             worst_first = sorted(counts.items(), key=lambda item: WORTHS.index(item[0][0].worth))
@@ -214,7 +214,7 @@ class GraphPanel:
         return counts
 
     def _place_of(self, finding: Finding | FindingRow) -> str | None:
-        """The node of a finding: the one it is about or, if that is the run, the latest node."""
+        """The node of a finding: the subject or, if the subject is the run, the latest node."""
         named = about(finding)
         if named:
             return next((id for id in named if id in self._at), None)
@@ -222,7 +222,7 @@ class GraphPanel:
         return self._moments[before - 1][1] if before else None
 
     def _labels(self) -> Iterator[Shape]:
-        """The ids of nodes, where there is place for them."""
+        """The ids of nodes, as far as there is room."""
         for id in self.selection.nodes:
             (x, y), text = self._at[id], name(id)
             width = text_width(text, LABEL)
@@ -233,7 +233,7 @@ class GraphPanel:
 
 
 def lane_name(lane: Lane, selection: Selection) -> str:
-    """The name of a lane, and how many others it stands for."""
+    """The name of a lane, with the number of folded lanes."""
     if lane is OUTSIDE:
         return "outside"
     alike = sum(shown == lane for shown in selection.alike.values())

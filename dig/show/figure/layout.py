@@ -1,4 +1,4 @@
-"""The layout of nodes: a lane an agent, and each node to the right of its causes.
+"""The layout of nodes: a lane for each agent, and each node to the right of all causes.
 
 An activation stands in the lane of its agent, with the events that it generated beside it; what
 comes from outside and from healing has lanes of its own. A node's *rank* is its column: past
@@ -38,7 +38,7 @@ LEAST_LANE = 34.0
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A place in the grid: which lane, which column, and which row of the stack in it."""
+    """A place in the grid: the lane, the column, and the row of the stack there."""
 
     lane: Lane
     rank: int
@@ -145,7 +145,7 @@ class _Grid:
         return place
 
     def _put_event(self, id: str) -> Placement:
-        """An event's: beside the activation that generated it, else right of all before it."""
+        """The place of an event: beside its generator, else right of all earlier nodes."""
         h = self._history
         n = h.event(id)
         assert n is not None  # it is a node of the graph

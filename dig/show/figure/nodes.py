@@ -1,4 +1,4 @@
-"""The nodes of a picture: the kind of each, which decides its style, and its title."""
+"""The nodes of a picture: kinds, for the style, and titles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES = {
 
 
 def turn_kind(source: Source, id: str, node: Mapping[str, Any]) -> str:
-    """The kind of an activation, a key of `palette.TURNS`; of several the most productive one.
+    """The kind of an activation, a key of `palette.TURNS`; of several the most productive.
 
     Args:
         source: The run.

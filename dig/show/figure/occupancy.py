@@ -1,4 +1,4 @@
-"""The occupied parts of a picture, so that labels stand only in free places."""
+"""The occupied parts of a picture, for labels in free places only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rectangle = tuple[float, float, float, float]
 
 
 def around(at: Point, width: float, height: float) -> Rectangle:
-    """The rectangle of some size with its centre at a point.
+    """The rectangle of some size around a point.
 
     Args:
         at: The centre.
@@ -25,7 +25,7 @@ def around(at: Point, width: float, height: float) -> Rectangle:
 
 
 class Occupancy:
-    """The rectangles that are taken, in a coarse grid, so that few are looked at each time."""
+    """Occupied rectangles in a coarse grid, for a search of few rectangles."""
 
     def __init__(self, bounds: Rectangle) -> None:
         self._bounds = bounds

@@ -1,4 +1,4 @@
-"""Styles: one table a kind of thing, for shapes and for the legend alike.
+"""Styles: a table for each kind of shape, for shapes and for the legend alike.
 
 Colours and shapes are those of the page of a run, whose style sheet is read here. Nothing is told
 by colour alone: dashes, marks, letters and shapes say the same.
@@ -46,7 +46,7 @@ _LETTER = 8.8
 def turn_shapes(
     kind: str, corner: Point, size: tuple[float, float], title: str = "", opacity: float = 1.0
 ) -> Iterator[Shape]:
-    """The bar of an activation; hatched, if it only waited.
+    """The bar of an activation; hatched for an activation without effect.
 
     Args:
         kind: Its kind.
@@ -130,7 +130,7 @@ EVENTS: dict[str, Style] = {
 
 
 def diamond(at: Point, radius: float, look: Style, title: str = "") -> Polygon:
-    """A square on its corner: what healing made or did.
+    """A square on a corner: the sign of healing.
 
     Args:
         at: Its centre.
@@ -144,7 +144,7 @@ def diamond(at: Point, radius: float, look: Style, title: str = "") -> Polygon:
 
 
 def event_shape(kind: str, at: Point, radius: float, title: str = "") -> Shape:
-    """The shape of an event, as on the page: its type is told by the shape.
+    """The shape of an event, by type, as on the page.
 
     Args:
         kind: Its kind.
@@ -179,7 +179,7 @@ Kind = str | FindingLabel
 
 
 def _badge(name: str, dash: tuple[float, ...] = ()) -> tuple[Style, str, str]:
-    """The outlined label of a finding that is no error."""
+    """The outlined label of a warning or a notice."""
     colour = COLOURS[name]
     return Style(COLOURS[f"{name}-soft"], colour, 1.0, dash), colour, colour
 

@@ -126,5 +126,5 @@ def _style(look: Style) -> dict[str, Any]:
 
 
 def _points(pixels: float) -> float:
-    """Pixels as the points of typographers, in which matplotlib measures lines and letters."""
+    """Pixels as typographic points, matplotlib's unit of lines and letters."""
     return pixels * 72 / DOTS_PER_INCH

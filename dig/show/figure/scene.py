@@ -1,4 +1,4 @@
-"""A picture as data: shapes in pixels, which each back end draws in its own way.
+"""A picture as data: shapes in pixels, for two back ends.
 
 The origin is at the top left, y grows downwards. A scene is computed once; later shapes in
 it lie on top.
@@ -38,7 +38,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """A circle; some viewers show its `title` at the pointer."""
+    """A circle; some viewers show the `title` at the pointer."""
 
     at: Point
     radius: float
@@ -76,7 +76,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle with round corners: its top left corner, its size, and their radius."""
+    """A rectangle with round corners; `at` is the top left corner."""
 
     at: Point
     size: tuple[float, float]
@@ -87,7 +87,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A line of text; `at` is on its baseline, at its start, its middle or its end."""
+    """A line of text; `at` is on the baseline, at the start, the middle or the end."""
 
     at: Point
     text: str
@@ -101,13 +101,13 @@ Shape = Circle | Polygon | Curve | Box | Words
 
 
 def look_of(shape: Shape) -> Style | None:
-    """The style of a shape; ``None`` for words, which have their own fields."""
+    """The style of a shape; ``None`` for words, with fields of their own."""
     return None if isinstance(shape, Words) else shape.look
 
 
 @dataclass
 class DrawingScene:
-    """A picture: its size, its title, and its shapes from the lowest to the topmost."""
+    """A picture: size, title, and shapes from the lowest to the topmost."""
 
     width: float
     height: float

@@ -53,12 +53,12 @@ class RunPart:
 
     @property
     def is_whole(self) -> bool:
-        """All of the run is drawn, and not a part of it."""
+        """The part is the whole run."""
         return (self.first, self.last, self.focus, self.finding) == (None,) * 4
 
     @property
     def words(self) -> list[str]:
-        """The settings that are not the default, for the title."""
+        """The changed settings, for the title."""
         ends = (("from", self.first), ("to", self.last))
         texts = [
             "cleaned" if self.cleaned else "",
@@ -71,7 +71,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """An edge: from where to where; its fate, if it is a delivery edge of an ended activation."""
+    """An edge; a delivery edge of an ended activation has a fate."""
 
     source: str
     target: str
@@ -86,7 +86,7 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a graph that is drawn.
+    """The drawn part of a graph.
 
     Attributes:
         nodes: Events and activations by id, in order of time, with their attributes in a view.
@@ -109,7 +109,7 @@ class Selection:
 
 
 def select(source: Source, part: RunPart) -> Selection:
-    """The part of a run that is wanted.
+    """Select the part of a run.
 
     Raises:
         SettingsError: The part is invalid, empty, or larger than can be drawn.
@@ -170,7 +170,7 @@ def _visible_findings(
 def _part_nodes(
     source: Source, part: RunPart, nodes: Collection[str], links: Sequence[DrawnEdge]
 ) -> Collection[str] | None:
-    """The nodes near what is in focus, or those of the paths of a finding; ``None``: all."""
+    """The nodes near the focus, or on the paths of a finding; ``None``: all."""
     if part.focus is not None:
         if part.focus not in nodes:
             raise SettingsError(f"{name(part.focus)} is not in the part of the run that is wanted")
@@ -187,7 +187,7 @@ def _part_nodes(
 
 
 def fold_lanes(source: Source, selection: Selection) -> Selection:
-    """The selection with one lane for all agents that behave alike.
+    """The selection with a common lane for agents with the same behaviour.
 
     Two agents behave alike if they do the same kinds of things, however often, and however long
     they wait in between. The first one's lane stands for all. An agent that a finding is about
@@ -206,7 +206,7 @@ def fold_lanes(source: Source, selection: Selection) -> Selection:
 
 
 def _agent_deeds(source: Source, selection: Selection) -> dict[str, set[object]]:
-    """The kinds of things that each agent did: with which types of events, and from whom."""
+    """The deeds of each agent: the kind, and the types and origins of the events."""
     edges: dict[str, set[object]] = {}
     for link in selection.links:
         turn, event = link.source, link.target
@@ -226,7 +226,7 @@ def _agent_deeds(source: Source, selection: Selection) -> dict[str, set[object]]
 
 
 def about(finding: Finding | FindingRow) -> list[str]:
-    """The event or activation that a finding is about; a recorded one may name anything."""
+    """The event or activation in the subject of a finding; a recorded finding may name anything."""
     subject = finding.subject if isinstance(finding.subject, dict) else {}
     named = [subject.get(key) for key in ("event", "activation")]
     return [id for id in named if isinstance(id, str)]
@@ -259,7 +259,7 @@ def _is_inside(node: Mapping[str, Any], part: RunPart) -> bool:
 
 
 def _near_nodes(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
-    """A node with its ancestors and its descendants, up to so many edges away.
+    """A node with ancestors and descendants, up to so many edges away.
 
     Ancestry is causal, over productive edges; but every neighbour of the node is near.
     """

@@ -1,4 +1,4 @@
-"""The source of a picture: a run, read once, with its graph, its clock and its findings."""
+"""The source of a picture: a run, read once, with graph, clock and findings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Source:
         return list(dict.fromkeys((*self.graph.run.agents, *self.graph.history.agent_names)))
 
     def agent_of(self, id: str) -> str | None:
-        """The agent of an activation, or that made an event; ``None``: no agent."""
+        """The agent of an activation, or of the generator of an event; ``None``: no agent."""
         h = self.graph.history
         v, n = h.activation(id), h.event(id)
         if n is not None:
@@ -80,17 +80,17 @@ class Source:
         return None if v is None else h.agent(v)
 
     def finding(self, t: int) -> FindingRow | Finding | None:
-        """The finding of a record, if it is one."""
+        """The finding of a record, if there is any."""
         findings: Sequence[FindingRow | Finding] = (*self.findings, *self.found)
         return next((finding for finding in findings if finding.t == t), None)
 
     @classmethod
     def of_graph(cls, graph: InteractionGraph) -> Source:
-        """A graph alone: it has no clock, so that a record is as long as any other."""
+        """A graph without a clock: all records are equally long."""
         return cls(graph, range(0, (graph.t + 1) * 1_000_000, 1_000_000), has_clock=False)
 
 
 def _verdict_records(answer: RecordedEvent) -> list[int]:
-    """The records that accepted an answer or sent it back."""
+    """The records with a verdict on an answer: accepted or sent back."""
     accepted = [] if answer.accepted_t is None else [answer.accepted_t]
     return accepted + [t for _, t in answer.arrivals]

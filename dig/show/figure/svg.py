@@ -1,4 +1,4 @@
-"""A scene as SVG: one file without scripts, styles or references, the same bytes every time."""
+"""A scene as SVG: a file without scripts, styles or references, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _element(tag: str, attributes: str, title: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text as XML: characters that XML forbids, or that reverse text, are made visible."""
+    """Text as XML, with forbidden and text-reversing characters made visible."""
     shown = safe_text(text).replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
     return escape(shown)
 
@@ -95,6 +95,6 @@ def _points(points: tuple[Point, ...]) -> str:
 
 
 def _number(value: float) -> str:
-    """A number with at most one digit after the point: a tenth of a pixel is invisible."""
+    """A number with few digits after the point: a tenth of a pixel is invisible."""
     text = f"{value:.1f}" if value >= 1 or value <= 0 else f"{value:.2f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

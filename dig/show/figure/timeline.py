@@ -141,7 +141,7 @@ class Timeline:
 
 
 def _step(span: float, most: int) -> float:
-    """A round number of seconds, so that there are at most so many of them in a span."""
+    """A round number of seconds, for at most so many ticks in a span."""
     rough = span / most
     size: float = 10.0 ** floor(log10(rough))
     return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999)

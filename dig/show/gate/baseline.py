@@ -1,4 +1,4 @@
-"""Known findings: a file that names kinds of findings without ids, and so fits later runs.
+"""Known findings: a file of kinds of findings without ids, for later runs.
 
     {"version": 1, "known": [
       {"pattern": "ET", "stage": null, "agents": ["ada"], "types": ["problem", "solution"]}]}
@@ -27,7 +27,7 @@ from dig.traces.journal.durable_files import cannot, write_output
 
 
 class FindingKind(NamedTuple):
-    """The part of a finding that findings of different runs can have in common.
+    """The common part of equal findings in different runs.
 
     Attributes:
         pattern, stage: As in the finding.
@@ -42,7 +42,7 @@ class FindingKind(NamedTuple):
 
     @classmethod
     def of(cls, graph: InteractionGraph, finding: Finding) -> FindingKind:
-        """The kind of a finding; the graph knows all that it names.
+        """The kind of a finding; the graph knows all events in the finding.
 
         An instance (`NAME#2`) counts as its agent, and no id is kept, so findings of different
         runs can be compared.
@@ -53,7 +53,7 @@ class FindingKind(NamedTuple):
         return cls(finding.pattern, finding.stage, tuple(sorted(names)), tuple(sorted(types)))
 
     def has(self, other: FindingKind) -> bool:
-        """This kind names all agents and types that another kind of the same pattern names."""
+        """Whether all agents and types of another kind of the same pattern are in this kind."""
         return (
             (self.pattern, self.stage) == (other.pattern, other.stage)
             and {*other.agents} <= {*self.agents}
@@ -77,7 +77,7 @@ class _File(BaseModel):
 
 @dataclass
 class KnownFindings:
-    """The kinds of findings that are known.
+    """Known kinds of findings.
 
     Attributes:
         known: The kinds.
@@ -88,7 +88,7 @@ class KnownFindings:
     used: set[FindingKind] = field(default_factory=set)
 
     def has(self, kind: FindingKind) -> bool:
-        """A finding of this kind is known."""
+        """Whether findings of a kind are known."""
         entries = [entry for entry in self.known if entry.has(kind)]
         self.used.update(entries)
         return bool(entries)
@@ -116,7 +116,7 @@ class KnownFindings:
 
 
 def write_baseline(path: Path, kinds: Iterable[FindingKind]) -> int:
-    """Write a file of known findings; returns the number of its entries.
+    """Write a file of known findings; returns the number of entries.
 
     Args:
         path: The file; an old one is replaced.

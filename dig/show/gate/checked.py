@@ -1,4 +1,4 @@
-"""A run that was checked: its findings, what healing did, and what else must not be silent.
+"""A checked run: findings, healing, and other failures of the run.
 
 Nothing here changes a file. A torn end of a journal is measured and left where it is.
 """
@@ -33,7 +33,7 @@ from .baseline import FindingKind
 
 @dataclass(frozen=True)
 class CheckedFinding:
-    """A finding with what happened later in the run.
+    """A finding with the later events of the run.
 
     Attributes:
         finding: The finding; `silenced` is as recorded in the trace, or as a policy says.
@@ -52,7 +52,7 @@ class CheckedFinding:
 
     @property
     def is_unhealed(self) -> bool:
-        """The finding is an error that is neither mended nor silenced."""
+        """Whether the finding is an error, neither mended nor silenced."""
         return (
             self.finding.severity == "error"
             and self.finding.silenced is None
@@ -62,7 +62,7 @@ class CheckedFinding:
 
 @dataclass
 class CheckedRun:
-    """The findings of a check in a run; the graph is not kept, so that many runs can be checked.
+    """The findings of a check in a run, without the graph, for checks of many runs.
 
     Attributes:
         path: The path as it was named: a trace file or run directory.
@@ -101,13 +101,13 @@ class CheckedRun:
 
     @property
     def places(self) -> LineIndex:
-        """The files and lines of its records."""
+        """The files and lines of the records."""
         return LineIndex(trace_path(self.path))
 
 
 @dataclass(frozen=True)
 class UnreadRun:
-    """A trace that could not be checked.
+    """An unreadable trace.
 
     Attributes:
         path: The path as it was named.
@@ -118,7 +118,7 @@ class UnreadRun:
 
 
 def runs_in(paths: Iterable[Path]) -> list[Path]:
-    """The traces that are meant by some paths: a directory of runs stands for all runs in it.
+    """The traces at some paths; a directory of runs stands for all runs below.
 
     Raises:
         TraceError: A directory has no run in it.
@@ -141,7 +141,7 @@ def check_run(
     usual: TeamUsual | None = None,
     policy: Policy | None = None,
 ) -> CheckedRun:
-    """Check a stored run, or the part that there is of a run that goes on.
+    """Check a stored run, or the written part of a running one.
 
     Args:
         path: The trace file or run directory.
@@ -199,7 +199,7 @@ def check_run(
 def _explain(
     graph: InteractionGraph, findings: Iterable[tuple[Finding, bool, tuple[HealRow, ...]]]
 ) -> Iterator[CheckedFinding]:
-    """Explain the first finding of each kind and fate: paths take time, and a group shows one."""
+    """Explain the first finding of each kind and fate: paths take time, and a group shows no more."""
     explained = set[object]()
     for finding, is_mended, heals in findings:
         kind, is_notice = FindingKind.of(graph, finding), finding.severity == "notice"
@@ -212,7 +212,7 @@ def _explain(
 def _apply_policy(
     graph: InteractionGraph, finding: Finding, row: FindingRow | None, policy: Policy | None
 ) -> Finding:
-    """The finding, silenced if the run has recorded a reason, or else if the policy has one."""
+    """The finding, silenced by the recorded reason, or else by the policy."""
     if row is not None and row.silenced is not None:
         return replace(finding, silenced=str(row.silenced))
     return finding if policy is None else apply_policy(policy, graph, finding)

@@ -1,4 +1,4 @@
-"""A check as JUnit XML: a suite for each run, with a test case for each pattern and for its end.
+"""A check as JUnit XML: a suite for each run, a test case for each pattern and for the end.
 
 The names of the test cases stay the same from run to run, so that CI servers can compare them. The
 file is valid by the schema of Ant's JUnit reports, and by that of Jenkins.
@@ -27,7 +27,7 @@ _BEGINNING = 0.0
 
 
 def junit_lines(report: CheckReport) -> Iterator[str]:
-    """The report as one XML document."""
+    """The report as an XML document."""
     root = XML.Element("testsuites")
     names = [verdict.run.name for verdict in report.verdicts]
     for verdict, name in zip(report.verdicts, names, strict=True):
@@ -99,7 +99,7 @@ def _say(case: XML.Element, tag: str, kind: str, message: str, text: str) -> Non
 
 
 def _close(suite: XML.Element, out: str, err: str) -> None:
-    """Count the test cases, and add what was written."""
+    """Count the test cases, and add the output."""
     cases: Sequence[XML.Element] = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
     for tag, total in {"failure": "failures", "error": "errors", "skipped": "skipped"}.items():
@@ -113,5 +113,5 @@ def _token(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """Text without what XML cannot have."""
+    """Text without characters forbidden in XML."""
     return _NO_XML.sub("?", safe_text(text))

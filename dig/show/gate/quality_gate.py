@@ -1,4 +1,4 @@
-"""The findings that fail a check: the level that is asked for, what is ignored, and what is known.
+"""The findings for which a check fails: the level, without ignored and known findings.
 
 Findings of one kind and one verdict are a *group*, so that a report of 5,000 equal findings has a
 single entry with a number.
@@ -33,14 +33,14 @@ _MOST_REASON = 100
 
 @dataclass(frozen=True)
 class Ignored:
-    """A pattern that does not count; with an agent, only findings that concern the agent."""
+    """An ignored pattern; with an agent, only findings about the agent."""
 
     pattern: str
     agent: str | None = None
 
     @classmethod
     def of(cls, text: str, patterns: Collection[str]) -> Ignored:
-        """The findings that `--ignore PATTERN` or `--ignore PATTERN=AGENT` names.
+        """Parse `--ignore PATTERN` or `--ignore PATTERN=AGENT`.
 
         Args:
             text: The option's value.
@@ -58,17 +58,17 @@ class Ignored:
         return cls(pattern, base_name(agent) if agent else None)
 
     def __str__(self) -> str:
-        """The option as it was given."""
+        """The option on the command line."""
         return f"--ignore {self.pattern}" + (f"={self.agent}" if self.agent is not None else "")
 
     def covers(self, kind: FindingKind) -> bool:
-        """Findings of this kind are ignored."""
+        """Whether findings of a kind are ignored."""
         return kind.pattern == self.pattern and (self.agent is None or self.agent in kind.agents)
 
 
 @dataclass(eq=False)
 class Group:
-    """Findings of a run that have one kind and one verdict.
+    """Findings of a run with the same kind and the same verdict.
 
     Attributes:
         kind: The kind.
@@ -102,7 +102,7 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The pattern with its name, and the number of findings if there are several."""
+        """The pattern with the name, and the number of findings if there are several."""
         pattern = BY_NAME.get(self.kind.pattern)
         stage = f" {name(self.kind.stage)}" if self.kind.stage is not None else ""
         title = f" ({pattern.title})" if pattern else ""
@@ -130,7 +130,7 @@ class Group:
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """A run with what of it fails the check.
+    """A run with the failing findings.
 
     Attributes:
         groups: Its findings, the worst first; those of equal worth by the record of the first.
@@ -143,7 +143,7 @@ class RunVerdict:
 
     @property
     def by_pattern(self) -> list[Group]:
-        """The groups for a person, who needs an entry for a pattern, whatever agents there are."""
+        """The groups for a person: an entry for each pattern, whatever the agents."""
         merged: dict[tuple[object, ...], Group] = {}
         for group in self.groups:
             key = (group.kind[:2], group.severity, group.is_mended, group.set_aside)
@@ -152,17 +152,17 @@ class RunVerdict:
 
     @property
     def is_cut_off(self) -> bool:
-        """The trace has no end although no process writes it any more."""
+        """Whether the trace has no end and no writer any more."""
         return self.run.state == "cut off"
 
     @property
     def failing(self) -> int:
-        """The number of findings that fail the check."""
+        """The number of failing findings."""
         return sum(group.count for group in self.groups if group.fails)
 
     @property
     def off(self) -> str:
-        """The detectors that were off, in words; empty if none was."""
+        """The detectors with a time off, in words; empty: none."""
         names = cut([one_line(part, 80) for part in self.run.off])
         return f"{names} {'was' if len(self.run.off) == 1 else 'were'} off" if names else ""
 
@@ -173,7 +173,7 @@ class RunVerdict:
 
     @property
     def reasons(self) -> str:
-        """The reasons for which the run fails the check; empty if it does not."""
+        """The reasons of the failure, in words; empty: the run passes."""
         parts = [counted(self.failing, NOUNS[self.fail_on])] if self.failing else []
         parts += ["the run was cut off"] * self.is_cut_off
         return " and ".join([*parts, self.off] if self.off else parts)
@@ -181,7 +181,7 @@ class RunVerdict:
 
 @dataclass(frozen=True)
 class QualityGate:
-    """Decides what fails a check.
+    """Decides which findings fail a check.
 
     Attributes:
         fail_on: The level that fails the check.
@@ -216,7 +216,7 @@ class QualityGate:
         return RunVerdict(run, tuple(sorted(groups.values(), key=_rank)), self.fail_on)
 
     def _set_aside(self, kind: FindingKind, silenced: str | None) -> str | None:
-        """The reason for which findings do not count."""
+        """The reason to set findings aside; ``None``: the findings count."""
         if silenced is not None:
             return f"silenced: {one_line(silenced, _MOST_REASON) or 'no reason is given'}"
         for ignored in self.ignored:

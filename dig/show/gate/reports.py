@@ -36,7 +36,7 @@ class CheckReport(NamedTuple):
 
     @property
     def status(self) -> int:
-        """The exit status: 2 if a run could not be read, 1 if one fails, else 0."""
+        """The exit status: 2 for an unreadable run, 1 for a failed run, else 0."""
         return 2 if self.unread else 1 if any(verdict.fails for verdict in self.verdicts) else 0
 
 
@@ -44,7 +44,7 @@ class CheckReport(NamedTuple):
 
 
 def text_lines(report: CheckReport) -> Iterator[str]:
-    """The report for a person: what fails first, then other alarms, notices, and what is silent."""
+    """The report for a person: failures first, then other alarms, notices, and silent parts."""
     for verdict in report.verdicts:
         yield from run_lines(verdict)
         yield ""
@@ -76,7 +76,7 @@ def _totals(report: CheckReport) -> str:
 
 
 def run_lines(verdict: RunVerdict) -> Iterator[str]:
-    """The report of one run, without its last line."""
+    """The report of a run, without the last line."""
     run = verdict.run
     count = counted(len(run.findings), "finding")
     if run.headline:
@@ -108,7 +108,7 @@ def _counts(counter: Counter[str]) -> str:
 
 
 def ending(run: CheckedRun) -> str:
-    """The end of the run, or the reason for which the trace has none."""
+    """The end of the run, or the reason for a trace without end."""
     if run.outcome is not None:
         return f"ended after {seconds(run.us)}: {run.outcome}"
     torn = ""
@@ -119,7 +119,7 @@ def ending(run: CheckedRun) -> str:
 
 
 def _sections(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
-    """The groups by what they are worth, with a title."""
+    """The groups by severity and fate, with a title."""
     titles: dict[str, Callable[[Group], bool]] = {
         "unhealed error": lambda group: group.severity == "error" and not group.is_mended,
         "mended error": lambda group: group.severity == "error" and group.is_mended,
@@ -145,7 +145,7 @@ def _section(title: str, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def entry_lines(group: Group) -> Iterator[str]:
-    """A group in lines: the first of its findings, their number, and the healing."""
+    """A group in lines: the first finding, the number of findings, and the healing."""
     yield from group.text.splitlines()
     if repeats := _repeats(group):
         yield f"  {repeats}"
@@ -163,7 +163,7 @@ def _repeats(group: Group) -> str:
 
 
 def _set_aside(groups: Iterable[Group]) -> Iterator[str]:
-    """The findings that do not count, with the reasons."""
+    """Ignored, silenced and known findings, by reason."""
     reasons: dict[str, Counter[str]] = {}
     for group in groups:
         if group.set_aside is not None:
@@ -175,7 +175,7 @@ def _set_aside(groups: Iterable[Group]) -> Iterator[str]:
 
 
 def failure_text(part: str, messages: Sequence[str]) -> str:
-    """A part of the monitor that failed, with its last message and the number of failures."""
+    """A failed part of the monitor, with the last message and the number of failures."""
     times = f" ({len(messages):,} times)" if len(messages) > 1 else ""
     return f"{one_line(part, 80)}: {one_line(messages[-1])}{times}"
 
@@ -193,7 +193,7 @@ def json_lines(report: CheckReport) -> Iterator[str]:
 
 
 def github_lines(report: CheckReport) -> Iterator[str]:
-    """Workflow commands that annotate a job of GitHub Actions, those of failures first.
+    """Workflow commands for annotations of a job of GitHub Actions, failures first.
 
     GitHub shows ten annotations of each severity a step.
     """

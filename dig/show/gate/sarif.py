@@ -36,7 +36,7 @@ _LEVELS = {"error": "error", "warning": "warning", "notice": "note"}
 
 
 def sarif_lines(report: CheckReport) -> Iterator[str]:
-    """The report as one JSON document."""
+    """The report as a JSON document."""
     results = [result for verdict in report.verdicts for result in _results(verdict)]
     names = dict.fromkeys([*BY_NAME, *(result["ruleId"] for result in results)])
     rules = [_rule(name) for name in names]
@@ -134,7 +134,7 @@ def _notifications(report: CheckReport) -> Iterator[Node]:
 
 
 def _left_out(report: CheckReport, results: int) -> Node:
-    """The number of findings that are no results, with the reasons."""
+    """The number of findings without a result, by reason."""
     reasons: dict[str, int] = {}
     for verdict in report.verdicts:
         for group in verdict.groups:

@@ -1,4 +1,4 @@
-"""The page: a run as a picture that one can walk through, in one file or live.
+"""The page: a run as an interactive picture, in a file or live.
 
 `page/` is the page itself: plain JavaScript modules, a style sheet and a template. `rows`: records
 as rows of the page; `about`: the head above them; `document`: the modules as one script, and the

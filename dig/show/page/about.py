@@ -1,4 +1,4 @@
-"""The head of the page: facts about a run from the files beside its trace."""
+"""The head of the page: facts about a run from the files beside the trace."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run_verdict(
 
 
 def clock_speed(side: Mapping[str, Any]) -> float:
-    """The speed of a run's clock, by its side file; 0 if the clock is virtual, or not known."""
+    """The speed of a run's clock, by the side file; 0 if the clock is virtual or unknown."""
     clock = str(side.get("clock", "real time x 1" if side else ""))
     try:
         return float(clock.removeprefix("real time x "))

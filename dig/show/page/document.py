@@ -1,4 +1,4 @@
-"""The page around its data, or around the address of a live source: one HTML document."""
+"""The page as an HTML document, around its data or the address of a live source."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ShownRun:
 
 
 def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> str:
-    """The page with a run in it.
+    """The page with the data of a run.
 
     The data are compressed, and so are letters and digits only: nothing in a payload can end the
     element that holds them, or be taken for a script.
@@ -66,7 +66,7 @@ def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> 
 
 
 def live_page(address: str, title: str, runs: str = "") -> str:
-    """The page that follows a live source.
+    """The page of a live source.
 
     Args:
         address: The address of the event stream, relative to the page's own.
@@ -77,7 +77,7 @@ def live_page(address: str, title: str, runs: str = "") -> str:
 
 
 def policy(*, live: bool = False) -> str:
-    """The content security policy of the page: its own script and style, and nothing else.
+    """The content security policy of the page: no script or style but the page's own.
 
     Args:
         live: Whether the page may send requests to its own server; by default not.
@@ -146,7 +146,7 @@ def modules() -> Mapping[str, str]:
 
 
 def bundle(sources: Mapping[str, str], entry: str) -> str:
-    """A module and all that it needs as one script, which needs no network.
+    """Join a module and all imported modules into a script without imports.
 
     A page that is opened from disk can import no file, so each module becomes a function that
     returns its exports, after the modules it needs. A module may contain only the forms that the
@@ -168,7 +168,7 @@ def bundle(sources: Mapping[str, str], entry: str) -> str:
 
 
 def _sort_modules(sources: Mapping[str, str], name: str, above: tuple[str, ...]) -> list[str]:
-    """The modules that a module needs, each after all of its own, and then the module."""
+    """Sort a module and all imported modules: imported modules come first."""
     if name in above or name not in sources:
         problem = "needs itself" if name in above else "is missing"
         raise ValueError(f"the module {name} {problem} (from {' > '.join(above) or 'the page'})")

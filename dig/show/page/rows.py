@@ -41,7 +41,7 @@ dumps = encoder()
 
 
 class Rows:
-    """Turns the records of one run, in order, into rows.
+    """Turns the records of a run, in order, into rows.
 
     Attributes:
         follower: The run so far, for its verdict and its standstills.
@@ -132,12 +132,12 @@ class Rows:
 
 
 def pack(row: Row) -> Row | str:
-    """A row as it is kept until all are there: without a long text as JSON, which is smaller."""
+    """Pack a row without a long text as JSON, to save memory until all rows are there."""
     return row if any(row.get(key) for key in LONG) else dumps(row)
 
 
 def shorten(rows: Iterable[Row | str], budget: int) -> int:
-    """Cut payloads and errors further, so that all together have at most so many characters.
+    """Cut payloads and errors to at most so many characters in all.
 
     Returns:
         The number of characters after which they are cut now.
@@ -153,5 +153,5 @@ def shorten(rows: Iterable[Row | str], budget: int) -> int:
 
 
 def _text(value: object) -> str:
-    """A value from a trace as text: a string as it is, all else as JSON."""
+    """A value from a trace as text: strings unchanged, all else as JSON."""
     return value if isinstance(value, str) else _readable(value)

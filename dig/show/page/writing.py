@@ -1,4 +1,4 @@
-"""A report: a stored run as one HTML file that works from disk and can be mailed."""
+"""A report: a stored run as an HTML file, to be opened from disk or mailed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_BYTES = 4_800_000
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written.
+    """A written report.
 
     Attributes:
         records: The number of records that it shows.
@@ -68,7 +68,7 @@ def write_report(
 
 
 def write_page(head: dict[str, Any], rows: list[Row], out: Path) -> Report:
-    """Write a page of rows that are no run's.
+    """Write a page of rows from another source than a run.
 
     Args:
         head: The data of its head (see `about`); `open` is the view that is shown first, as the
@@ -92,7 +92,7 @@ def _write(path: Path, data: bytes, *, is_named: bool) -> None:
 
 
 def comparison(run: Path, twin: Path, runs: str) -> bytes:
-    """The page of two runs, one below the other.
+    """The page of two runs, the second below the first.
 
     Args:
         run: The run directory or trace file of the upper one.
@@ -110,7 +110,7 @@ def _read_twin(run: Path, twin: Path, payloads: bool = True) -> ShownRun:
 
 
 def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
-    """A run, with more in its head; the rows of its findings come last if the trace has none."""
+    """Read a run; detected findings come last if the trace has no rows of findings."""
     first = next(read_lines(run))
     maker = Rows(MOST_TEXT if payloads else 0, has_all=is_journal(first.row))
     rows = [pack(row) for row in feed_records(run, maker.of, payloads=payloads)]
@@ -122,7 +122,7 @@ def _read(run: Path, payloads: bool = True, **more: Any) -> ShownRun:
 def _compress(
     shown: ShownRun, twin: ShownRun | None = None, runs: str = "", *, payloads: bool = True
 ) -> tuple[bytes, int]:
-    """The page, and the number of characters after which its payloads are cut."""
+    """The page, and the number of characters after which payloads are cut."""
     budget = MOST_SAID
     while True:  # the size is only known when the texts are compressed
         most = shorten([*shown.rows, *(twin.rows if twin else ())], budget)

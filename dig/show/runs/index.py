@@ -86,7 +86,7 @@ def _is_run(path: Path) -> bool:
 
 
 def _stamp(path: Path) -> str:
-    """A text that changes whenever a run, or the version of its reader, changes."""
+    """A text for the state of a run's files and the version of the reader."""
     first = path if path.is_file() else path / TRACE
     files = [*segments(first)]
     files += [path / name for name in (RESULT, SIDE) if path.is_dir()]
@@ -121,7 +121,7 @@ def _recall(row: Row | None, stamp: str) -> RunSummary | None:
 
 
 def _load(path: Path) -> dict[str, Row]:
-    """The rows of the index by their key; none, if it cannot be read."""
+    """The rows of the index by key; none, if the index cannot be read."""
     if not path.exists() or not _is_file(path):
         return {}
     try:
@@ -135,7 +135,7 @@ def _load(path: Path) -> dict[str, Row]:
 
 
 def _save(path: Path, news: Iterable[Row], removed: Iterable[str]) -> None:
-    """Update the index; if that is impossible, only time is lost.
+    """Update the index; after a failure, only time is lost.
 
     Args:
         path: The index.
@@ -169,7 +169,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _check(database: sqlite3.Connection) -> None:
-    """Check that the only table is the index: a view or a trigger would be carried out.
+    """Check for other tables than the index: a view or a trigger would be carried out.
 
     Raises:
         sqlite3.DatabaseError: There is something else.

@@ -1,4 +1,4 @@
-"""Runs in a list: which of them, in what order, and as a table."""
+"""Lists of runs: filters, order, and tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
 
 @dataclass(frozen=True)
 class RunFilter:
-    """Which runs of a directory are meant; what is not given does not matter.
+    """Conditions on the runs of a directory; ``None`` and empty fields are no conditions.
 
     Attributes:
         task: What the team worked on.
@@ -65,7 +65,7 @@ class RunFilter:
 
 
 def sort_runs(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> list[RunSummary]:
-    """Runs in order; those of which it is not known come last.
+    """Sort runs; runs without a value come last.
 
     Args:
         runs: The runs.
@@ -118,7 +118,7 @@ _LEAST_WIDTH = 16
 
 
 def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
-    """Print runs as a table, one a line; what is common to all of them stands below it.
+    """Print runs as a table, a line for each; common values of all runs stand below.
 
     Where it is too wide, columns move together, long cells are cut, and columns that are least
     needed left out; what a run has lost by that stands below its line.
@@ -145,13 +145,13 @@ def print_list(console: Console, runs: Sequence[RunSummary]) -> None:
 
 
 def waiting_rows(runs: Iterable[RunSummary]) -> list[dict[str, Any]]:
-    """What waits for a person in some runs, a row each; what has waited longest comes first."""
+    """Activations waiting for a person in some runs, as rows, the longest wait first."""
     rows = [{"run": run.name, **wait} for run in runs for wait in run.waits]
     return sorted(rows, key=lambda row: (row["since"] is None, row["since"] or "", row["since_s"]))
 
 
 def waiting_text(row: Mapping[str, Any]) -> str:
-    """What waits for a person, in a line."""
+    """A wait for a person, in a line."""
     moment = row["since"] or f"{row['since_s']:.1f} s after the beginning"
     request = f": {row['request']}" if row["request"] else ""
     return one_line(f"since {moment}: `{name(row['agent'])}` of run {name(row['run'])}{request}")
@@ -167,7 +167,7 @@ def _line(row: Mapping[str, str], widths: Mapping[str, int], gap: int, style: st
 
 
 def _fit_columns(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[str, int], int]:
-    """The columns for which there is room, how wide each is, and how far they are apart."""
+    """The columns with room, by width, and the gap between columns."""
     full_widths = {k: max(map(cell_len, (k, *column))) for k, column in shown.items()}
     gap = 2 if _excess(full_widths, room, 2) <= 0 else 1
     widths = dict(full_widths)

@@ -1,4 +1,4 @@
-"""The summary of one run, from its trace and the files beside it."""
+"""The summary of a run, from the trace and the files beside the trace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ State = Literal["ended", "in progress", "cut off", "broken"]
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The summary of one run.
+    """The summary of a run.
 
     Attributes:
         path: The run directory, or the trace file.
@@ -95,27 +95,27 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """The last part of its path: the execution id of a run directory."""
+        """The last part of the path: the execution id of a run directory."""
         return Path(self.path).name
 
     @property
     def status(self) -> str:
-        """Its outcome or, if it has none, or none that holds, its state."""
+        """The outcome or, for a run without a valid outcome, the state."""
         return self.outcome or self.state if self.state in ("ended", "cut off") else self.state
 
     @property
     def ending(self) -> str:
-        """The ends of the requests of a wrapped team; of any other run, its status."""
+        """The ends of the requests of a wrapped team; for any other run, the status."""
         counts = [f"{n:,} {state}" for state, n in self.requests.items()]
         return ", ".join(counts) if self.state != "broken" and counts else self.status
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `digmon runs --json` prints for it."""
+        """The object for `digmon runs --json`."""
         return dict(vars(self))
 
 
 class _Waits:
-    """Follows the activations that wait for a person."""
+    """Follows activations waiting for a person."""
 
     def __init__(self, graph: InteractionGraph) -> None:
         self._graph = graph
@@ -133,7 +133,7 @@ class _Waits:
                     self._since.setdefault(activation.id, record.us)
 
     def rows(self, began: str | None) -> list[dict[str, Any]]:
-        """The activations that still wait, in the order in which they began to."""
+        """The activations still waiting, in the order of the beginnings."""
         graph, rows = self._graph, []
         for id, us in self._since.items():
             if id in graph.running:
@@ -167,12 +167,12 @@ class _FindingCounts:
 
 
 def summarise(path: Path) -> RunSummary:
-    """Summarise a run; if its trace cannot be read, the summary says so."""
+    """Summarise a run; the summary of an unreadable trace has the problem."""
     return follow_run(path)[0]
 
 
 def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
-    """The summary of a stored run, and the run as far as its trace can be read."""
+    """The summary of a stored run, and the run up to the end or to the first unreadable line."""
     side, result = read_beside(path, SIDE), read_beside(path, RESULT)
     follower = RunFollower(standard())
     graph, waits = follower.graph, _Waits(follower.graph)
@@ -227,12 +227,12 @@ def follow_run(path: Path) -> tuple[RunSummary, RunFollower]:
 
 
 def stored_state(path: Path) -> State:
-    """The state of a run whose trace has no end: it changes without a change to a file."""
+    """The state of a run without an end; the state changes without a change to a file."""
     return "cut off" if is_cut_off(path) else "in progress"
 
 
 def grade(score: object) -> float | None:
-    """The figure in a score: the score itself, its RMSE, or the first number in it."""
+    """The figure in a score: the score itself, the RMSE, or the first number."""
     if isinstance(score, Mapping):
         return next((v for v in (score.get("rmse"), *score.values()) if is_number(v)), None)
     return score if isinstance(score, int | float) and is_number(score) else None
@@ -254,7 +254,7 @@ def quality(score: object, *, is_early: bool = False) -> str:
 
 
 def read_beside(path: Path, name: str) -> dict[str, Any]:
-    """The object in a JSON file beside the trace; empty if it is missing or invalid."""
+    """The object in a JSON file beside the trace; empty: missing or invalid."""
     try:
         # NaN and Infinity, which JSON does not have, are read as null.
         body = json.loads(read_file(path / name), parse_constant=lambda name: None)

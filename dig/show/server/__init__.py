@@ -1,4 +1,4 @@
-"""`digmon view`: a local server that shows runs, and follows those that are going on.
+"""`digmon view`: a local server of runs, stored or going on.
 
 `shelf`: the available runs; `following`: a trace as it grows; `guard`: the check of requests;
 `routes`: the addresses, and server-sent events; `server`: the sockets, and a browser. `page/` is

@@ -1,4 +1,4 @@
-"""Following a run: rows of its trace in batches, as the file grows.
+"""Follow a run: rows of the growing trace in batches.
 
 A follower is a function of the file and of the last record that was seen, and of nothing else, so
 a page that lost its connection goes on exactly where it stopped, on any connection.
@@ -44,7 +44,7 @@ class Batch:
 
 
 class TraceFollower:
-    """Follows one trace.
+    """Follows a trace.
 
     Attributes:
         state: The state of the run; after `in progress` no more rows come.
@@ -91,7 +91,7 @@ class TraceFollower:
             return 0.0
 
     def settle(self) -> bool:
-        """Check whether a run without news for a while is over, though it has no end.
+        """Check whether a run without news for a while is over without an end.
 
         Returns:
             Whether it is over; then `news` is due for the last time.

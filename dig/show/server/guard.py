@@ -1,4 +1,4 @@
-"""The guard of the local server: only requests with the address that it printed pass.
+"""The guard of the local server: only requests with the printed address pass.
 
 Any page that is open in a browser can send requests to any port of the machine, and by
 a name of its own that it lets point to 127.0.0.1 (DNS rebinding) read the answers. So the names
@@ -24,7 +24,7 @@ _TOKEN_BYTES = 16
 
 
 class PageRequest(NamedTuple):
-    """The path and query of a request that was let through.
+    """The path and query of an admitted request.
 
     Attributes:
         parts: The decoded parts of its path after the token; a path that ends with a slash has an
@@ -57,7 +57,7 @@ class RequestGuard:
         self._tickets: set[str] = set()
 
     def invitation(self) -> str:
-        """An address that leads to the pages once, for the first request to it.
+        """Make an address of the pages for a single request.
 
         A browser is started with it, since every user of the machine can read the arguments of a
         program.

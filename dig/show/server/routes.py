@@ -1,4 +1,4 @@
-"""The routes of the server: the list of runs, the page of a run, and its events.
+"""The routes of the server: the list of runs, the page of a run, and the events of a run.
 
 /TOKEN/                   the list, or, if one run is served, a way to it
 /TOKEN/runs               the list as JSON
@@ -66,7 +66,7 @@ class PageResponse:
 
 @dataclass
 class Routes:
-    """Answers requests that the guard has let through.
+    """Answers admitted requests.
 
     Attributes:
         shelf: The runs.
@@ -137,7 +137,7 @@ class Routes:
 
 
 def _summary(run: RunSummary) -> dict[str, Any]:
-    """A run for the list: its summary, and what is shown of it."""
+    """A run for the list: the summary, and further columns."""
     return {
         **run.to_json(),
         "path": run.name,
@@ -158,7 +158,7 @@ def address(name: str) -> str:
 
 
 def _number(text: str | None) -> int:
-    """The record that a `Last-Event-ID` names; -1 if it is missing or invalid."""
+    """The record in a `Last-Event-ID`; -1: missing or invalid."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else -1
 
 
@@ -183,7 +183,7 @@ RETRY_MS = 500
 
 
 def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[bytes]:
-    """The events of a run: its head, its rows in batches, and at last its end.
+    """The events of a run: the head, the rows in batches, and at last the end.
 
     The id of a batch is the number of its last record, which a browser that reconnects names as
     `Last-Event-ID`.
@@ -235,5 +235,5 @@ def _clock(path: Path, follower: TraceFollower, standstill: Standstill | None) -
 
 
 def _event(data: Any, field: str) -> bytes:
-    """One event; its data are ASCII on one line, so nothing in them can end it."""
+    """An event with ASCII data on a single line, so no data can end the event."""
     return f"{field}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode("ascii")

@@ -53,7 +53,7 @@ _HEADERS = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a shelf on 127.0.0.1, from when it is made until it is closed.
+    """Serves a shelf on 127.0.0.1 until it is closed.
 
     Attributes:
         guard: The check of requests.
@@ -100,7 +100,7 @@ class Server(ThreadingHTTPServer):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Serve in threads of its own while a block lasts; then end all connections."""
+        """Serve in threads while a block lasts; then end all connections."""
         thread = Thread(target=self.serve_forever, args=(0.1,), name="dig-view", daemon=True)
         thread.start()
         try:
@@ -118,12 +118,12 @@ class Server(ThreadingHTTPServer):
                 self._changed.wait_for(lambda: not self._open, CLOSING_S)
 
     def server_bind(self) -> None:
-        """Bind; unlike the inherited method, it asks no name server for a name."""
+        """Bind without a question to a name server, unlike the inherited method."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Make room for a connection, or refuse it with a response that says so.
+        """Make room for a connection, or refuse with the status 503.
 
         The oldest one that only waits goes. So a program that opens connections without end, and
         does not know the address, shuts out nobody who does.
@@ -149,7 +149,7 @@ class Server(ThreadingHTTPServer):
         return has_room
 
     def admit(self, request: socket.socket) -> None:
-        """Keep a connection whose request was let through: it is not one that only waits."""
+        """Count a connection with an admitted request as a reader."""
         with self._changed:
             self._waiting.pop(request, None)
 
@@ -165,20 +165,20 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A reader that has gone is no error; all else is one of this package, and is shown."""
+        """Show errors of this package; a reader may go at any time."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection: one request, one answer."""
+    """A connection with a single request and answer."""
 
     server: Server
     protocol_version = "HTTP/1.1"
     command = requestline = ""  # as long as nothing was read
 
     def handle(self) -> None:
-        """Answer the request, if it arrives in time."""
+        """Answer a request that arrives in time."""
         head = self._head()
         self.connection.settimeout(self.server.answering_s)
         self.rfile = io.BufferedReader(io.BytesIO(head))
@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(answer)
 
     def _head(self) -> bytes:
-        """The head of the request; its body is ignored."""
+        """The head of the request; the body is ignored."""
         head, until = b"", time.monotonic() + self.server.asking_s
         while _BLANK not in head and len(head) < MOST_HEAD:
             remaining_s = until - time.monotonic()
@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse an invalid request; no part of it is repeated in the response.
+        """Refuse an invalid request, without any part of the request in the response.
 
         Args:
             code: The status.
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(PageResponse("text/plain; charset=utf-8", f"{text}\n".encode(), status=status))
 
     def version_string(self) -> str:
-        """The name of the server in its responses."""
+        """The name of the server in responses."""
         return "digmon"
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
-    """Serve a run or a directory of runs while a block lasts, and open it in a browser.
+    """Serve a run or a directory of runs while a block lasts, and open a browser.
 
     Args:
         path: A run directory, a trace file, or a directory of runs.
@@ -277,7 +277,7 @@ def serve(path: Path, port: int = 0, *, opens: bool = True) -> Iterator[str]:
 
 
 def open_browser(address: str) -> None:
-    """Open an address in a browser with windows, if there seems to be one."""
+    """Open an address in a graphical browser, if there seems to be any."""
     has_screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

@@ -1,4 +1,4 @@
-"""The runs that are served: by names found in a directory, never by requested paths."""
+"""The served runs, by names from a directory, never by requested paths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = 10
 
 
 class Shelf:
-    """One run, or those of a directory.
+    """A run, or the runs of a directory.
 
     Attributes:
         path: The run, its trace, or the directory.
@@ -48,7 +48,7 @@ class Shelf:
             next(Tail(self.path).read(is_growing=True), None)
 
     def paths(self) -> dict[bytes, Path]:
-        """The runs that are there now, by name.
+        """The present runs, by name.
 
         Raises:
             TraceError: The directory cannot be read.

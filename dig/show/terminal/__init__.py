@@ -1,4 +1,4 @@
-"""A run in the terminal while it goes on, and at its end.
+"""A run in the terminal, live and at the end.
 
 `state` follows the records, `frame` is a picture of one moment as data, `picture` the same as
 lines, `live` shows it.

@@ -1,4 +1,4 @@
-"""The data of a live picture: a `Frame`, with its lanes, marks, events and news."""
+"""The data of a live picture: a `Frame` with lanes, marks, events and news."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 
 class TimeMark:
-    """The marks on a time line: states, which last until the next state, and what happens."""
+    """The marks on a time line: states, each until the next state, and events."""
 
     STATES = " ·░━"
     ABSENT, IDLE, HOLDS, BUSY = " ·░━"
@@ -40,7 +40,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class Lane:
-    """The state and the counts of one agent, or of the system."""
+    """The state and the counts of an agent, or of the system."""
 
     name: str
     state: str = TimeMark.ABSENT
@@ -57,19 +57,19 @@ class Lane:
         self.marks.append((us, mark))
 
     def become(self, us: int, state: str) -> None:
-        """Enter a state, unless it is in it already."""
+        """Enter a state, unless it is the present state."""
         if state != self.state:
             self.state, self.since_us = state, us
             self.mark(us, state)
 
     def copy(self) -> Lane:
-        """A copy that does not change with it."""
+        """An independent copy."""
         return replace(self, marks=self.marks.copy())
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A picture of one moment, as immutable data.
+    """A picture of a moment, as immutable data.
 
     Attributes:
         us: The moment.

@@ -1,4 +1,4 @@
-"""The live view: what a person sees in the terminal while a team works, and at the end.
+"""The live view in the terminal, while a team works and at the end.
 
 Two threads meet here. The run's loop hands over records and must not be slowed; rich's refresh
 thread paints eight times a second, also when no record comes, because clocks tick on. A painter
@@ -39,7 +39,7 @@ MOST_TOLD = 700
 
 
 class LiveView:
-    """Shows a run: use it as a context manager, and hand it every record from the first on.
+    """Shows a run, as a context manager and a sink for every record from the first on.
 
     On a terminal it paints a picture on the alternate screen, which can be resized without
     leaving shreds, and leaves the last one behind in the scrollback; what others print meanwhile
@@ -99,7 +99,7 @@ class LiveView:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the last picture behind, and what others printed."""
+        """Print the last picture, and the collected output."""
         try:
             self._stack.close()
             for aside in self._heard:
@@ -127,7 +127,7 @@ class LiveView:
             self._fault = one_line(repr(error))
 
     def tell(self, line: str) -> None:
-        """Show a line about something that no record tells, such as a request that failed."""
+        """Show a line without a record, such as a failed request to a model."""
         if self._fault:
             return
         try:
@@ -144,7 +144,7 @@ class LiveView:
         return self._latest_us + int(passed_s * self._speed * 1e6)
 
     def evicted(self, eviction: Eviction) -> None:
-        """Let go of what the session has let go of."""
+        """Repeat an eviction of the session."""
         if self._fault:
             return
         try:
@@ -166,7 +166,7 @@ class LiveView:
             return Group(Text(f"the live view failed: {self._fault}"))
 
     def _print(self, content: Text | Group) -> None:
-        """Print something as it is, unless nobody is there to read it any more."""
+        """Print as long as there is a terminal."""
         try:
             content = self._fit(content) if isinstance(content, Text) else content
             self._console.print(content, soft_wrap=isinstance(content, Text))
@@ -179,7 +179,7 @@ class LiveView:
 
 
 class _Aside(io.StringIO):
-    """Takes what is printed while the screen is ours, and hands it on at the end."""
+    """Collects output during the live picture, and writes it at the end."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -191,14 +191,14 @@ class _Aside(io.StringIO):
         return len(text) if self._is_full else super().write(text)
 
     def hand_on(self) -> None:
-        """Write it all to the true stream."""
+        """Write the collected output to the true stream."""
         self.rich_proxied_file.write(self.getvalue())
         if self._is_full:
             self.rich_proxied_file.write("\n(more was printed meanwhile than is kept)\n")
 
 
 def print_summary(console: Console, rows: Sequence[summary_text.Row]) -> None:
-    """Print how a run ended: labels on the left, values wrapped beside them."""
+    """Print the end of a run: labels on the left, wrapped values on the right."""
     indent = max((len(label) for label, _ in rows), default=0) + 2
     for label, value in rows:
         text = Text(value)

@@ -71,7 +71,7 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
 
 
 def ascii_only(line: Text, encoding: str) -> Text:
-    """A line for a terminal that cannot show every character, as long as it was."""
+    """A line for a terminal without Unicode, of the same length."""
     copy = line.copy()
     copy.plain = line.plain.translate(_ASCII).encode(encoding, "replace").decode(encoding)
     return copy
@@ -118,7 +118,7 @@ def _parcels(frame: Frame, width: int) -> list[Text]:
 
 
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
-    """The latest news that fit below a heading, the last one at the bottom."""
+    """The latest news with room below a heading, the newest at the bottom."""
     if room < 2:
         return []
     lines: list[Text] = []
@@ -188,7 +188,7 @@ class _Columns:
     def line(
         self, agent: str, doing: str, holds: str, strip: Text, *counts: str, style: str = ""
     ) -> Text:
-        """A line with a value in each column that is there.
+        """A line with a value in each column.
 
         Args:
             agent: The name of the agent, or the system.
@@ -240,7 +240,7 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
 
 
 def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
-    """The first that are there and have done something, in their order, and the others.
+    """Split lanes: the first lanes of present and active agents, in order, and the others.
 
     Whatever else would be worth a place, the latest failure for instance, changes too often to
     be followed with the eye.
@@ -296,7 +296,7 @@ def _doing(lane: Lane) -> str:
 
 
 def _step(us: int, cells: int) -> int:
-    """The time that a cell stands for: it doubles whenever the time line is full."""
+    """The time of a cell, doubled whenever the time line is full."""
     step = 250_000
     while cells and step * cells < min(us, LOOK_BACK_US):
         step *= 2
@@ -304,7 +304,7 @@ def _step(us: int, cells: int) -> int:
 
 
 def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -> Text:
-    """A time line that ends at a moment, or begins with the run if it has room for all of it.
+    """A time line up to a moment, of the whole run if there is room.
 
     Args:
         marks: The marks on it, each with its time in microseconds.

@@ -1,4 +1,4 @@
-"""The state of a live picture: a lane for each agent, events on their way, and news.
+"""The state of a live picture: a lane for each agent, moving events, and news.
 
 A `TerminalState` follows the records of a run. The state comes from an `InteractionGraph` of its
 own, so that the picture cannot differ from the graph; it adds data that a graph does not keep:
@@ -30,10 +30,10 @@ _STYLES = {"error": "bad", "warning": "warning", "notice": "notice", "silenced":
 
 
 class TerminalState:
-    """Follows one run, from its first record on."""
+    """Follows a run, from the first record on."""
 
     def __init__(self, agents: Iterable[str] = ()) -> None:
-        """Begin with the agents that are known to come."""
+        """Begin with the expected agents."""
         self._run = RunFollower()
         self._graph = self._run.graph
         self._caption, self._caption_us = "", -1
@@ -48,7 +48,7 @@ class TerminalState:
         self._failed_parts: dict[str, None] = {}
 
     def follow(self, record: Record) -> list[LogLine]:
-        """Take in a record; returns the news in it."""
+        """Take in a record; returns the news of the record."""
         self._run.follow(record)
         self._update_caption(record)
         news = list(self._log(record))
@@ -64,7 +64,7 @@ class TerminalState:
         return news
 
     def _update_caption(self, record: Record) -> None:
-        """Caption a moment that matters: a failure, a deed of healing, the end."""
+        """Caption an important moment: a failure, an intervention, the end."""
         agents = self._run.so_far.agents
         match record:
             case FindingRow() if describe.worth(record) == "error":
@@ -82,7 +82,7 @@ class TerminalState:
         self._caption, self._caption_us = start + text, us
 
     def _standstill(self, us: int) -> str:
-        """The caption of a standstill, from when it is worth a word until it is a deadlock."""
+        """The caption of a standstill of more than two seconds, until the deadlock."""
         since_us, due_us = self._run.standstill or (us, us)
         if not max(since_us, self._caption_us) + SHORT_US <= us < due_us:
             return ""
@@ -92,7 +92,7 @@ class TerminalState:
         )
 
     def add_news(self, line: LogLine) -> None:
-        """Take in news that are in no record."""
+        """Take in news without a record."""
         self._news.append(line)
 
     def evicted(self, eviction: Eviction) -> None:
@@ -187,7 +187,7 @@ class TerminalState:
         return lane
 
     def _settle(self, us: int, agent: str) -> None:
-        """Have a lane show the state of its agent."""
+        """Have a lane show the state of the agent."""
         lane, state = self._lane(agent), self._graph.agents.get(agent)
         lane.holds = len(state.buffer) if state else 0
         if state is None:
@@ -198,7 +198,7 @@ class TerminalState:
             lane.become(us, TimeMark.HOLDS if state.buffer else TimeMark.IDLE)
 
     def frame(self, us: int) -> Frame:
-        """The picture of a moment, which is at the earliest that of the latest record."""
+        """The picture of a moment, at the earliest of the latest record."""
         graph, lanes = self._graph, tuple(lane.copy() for lane in self._lanes.values())
         fails = sum(lane.fails for lane in lanes)
         worths = describe.counts_text(self._findings)
@@ -226,7 +226,7 @@ class TerminalState:
         )
 
     def _parcel(self, event: str, to: str | None = None) -> str:
-        """An event and its way, in words."""
+        """An event with sender and recipients, in words."""
         state, history = self._graph.event(event), self._graph.history
         sender = state.by or "outside"
         if state.by not in (None, SYSTEM):
@@ -236,7 +236,7 @@ class TerminalState:
 
 
 def _end_mark(record: End) -> str:
-    """The mark of an activation that ended."""
+    """The mark of an ended activation."""
     if record.error is not None:
         return TimeMark.FAILED
     if record.outputs:
