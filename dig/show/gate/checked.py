@@ -199,7 +199,7 @@ def check_run(
 def _explain(
     graph: InteractionGraph, findings: Iterable[tuple[Finding, bool, tuple[HealRow, ...]]]
 ) -> Iterator[CheckedFinding]:
-    """Explain the first finding of each kind and fate: paths take time, and a group shows no more."""
+    """Explain the first finding of each kind and fate; a group shows no other texts."""
     explained = set[object]()
     for finding, is_mended, heals in findings:
         kind, is_notice = FindingKind.of(graph, finding), finding.severity == "notice"
