@@ -1,4 +1,4 @@
-"""Agents, and what runs them: the bus in real time, the simulator in virtual time.
+"""Agents, and the shells that run a team: the bus in real time, the simulator in virtual time.
 
 - `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for

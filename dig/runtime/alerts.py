@@ -59,7 +59,7 @@ OnAlarm: TypeAlias = (
 
 @dataclass(frozen=True)
 class AlertCounts:
-    """The fates of the alarms for one destination.
+    """The numbers of sent, failed and dropped alarms of one destination.
 
     Attributes:
         destination: Its name.
@@ -78,12 +78,12 @@ class AlertCounts:
 
     def __str__(self) -> str:
         counts = {"failed": self.failed, "not sent": self.dropped, "not ended": self.waiting}
-        more = "".join(f", {number:,} {what}" for what, number in counts.items() if number)
+        more = "".join(f", {number:,} {label}" for label, number in counts.items() if number)
         return f"{self.destination}: {self.sent:,} sent{more}"
 
 
 class _Outlet:
-    """One destination with its queue, its rate and, as long as it has work, its thread."""
+    """One destination with a queue, a rate limit and, while there is work, a thread."""
 
     def __init__(
         self, destination: Destination, per_minute: int, most: int, clock: Callable[[], float]
@@ -99,10 +99,10 @@ class _Outlet:
         self.sent = self.failed = self.dropped = 0
 
     def put(self, alarm: Alarm) -> None:
-        """Queue an alarm, or count it; never waits for its destination."""
+        """Queue an alarm, or count it as dropped; never waits for the destination."""
         with self._changed:
-            why = self._why_not()
-            if why is None:
+            reason = self._why_not()
+            if reason is None:
                 self._recent.append(self._clock())
                 self._queue.append(replace(alarm, missed=self._missed))
                 self._missed = 0
@@ -112,17 +112,17 @@ class _Outlet:
             self._missed += 1
             is_first = self._missed == 1
         if is_first:
-            logger.warning("dig: alerts to %s: %s", self._destination.name, why)
+            logger.warning("dig: alerts to %s: %s", self._destination.name, reason)
 
     def _why_not(self) -> str | None:
         recent = self._recent
         if len(recent) == self._per_minute and self._clock() < recent[0] + MINUTE_S:
-            why = f"more than {counted(self._per_minute, 'alarm')} in a minute"
+            reason = f"more than {counted(self._per_minute, 'alarm')} in a minute"
         elif len(self._queue) >= self._most:
-            why = f"{counted(self._most, 'alarm')} are waiting to be sent"
+            reason = f"{counted(self._most, 'alarm')} are waiting to be sent"
         else:
             return None
-        return f"{why}; further ones are not sent but counted, and the next alert says how many"
+        return f"{reason}; further ones are not sent but counted, and the next alert says how many"
 
     def _begin(self) -> None:
         if self._thread is not None:
@@ -148,7 +148,7 @@ class _Outlet:
                 alarm = self._queue.popleft()
                 self._sending = 1
             try:
-                self._destination.send(_masked(alarm))
+                self._destination.send(_mask_alarm(alarm))
             except BaseException as error:  # a user's code, on a thread of ours
                 self._report(error)
             else:
@@ -158,15 +158,15 @@ class _Outlet:
         """Count a failure; log the first three, and then each doubling."""
         self.failed += 1
         if self.failed <= 3 or self.failed & (self.failed - 1) == 0:
-            what = one_line(redact(repr(error), self._destination.secrets))
-            logger.warning("dig: an alert to %s failed: %s", self._destination.name, what)
+            message = one_line(redact(repr(error), self._destination.secrets))
+            logger.warning("dig: an alert to %s failed: %s", self._destination.name, message)
 
     def _drop_queued(self) -> None:
         self.dropped += len(self._queue)
         self._queue.clear()
 
     def flush(self, until: float) -> AlertCounts:
-        """Wait until all is sent, or a moment on the monotonic clock; then give up what is left."""
+        """Wait until all is sent, or until a moment on the monotonic clock; then drop the queue."""
         with self._changed:
             is_done = self._changed.wait_for(
                 lambda: self._thread is None, max(0.0, until - time.monotonic())
@@ -191,13 +191,13 @@ _working: set[_Outlet] = set()
 
 @atexit.register
 def _flush_all() -> None:
-    """Send the alarms queued when the process ends, if it takes no longer than `FLUSH_S`."""
+    """Send the alarms queued at the end of the process, for at most `FLUSH_S`."""
     until = time.monotonic() + FLUSH_S
     for outlet in list(_working):
         outlet.flush(until)
 
 
-def _masked(alarm: Alarm) -> Alarm:
+def _mask_alarm(alarm: Alarm) -> Alarm:
     finding = alarm.finding
     masked = replace(finding, subject=redact(finding.subject), evidence=redact(finding.evidence))
     headline = redact(alarm.headline)
@@ -205,7 +205,7 @@ def _masked(alarm: Alarm) -> Alarm:
 
 
 class Alerts:
-    """Sends the alarms of one run or several to some destinations.
+    """Sends the alarms of runs to destinations.
 
     Example:
         >>> alerts = Alerts(LogAlerts(), WebhookAlerts("https://hooks.slack.com/services/T/B/X"))
@@ -236,12 +236,14 @@ class Alerts:
                 raise SettingsError(
                     f"{name} of alerts must be a whole number of at least 1, got {number!r:.40}"
                 )
-        made = [CallAlerts.of(one) for one in destinations]
-        self._outlets = [_Outlet(one, per_minute, most_queued, clock) for one in made]
+        self._outlets = [
+            _Outlet(CallAlerts.of(target), per_minute, most_queued, clock)
+            for target in destinations
+        ]
 
     @classmethod
     def of(cls, on_alarm: Any) -> Alerts | None:
-        """The alerts that `on_alarm` means: `Alerts`, a destination, a function, or several.
+        """Read `on_alarm`: `Alerts`, a destination, a function, or several.
 
         Raises:
             SettingsError: The object is something else.
@@ -253,16 +255,16 @@ class Alerts:
     @classmethod
     def load(
         cls,
-        given: Iterable[str] = (),
+        texts: Iterable[str] = (),
         config: Path | None = None,
         environment: Mapping[str, str] = os.environ,
         *,
         is_named: bool = True,
     ) -> Alerts | None:
-        """Alerts from wherever they are set; the source that is named first wins.
+        """Read alerts from the command line, the environment or a file; the first source wins.
 
         Args:
-            given: Destinations as `destination` reads them, from a command line.
+            texts: Destinations as `destination` reads them, from a command line.
             config: A TOML file; in its table `[alerts]`, `to` is a list of destinations, and
                 `per_minute` may limit them.
             environment: Variables; `DIG_ALERT` may be a destination.
@@ -276,37 +278,38 @@ class Alerts:
         Raises:
             SettingsError: One is wrong; the message says where.
         """
-        given = list(given)
-        where, table = read_table(config, TABLE)
+        texts = list(texts)
+        source, table = read_table(config, TABLE)
         unknown = table.keys() - {"to", "per_minute"}
         if unknown:
             raise SettingsError(
-                f"{where}: there is no setting {min(unknown)!r:.40}; there are to and per_minute"
+                f"{source}: there is no setting {min(unknown)!r:.40}; there are to and per_minute"
             )
         named = table.get("to", [])
-        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
-            raise SettingsError(f'{where}: `to` must be a list, such as ["log", "command:notify"]')
-        if not is_named and VARIABLE not in environment and not given:
+        if not isinstance(named, list) or not all(isinstance(text, str) for text in named):
+            raise SettingsError(f'{source}: `to` must be a list, such as ["log", "command:notify"]')
+        if not is_named and VARIABLE not in environment and not texts:
             ignored = {text.partition(":")[0].strip() for text in named} - {LogAlerts.name}
             if ignored:
-                logger.warning(IGNORED, where, one_line(", ".join(sorted(ignored))), config)
+                logger.warning(IGNORED, source, one_line(", ".join(sorted(ignored))), config)
             named = [text for text in named if text.strip() == LogAlerts.name]
         if VARIABLE in environment:
-            where, named = f"environment variable {VARIABLE}", [environment[VARIABLE]]
-        if given:
-            where, named = "--alert", given
+            source, named = f"environment variable {VARIABLE}", [environment[VARIABLE]]
+        if texts:
+            source, named = "--alert", texts
         try:
-            made = [destination(one, environment) for one in named]
-            return cls(*made, per_minute=table.get("per_minute", PER_MINUTE)) if made else None
+            destinations = [destination(text, environment) for text in named]
+            per_minute = table.get("per_minute", PER_MINUTE)
+            return cls(*destinations, per_minute=per_minute) if destinations else None
         except SettingsError as error:
-            raise SettingsError(f"{where}: {error}") from None
+            raise SettingsError(f"{source}: {error}") from None
 
     def sink(self) -> Sink:
-        """A sink for the records of one run, which sends its alarms and never raises or waits."""
+        """A sink for the records of one run: sends alarms, never raises or waits."""
         return _AlarmSink(self._outlets)
 
     def flush(self, wait_s: float = FLUSH_S) -> tuple[AlertCounts, ...]:
-        """Wait for what is not sent yet, and give up what is left; says what became of all.
+        """Wait until the queues are empty, drop the remaining alarms, and return all counts.
 
         Args:
             wait_s: For how many seconds, at most; the calling thread is blocked for as long.
@@ -320,7 +323,7 @@ class Alerts:
 
 
 class _AlarmSink:
-    """Puts the alarms of one run into the queues; an error of ours ends no run."""
+    """Puts the alarms of one run into the queues; our own errors end no run."""
 
     def __init__(self, outlets: Sequence[_Outlet]) -> None:
         self._outlets = outlets
@@ -333,7 +336,7 @@ class _AlarmSink:
         self._graph = graph
 
     def __call__(self, record: Record) -> None:
-        """Send the alarm that a record is, if it is one."""
+        """Send an alarm for a record of a finding."""
         self._headlines.look(record)
         if isinstance(record, FindingRow):
             finding = _finding(record)

@@ -54,12 +54,10 @@ from .observers import (
 from .result import RunResult
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
-_FAILED: tuple[Outcome, str] = ("error", "a part of the monitor failed")
-_STOPPED: tuple[Outcome, str] = ("stopped", "it was cancelled from outside")
 
 
 class Bus:
-    """Runs one team once.
+    """Runs one team, once.
 
     Attributes:
         monitor: The monitor, once the run is open: to look at, not to ask something of.
@@ -111,7 +109,7 @@ class Bus:
         self.monitor: Monitor | None = None
 
     def follow(self, sink: Sink, around: ActivationContext | None = None) -> None:
-        """Have one more sink follow the run, from before it is opened.
+        """Add a sink, before the run is opened.
 
         Args:
             sink: Is given every record after those before it; what it raises ends the run.
@@ -124,7 +122,7 @@ class Bus:
 
     @property
     def result(self) -> RunResult:
-        """The result of the run, once it has ended.
+        """The result of the run, after the end.
 
         Raises:
             SettingsError: The run has not ended yet.
@@ -134,7 +132,7 @@ class Bus:
         return self._result
 
     async def run(self, problem: Any, to: Sequence[str] = ()) -> RunResult:
-        """Give the team one problem and wait for the end.
+        """Give the team a problem and wait for the end.
 
         Args:
             problem: The payload, or an `Output` that says everything about the first event.
@@ -187,7 +185,9 @@ class Bus:
                 self._end("stopped", "the team was dismissed")
                 tasks.cancel_scope.cancel()
         finally:
-            self._result = self._host.finish(*(self._outcome or _STOPPED))
+            self._result = self._host.finish(
+                *(self._outcome or ("stopped", "it was cancelled from outside"))
+            )
             if self._commits is not None:
                 await self._commits.close()
         if self._failure is not None:
@@ -216,7 +216,7 @@ class Bus:
         return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
-        """Give a problem to a session and wait for the answer to it; arguments as for `inject`.
+        """Give a problem to a session and wait for the answer; arguments as for `inject`.
 
         Raises:
             SettingsError: The run ended before the answer came; or its work is held by an agent
@@ -247,7 +247,7 @@ class Bus:
         self._demand(request)
 
     def leave(self, name: str) -> None:
-        """An agent leaves; what it is doing is cancelled."""
+        """An agent leaves; the current activation is cancelled."""
 
         def request() -> list[Effect]:
             effects = self._host.monitor.leave(name)
@@ -263,7 +263,6 @@ class Bus:
     # --- the tasks ---
 
     def _make_host(self) -> Host:
-        """The host of the run, with its monitor."""
         names = tuple(self._team)
         sink = FanOut.of(self._sinks)
         self.monitor = self._setup.monitor(names, self._clock, sink, stopwatch=REAL_TIME)
@@ -279,7 +278,6 @@ class Bus:
         self._tasks.start_soon(self._work, self._agents[name])
 
     async def _work(self, task: AgentTask) -> None:
-        """The task of one agent: wait for mail, act, again."""
         with task.scope:
             while True:
                 await task.mail.wait()
@@ -323,7 +321,7 @@ class Bus:
         started: Started,
         end: Callable[[], tuple[list[Effect], float | None]],
     ) -> None:
-        """End an activation; start its agent again when the host says so, or when mail comes."""
+        """End an activation; start the agent again when the host says so, or when mail comes."""
         again_s: float | None = None
 
         def request() -> list[Effect]:
@@ -340,7 +338,7 @@ class Bus:
             task.mail.set()
 
     def _review(self) -> None:
-        """After an activation has ended: have the reviewer come, or go, if it is time."""
+        """After the end of an activation: have the reviewer join, start or leave, if due."""
         reviewer, monitor = self._setup.reviewer, self._host.monitor
         if reviewer is None or monitor.is_over:
             return
@@ -361,7 +359,7 @@ class Bus:
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
     async def _keep_time(self) -> None:
-        """Sleep until the monitor's next deadline, or until that moves, and tick; for ever."""
+        """Sleep until the monitor's next deadline, or an earlier new one, and tick; for ever."""
         while True:
             self._due_moved = anyio.Event()
             due = self._due = self._host.monitor.next_deadline()
@@ -375,7 +373,7 @@ class Bus:
                 await anyio.lowlevel.checkpoint()
 
     def _set_timer(self) -> None:
-        """Wake the timer up, if something is due before the moment that it sleeps until.
+        """Wake the timer up, if the next deadline is earlier than the end of the sleep.
 
         A deadline that moves on, as most do with every record, lets the timer wake up for nothing
         at the old moment; that costs less than waking it each time.
@@ -384,15 +382,15 @@ class Bus:
         if due is not None and (self._due is None or due < self._due):
             self._due_moved.set()
 
-    async def _decide(self, asked: Asked) -> None:
-        """Run a gate; if it raises, the event is released."""
-        decided, raised = await attempt(partial(asked.gate.decide, asked.event))
+    async def _decide(self, question: Asked) -> None:
+        """Ask a gate; release the event if the gate raises."""
+        decided, raised = await attempt(partial(question.gate.decide, question.event))
         error = f"raised {raised!r}" if raised else None
-        resolve = partial(self._host.monitor.resolve, asked.gate, asked.event.id, decided, error)
-        self._request(resolve)
+        monitor = self._host.monitor
+        self._request(partial(monitor.resolve, question.gate, question.event.id, decided, error))
 
     async def _ask_person(self, proposed: Proposed) -> None:
-        """Have a person decide about healing; without one, the policy's deadline does."""
+        """Ask a person about healing; without a person, the policy's deadline decides."""
         if self._setup.approve is not None:
             heal, error = await ask_person(self._setup.approve, proposed)
             self._request(partial(self._host.monitor.decide, proposed.row, heal, error))
@@ -400,7 +398,7 @@ class Bus:
     # --- one synchronous step ---
 
     def _request(self, request: Callable[[], list[Effect]]) -> list[Effect]:
-        """Make a request to the monitor, and carry out its effects at once."""
+        """Make a request to the monitor, and carry out the effects at once."""
         if self._host.monitor.is_over or self._over.is_set():
             return []
         try:
@@ -412,7 +410,7 @@ class Bus:
         return effects
 
     def _demand(self, request: Callable[[], list[Effect]]) -> None:
-        """Make a request for the caller, which gets the exception if it cannot be fulfilled."""
+        """Make a request for the caller, and raise its exception."""
         try:
             effects = request()
         except Exception as error:
@@ -421,7 +419,7 @@ class Bus:
         self._take(effects)
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
-        """A request has raised: carry out earlier effects, one of which may end the run."""
+        """After a request has raised: carry out earlier effects; one may end the run."""
         effects = self._host.monitor.tick()
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
@@ -429,12 +427,12 @@ class Bus:
         self._take(effects)
 
     def _take(self, effects: list[Effect]) -> None:
-        """Count what a request brought about, carry it out, and look when to tick next."""
+        """Count the effects of a request, carry them out, and set the timer."""
         self._carry_out_durably(self._host.count_effects(effects))
         self._set_timer()
 
     def _carry_out_durably(self, effects: Sequence[Effect]) -> None:
-        """Carry effects out, after a sync if the level of durability wants one."""
+        """Carry effects out, after a sync if the level of durability demands it."""
         if self._commits is None:
             self._carry_out(effects)
         else:
@@ -459,7 +457,10 @@ class Bus:
             elif isinstance(effect, Answered):
                 settle(self._questions, effect)
             elif isinstance(effect, Over):
-                self._end(*(_ANSWERED if effect.outcome == "submitted" else _FAILED))
+                if effect.outcome == "submitted":
+                    self._end(*_ANSWERED)
+                else:
+                    self._end("error", "a part of the monitor failed")
         if not goes_on and self._host.is_stalled:
             if self._setup.session:
                 self._fail_requests()
@@ -467,7 +468,7 @@ class Bus:
                 self._end(*self._host.stand_still())
 
     def _fail_requests(self) -> None:
-        """Fail the requests of a session that nobody can go on with, if there are some."""
+        """Fail the requests of a session held by agents without further attempts."""
         requests = self._host.requests
         for events, activation, error in requests.lost_work():
             for question in filter(None, map(self._questions.get, events)):
@@ -476,8 +477,8 @@ class Bus:
             if events:
                 self._request(partial(requests.fail, "error", events, activation, error))
 
-    def _incident(self, component: str, what: str) -> None:
-        detail = {"who": component, "what": what}
+    def _incident(self, component: str, message: str) -> None:
+        detail = {"who": component, "what": message}
         self._request(lambda: self._host.monitor.incident(FAILED, detail))
 
     def _end(self, outcome: Outcome, reason: str) -> None:
@@ -543,7 +544,7 @@ class Resumed(Bus):
         self._review()
 
     def _match_agents(self) -> None:
-        """Start the agents that are present, end the tasks of those that are not."""
+        """Start the agents present, and end the tasks of absent agents."""
         present = self._host.monitor.graph.agents
         for name, agent in self._team.items():
             if name in present and name not in self._agents:
@@ -552,7 +553,7 @@ class Resumed(Bus):
             self._agents.pop(name).scope.cancel()
 
     async def _take_up(self, task: AgentTask, item: PendingStart | RunningActivation) -> None:
-        """Go on with what was going on."""
+        """Continue an activation or a wait of the recorded run."""
         if isinstance(item, PendingStart):
             await self._sleep_until(item.until_us or 0)
             task.mail.set()

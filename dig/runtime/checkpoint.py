@@ -1,4 +1,4 @@
-"""A run as it stands at one moment, from which a shell can go on: simulator or bus.
+"""A run at one moment, for simulator or bus to continue.
 
 `dig.traces.replay.rewind` makes one out of a recorded run; an agent that keeps a state of its own
 is told what it did before (`restore`).
@@ -21,7 +21,7 @@ from .host import Host, Setup
 
 
 class Clock:
-    """The clock of a monitor that changes hands: it shows what `source` does."""
+    """The clock of a monitor between two hosts: shows the time of `source`."""
 
     def __init__(self) -> None:
         """Begin at zero, and stand still."""
@@ -34,7 +34,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a run, from a record on, in which agents decide in the same way.
+    """A part of a run, from a record on, with one way to decide.
 
     Attributes:
         at: Its first record.
@@ -52,13 +52,13 @@ class Phase:
 
 
 def phase_at(phases: Sequence[Phase], t: int) -> Phase:
-    """The phase of a run to which a record belongs."""
+    """The phase of a record."""
     return next((phase for phase in reversed(phases) if phase.at <= t), Phase())
 
 
 @dataclass(frozen=True)
 class PastActivation:
-    """One earlier activation of an agent.
+    """An earlier activation of an agent.
 
     Attributes:
         view: The view that the agent was given.
@@ -77,16 +77,16 @@ class PastActivation:
 
 @runtime_checkable
 class Restorable(Protocol):
-    """An agent with a state of its own that can be brought back to an earlier moment."""
+    """An agent with a restorable state of its own."""
 
     def restore(self, past: Sequence[PastActivation]) -> None:
-        """Become what it was after these activations, in order, without calling anything."""
+        """Rebuild the state after these activations, in order, without calling anything."""
         ...
 
 
 @dataclass(frozen=True)
 class PendingStart:
-    """An agent waits to be started: since a moment, or until one, in microseconds.
+    """A planned start of an agent: since a moment, or at a moment, in microseconds.
 
     It waits since record `t`.
     """
@@ -136,7 +136,7 @@ class ExternalInput:
 
 @dataclass
 class Checkpoint:
-    """A run as it stands.
+    """A run at one moment.
 
     Attributes:
         setup: The setup of the run.
@@ -167,7 +167,7 @@ T = TypeVar("T")
 
 
 def restore(team: Mapping[str, T], checkpoint: Checkpoint) -> dict[str, T]:
-    """Bring the agents of a team to a checkpoint, and seat them as its last phase says.
+    """Restore the agents of a team at a checkpoint, and seat them by the last phase.
 
     Args:
         team: The agents by name.
@@ -196,13 +196,13 @@ def restore(team: Mapping[str, T], checkpoint: Checkpoint) -> dict[str, T]:
     for name, past in checkpoint.past.items():
         if name in seated and keeps_state(seated[name]):
             _bring_back(name, seated[name], past)
-        for one in past:
-            decided.setdefault(one.by or name, []).append(one)
+        for activation in past:
+            decided.setdefault(activation.by or name, []).append(activation)
     for name, past in decided.items():
         agent = team.get(name)
         if isinstance(agent, Restorable) and not keeps_state(agent):  # in whichever seats it was
-            agent.restore(sorted(past, key=lambda one: one.view.time_s))
-    return {name: _reseeded(agent, now.repeats) for name, agent in seated.items()}
+            agent.restore(sorted(past, key=lambda activation: activation.view.time_s))
+    return {name: _reseed(agent, now.repeats) for name, agent in seated.items()}
 
 
 def _bring_back(name: str, agent: object, past: Sequence[PastActivation]) -> None:
@@ -217,8 +217,8 @@ def _bring_back(name: str, agent: object, past: Sequence[PastActivation]) -> Non
     agent.restore(past)
 
 
-def _reseeded(agent: Any, repeats: Sequence[int]) -> Any:
-    """An agent with the random numbers of repeats, if it draws some."""
+def _reseed(agent: Any, repeats: Sequence[int]) -> Any:
+    """Give an agent the random numbers of repeats, if the agent draws any."""
     for number in repeats:
         if number and hasattr(agent, "reseeded"):
             agent = agent.reseeded(number)
@@ -226,12 +226,12 @@ def _reseeded(agent: Any, repeats: Sequence[int]) -> Any:
 
 
 def is_deterministic(team: Mapping[str, object]) -> bool:
-    """Whether a repeat of a fork with this team would decide everything in the same way again."""
+    """Whether all repeats of a fork with this team decide in the same way."""
     return not any(hasattr(a, "reseeded") or not hasattr(a, "plan") for a in team.values())
 
 
 def keeps_state(agent: object) -> bool:
-    """Whether an agent may remember things: an object with attributes that can be set.
+    """Whether an agent may remember earlier activations: an object with settable attributes.
 
     A function, a frozen dataclass and a class that says `stateless = True` keep none.
     """

@@ -41,7 +41,7 @@ MOST_TEXT = 1_000
 
 @dataclass(frozen=True)
 class Alarm:
-    """A finding that is worth a person's attention, as a destination gets it.
+    """A finding for a person's attention, with the run's name and a headline.
 
     Attributes:
         run: The name of the run's configuration.
@@ -58,7 +58,7 @@ class Alarm:
 
     @property
     def text(self) -> str:
-        """The alarm as one line for a person."""
+        """The alarm in one line."""
         missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
         said = f"{self.headline} ({finding_heading(self.finding)})" if self.headline else ""
         return one_line(
@@ -77,7 +77,7 @@ class Alarm:
 
 
 class Destination(Protocol):
-    """Sends alarms somewhere; used by one thread at a time.
+    """Sends alarms; used by a single thread at a time.
 
     Attributes:
         name: The name of the destination in messages; it contains no secret.
@@ -88,11 +88,11 @@ class Destination(Protocol):
     secrets: tuple[str, ...]
 
     def send(self, alarm: Alarm) -> None:
-        """Send an alarm; may take its time, and raise."""
+        """Send an alarm; may take time, and raise."""
         ...
 
     def cancel(self) -> None:
-        """Give up what is being sent, if that can be done; called by another thread."""
+        """Give up the current alarm, if possible; called by another thread."""
         ...
 
 
@@ -140,7 +140,7 @@ class CallAlerts(_Base):
 
     @classmethod
     def of(cls, one: Any) -> Destination:
-        """A destination as it is, and a function as one; raises as `CallAlerts` does."""
+        """Return a destination unchanged, and wrap a function; raises as `CallAlerts` does."""
         if hasattr(one, "send") and hasattr(one, "cancel"):
             made: Destination = one
             return made
@@ -156,12 +156,12 @@ Template = Callable[[Alarm], Any]
 
 
 def slack(alarm: Alarm) -> dict[str, Any]:
-    """An alarm as an incoming webhook of Slack takes it."""
+    """The alarm as JSON for an incoming webhook of Slack."""
     return {"text": harmless(alarm.text)}
 
 
 def teams(alarm: Alarm) -> dict[str, Any]:
-    """An alarm as a workflow of Microsoft Teams takes it: a message with an adaptive card."""
+    """The alarm as a message with an adaptive card for a workflow of Microsoft Teams."""
     colour = "Attention" if alarm.finding.severity == "error" else "Warning"
     title = {"type": "TextBlock", "weight": "Bolder", "color": colour, "wrap": True}
     card = {
@@ -228,7 +228,7 @@ class WebhookAlerts(_Base):
         self._url, self._template, self._timeout_s = url, template, timeout_s
 
     def send(self, alarm: Alarm) -> None:
-        """Post an alarm; an answer that is no success raises."""
+        """Post an alarm; raises for an answer without success."""
         from urllib.error import HTTPError
         from urllib.request import Request
 
@@ -254,7 +254,7 @@ def _opener() -> OpenerDirector:
 
 
 class CommandAlerts(_Base):
-    """Runs a command for each alarm, with the alarm as JSON on its standard input; no shell."""
+    """Runs a command for each alarm, with the alarm as JSON on standard input; no shell."""
 
     def __init__(self, command: str | Sequence[str], timeout_s: float = SEND_S) -> None:
         """Run this command.
@@ -278,7 +278,7 @@ class CommandAlerts(_Base):
         self._process: Popen[bytes] | None = None
 
     def send(self, alarm: Alarm) -> None:
-        """Run the command and wait for its end; any status but 0 raises."""
+        """Run the command and wait for the end; raises for any status but 0."""
         from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
         shown = json.dumps(alarm.to_json(), default=str).encode()
@@ -299,7 +299,7 @@ class CommandAlerts(_Base):
             raise ChildProcessError(f"it ended with status {process.returncode}")
 
     def cancel(self) -> None:
-        """Kill the command that is running, with what it has started."""
+        """Kill the running command and all processes of its group."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -311,7 +311,7 @@ class CommandAlerts(_Base):
 
 
 def destination(text: str, environment: Mapping[str, str] = os.environ) -> Destination:
-    """A destination as it is written in settings.
+    """Read a destination from settings.
 
     Args:
         text: `log`, `webhook:URL`, `slack:URL`, `teams:URL` or `command:CMD`. Instead of a URL,
@@ -322,18 +322,18 @@ def destination(text: str, environment: Mapping[str, str] = os.environ) -> Desti
         SettingsError: The text is no destination; the message does not repeat it, since it may have
             a secret.
     """
-    kind, _, rest = text.strip().partition(":")
-    if kind == "log" and not rest:
+    kind, _, target = text.strip().partition(":")
+    if kind == "log" and not target:
         return LogAlerts()
-    if kind == "command" and rest:
-        return CommandAlerts(rest)
-    if kind in ("webhook", "slack", "teams") and rest:
-        if rest.startswith("env:"):
-            name = rest.removeprefix("env:")
+    if kind == "command" and target:
+        return CommandAlerts(target)
+    if kind in ("webhook", "slack", "teams") and target:
+        if target.startswith("env:"):
+            name = target.removeprefix("env:")
             if not environment.get(name):
                 raise SettingsError(f"the environment variable {name!r:.60} is not set")
-            rest = environment[name]
-        return WebhookAlerts(rest, None if kind == "webhook" else kind)
+            target = environment[name]
+        return WebhookAlerts(target, None if kind == "webhook" else kind)
     raise SettingsError(
         "an alert goes to log, webhook:URL, slack:URL, teams:URL or command:CMD (a URL may be "
         "env:NAME, a variable); something else was given"

@@ -1,4 +1,4 @@
-"""Errors of activations as a trace has them, and the requests that errors leave unanswered."""
+"""Errors of activations in a trace, and the requests left without an answer by errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OURS = str(Path(__file__).parents[1])
 
 
 def describe(error: BaseException, most: int = MOST_IN_ERROR) -> str:
-    """An exception in one line; of one that cannot be told as text, the class."""
+    """Describe an exception in one line; the class alone, if the text cannot be had."""
     kind, text = type(error).__name__, ""
     with suppress(Exception):
         text = str(error)
@@ -41,7 +41,7 @@ def describe(error: BaseException, most: int = MOST_IN_ERROR) -> str:
 
 
 def stack_of(error: BaseException) -> str:
-    """The stack trace of an exception without values of variables; its end, if it is long.
+    """The stack trace of an exception without values of variables; of a long trace the end.
 
     It begins where the code of others does. What is raised within this package has none: its
     message is to say enough, and its lines move with every version.
@@ -61,12 +61,12 @@ def stack_of(error: BaseException) -> str:
 
 
 def stack_incident(activation: str, stack: str) -> tuple[str, Any]:
-    """The incident that keeps a stack trace beside the record of the error."""
+    """Make the incident with the stack trace of an activation."""
     return STACK, {"activation": activation, "text": stack}
 
 
 class TeamRequests:
-    """The requests to a team: those that are open, and those that nobody can go on with.
+    """The requests to a team: open ones, and those lost with their agent.
 
     Attributes:
         abandoned: The events from outside for whose answers nobody waits any more.
@@ -80,7 +80,7 @@ class TeamRequests:
         self._monitor = monitor
 
     def open(self, among: RangeSet | None = None) -> list[str]:
-        """The events from outside that pose a request which is neither answered nor failed.
+        """The events from outside with an open request, neither answered nor failed.
 
         A run that is no session has one request, that of its first event.
 
@@ -88,14 +88,14 @@ class TeamRequests:
             among: The source numbers that are looked at; ``None``: all.
         """
         graph, history = self._monitor.graph, self._monitor.graph.history
-        left = RangeSet() if graph.is_over else graph.problems.waiting
+        waiting = RangeSet() if graph.is_over else graph.problems.waiting
         if graph.run.session and among is not None:
-            left = left.common(among)
+            waiting = waiting.common(among)
         requests = [
             history.event_ids[history.source_events[source]]
-            for source in left
+            for source in waiting
             if history.is_work(history.source_events[source])
-            and not any(one.is_failed for one in graph.problems.touching(RangeSet.single(source)))
+            and not any(p.is_failed for p in graph.problems.touching(RangeSet.single(source)))
             and not self._is_lost(history.event_ids[history.source_events[source]])
         ]
         requests = requests if graph.run.session else requests[:1]
@@ -113,18 +113,18 @@ class TeamRequests:
         return event.us_lost + micros(graph.run.limits.oe_window_s) <= graph.now
 
     def lost_work(self) -> Iterator[tuple[list[str], str, str]]:
-        """The agents that failed for good and hold work, beginning with the latest.
+        """The agents with work and without further attempts, the latest first.
 
         Yields:
             The events of the open requests that their work is about; the activation; and why.
         """
         graph = self._monitor.graph
-        for agent, (activation, why) in reversed(self.lost.items()):
+        for agent, (activation, reason) in reversed(self.lost.items()):
             buffer = graph.agents[agent].buffer if agent in graph.agents else {}
             if held := [event.sources for event in buffer.values() if event.id in graph.open]:
-                yield self.open(union(held)), activation, why
+                yield self.open(union(held)), activation, reason
 
-    def fail(self, how: str, events: Iterable[str], by: str | None, error: str) -> list[Effect]:
+    def fail(self, failure: str, events: Iterable[str], by: str | None, error: str) -> list[Effect]:
         """Some requests have ended without an answer, as `Monitor.request_failed` writes down."""
-        failed = partial(self._monitor.request_failed, cast("Failure", how), activation=by)
+        failed = partial(self._monitor.request_failed, cast("Failure", failure), activation=by)
         return [effect for event in events for effect in failed(event=event, error=error)]

@@ -1,4 +1,4 @@
-"""Group commit: what was decided takes effect once the records that tell of it are on the disk.
+"""Group commit: effects wait until the records before them are on the disk.
 
 A record is written before the monitor's call returns, and what follows from the call waits here,
 first in, first out, while a worker thread syncs the journal. One sync serves all that came in
@@ -20,11 +20,11 @@ Durability = Literal["process", "effects", "power"]
 
 
 class Durable(Protocol):
-    """A sink whose writes can be synced."""
+    """A sink with a sync."""
 
     @property
     def durability(self) -> Durability:
-        """The part of the data that has to be synced before it takes effect.
+        """The effects that need a sync of the data before them.
 
         `process`: nothing. `effects`: what led to a call of an agent or a gate, and an answer.
         `power`: what led to a delivery, too.
@@ -37,7 +37,7 @@ class Durable(Protocol):
 
 
 def waits(level: Durability, effects: Iterable[Effect]) -> bool:
-    """Whether one of these effects must not be carried out before a sync."""
+    """Whether one of some effects must wait for a sync."""
     kinds = _WAITING[level]
     return any(isinstance(effect, kinds) for effect in effects)
 
@@ -52,7 +52,7 @@ _WAITING: dict[Durability, tuple[type[Effect], ...]] = {
 
 
 class GroupCommit:
-    """The queue of what waits for the disk, in one run on the bus."""
+    """The queue of effects that wait for the disk, in one run on the bus."""
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class GroupCommit:
             self._wait(lambda: self._carry_out(later))
 
     async def barrier(self) -> None:
-        """Wait until everything that has happened so far may have effects outside."""
+        """Wait until everything so far may have effects outside."""
         reached = anyio.Event()
         self._wait(reached.set)
         await reached.wait()
 
     async def run(self) -> None:
-        """Sync, and do what waited for it, for ever; this is a task of the bus."""
+        """Sync, and carry out the effects that waited for the sync, for ever; a task of the bus."""
         while True:
             await self._more.wait()
             self._more = anyio.Event()
@@ -100,7 +100,7 @@ class GroupCommit:
                     self._waiting.popleft()()
 
     async def close(self) -> None:
-        """Sync for the last time; what still waits never takes effect."""
+        """Sync for the last time; waiting effects are dropped."""
         with anyio.CancelScope(shield=True):
             await self._sync()
 

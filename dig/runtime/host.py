@@ -1,4 +1,4 @@
-"""The host: what all shells around the monitor do alike (views, decisions, failures, the end).
+"""The host: the common part of all shells (views, decisions, failures, the end).
 
 A host has no clock and no loop either; the bus and the simulator drive it.
 """
@@ -50,7 +50,7 @@ from dig.monitor.sinks import Sink
 
 from .agents import Tool, View, as_decision, with_note
 from .errors import TeamRequests, describe, stack_incident, stack_of
-from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, left
+from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, remaining_work
 from .reviewer import Reviewer, ReviewLog
 
 logger = masking_logger("dig")
@@ -70,7 +70,7 @@ Approve = Callable[[Proposed], bool | Awaitable[bool]]
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a run: everything but its agents, its clock and its problem.
+    """The settings of a run: everything but agents, clock and problem.
 
     Attributes:
         run: The name of the run's configuration.
@@ -138,13 +138,16 @@ class Setup:
     look_again_s: float = 0.0
 
     def described(self) -> dict[str, Any]:
-        """The facts about it that a replay or a fork needs, as plain JSON."""
+        """Describe the setup as plain JSON, for a replay or a fork."""
         healers = self.healers() if self.healers else {}
-        restricted = {} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}
-        policy = {} if self.policy == HEAL_ALL else {"policy": self.policy.described()}
+        budget = asdict(self.budget)
+        if not self.ladder:
+            del budget["per_problem"]  # a bound on ladders
+        # Settings that were added later stand here only with another value than the default, so
+        # that traces of older runs keep their bytes.
         return {
-            **restricted,
-            **policy,
+            **({} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}),
+            **({} if self.policy == HEAL_ALL else {"policy": self.policy.described()}),
             **({} if self.can_hold or not self.policy.asks else {"can_hold": False}),
             **({} if self.redacts else {"redacts": False}),
             **({} if self.key is None else {"key": self.key}),
@@ -152,15 +155,10 @@ class Setup:
             "detectors": [_part(detector) for detector in self.detectors()],
             "healers": {pattern: _part(healer) for pattern, healer in healers.items()},
             "gates": [_part(gate) for gate in self.gates],
-            "budget": self._described_budget(),
+            "budget": budget,
             **({"ladder": True} if self.ladder else {}),
             **{name: getattr(self, name) for name in DESCRIBED},
         }
-
-    def _described_budget(self) -> dict[str, int]:
-        """The budget, as far as it counts: that of a problem is one of ladders."""
-        budget = asdict(self.budget)
-        return budget if self.ladder else {k: v for k, v in budget.items() if k != "per_problem"}
 
     def monitor(
         self,
@@ -170,7 +168,7 @@ class Setup:
         stopwatch: Timing | Callable[[], float] | None = None,
         fit: Fit | None = None,
     ) -> Monitor:
-        """A monitor for one run of this setup; its reviewer joins later.
+        """Make a monitor for one run of this setup; the reviewer joins later.
 
         Args:
             agents: The names of the team.
@@ -212,16 +210,16 @@ class Setup:
 
     @property
     def draws_by(self) -> int | str:
-        """The key that the random numbers of such a run are drawn by."""
+        """The key of the random numbers of a simulation."""
         return (self.seed or 0) if self.key is None else self.key
 
     @property
     def kept(self) -> int | None:
-        """The number of records of closed history that such a run keeps; ``None``: all."""
+        """The number of kept records of closed history; ``None``: all."""
         return self.keep if self.session and self.reviewer is None else None
 
     def tally(self, monitor: Monitor) -> Tally:
-        """The counter of the effects of such a run, which begins now."""
+        """Make the counter of effects for a run that begins now."""
         most = None if self.kept is None else MOST_FINDINGS
         tally = Tally(most=most, so_far=RunSoFar(monitor.graph))
         monitor.follow(tally.so_far)
@@ -229,7 +227,7 @@ class Setup:
 
 
 def _part(part: object) -> dict[str, Any]:
-    """A part that was handed in: its name, and the numbers and texts that it was made with."""
+    """Describe a plug-in: the name, and the numbers and texts of the constructor."""
     described: dict[str, Any] = {"class": recorded_name(part)}
     kind = type(part)
     if kind.__init__ is object.__init__ and kind.__new__ is object.__new__:
@@ -247,7 +245,7 @@ REAL_TIME = Timing(time.perf_counter, time.thread_time)
 
 @dataclass
 class Tally:
-    """Counts what the effects of a run tell, for its result; logs the failures of parts.
+    """Counts the effects of a run, for the result; logs failures of plug-ins.
 
     Attributes:
         most: The number of findings that are kept, the latest; ``None``: all.
@@ -300,15 +298,15 @@ class Tally:
 
     def _note_failure(self, failed: ComponentFailed) -> None:
         """Count the failure of a part; log the first three, and then each doubling."""
-        name, what = (one_line(text) for text in (failed.component, failed.what))
+        name, message = (one_line(text) for text in (failed.component, failed.what))
         before = self.component_failures.get(name)
         times = 1 if before is None else before.times + 1
-        failure = self.component_failures[name] = ComponentFailure(name, times, what)
+        failure = self.component_failures[name] = ComponentFailure(name, times, message)
         if times <= 3 or times & (times - 1) == 0:
             logger.warning("dig: %s", failure)
 
     def result(self, graph: InteractionGraph, reason: str) -> RunResult:
-        """The result of a run whose graph this is."""
+        """The result of a run with this graph."""
         finish = graph.finished or Finish(graph.t, graph.now, "error")
         return RunResult(
             outcome=finish.outcome,
@@ -319,9 +317,9 @@ class Tally:
             events=graph.event_count,
             activations=graph.activation_count,
             failures=dict(self.failures),
-            findings=tuple(in_graph(graph, one) for one in self.findings),
+            findings=tuple(in_graph(graph, finding) for finding in self.findings),
             heals=dict(self.heals),
-            left=left(graph),
+            left=remaining_work(graph),
             errors=dict(self.errors),
             notes=self.notes,
             earlier=dict(self.earlier),
@@ -333,7 +331,7 @@ class Tally:
 
 
 class Host:
-    """One run: turns activations into views, and what agents return into requests.
+    """One run: turns activations into views, and return values of agents into requests.
 
     Attributes:
         monitor: The run's monitor.
@@ -361,7 +359,7 @@ class Host:
             monitor.follow(self._log)
 
     def count_effects(self, effects: list[Effect]) -> list[Effect]:
-        """Count for the result what a call of the monitor brought about; returns it."""
+        """Count effects of the monitor for the result, and return them."""
         self._tally.count(effects)
         return effects
 
@@ -370,10 +368,12 @@ class Host:
         return self._turns[agent] + 1
 
     def view(self, started: Started) -> View:
-        """The view that the agent of an activation sees."""
+        """The view of an activation, for its agent."""
         self._turns[started.agent] += 1
         self._looking.discard(started.agent)
-        reads = self._log is not None and self._log.reader == started.agent
+        reading = None
+        if self._log is not None and self._log.reader == started.agent:
+            reading = self._log.read(self.monitor.graph.now)
         usage = self._usage[started.activation] = {}
         view = View(
             agent=started.agent,
@@ -382,7 +382,7 @@ class Host:
             time_s=self.monitor.now,
             events=self._shown_to(started),
             tools=self._tools,
-            reading=self._log.read(self.monitor.graph.now) if self._log and reads else None,
+            reading=reading,
             usage=usage,
         )
         note = self.notes.get(started.agent)
@@ -392,10 +392,10 @@ class Host:
         """An agent's view of its inputs; a payload that the agent was shown is not copied again."""
         present = self.monitor.graph.present
         if len(self._views) > len(present):
-            self._views = {name: one for name, one in self._views.items() if name in present}
+            self._views = {name: events for name, events in self._views.items() if name in present}
         before = self._views.get(started.agent, {})
         shown = self._views[started.agent] = {
-            event.id: _shown(event, before.get(event.id)) for event in started.events
+            event.id: _copy_event(event, before.get(event.id)) for event in started.events
         }
         return tuple(shown.values())
 
@@ -408,7 +408,7 @@ class Host:
         try:
             decision = as_decision(value)
             fates, outputs = decision.parts()
-            fates = (*fates, *_delayed(started.kept))
+            fates = (*fates, *_delay(started.kept))
         except Exception as error:  # whatever an agent returns must not end the team
             return self.failed(started, error)
         usage = self._used(started.activation) if decision.usage is None else decision.usage
@@ -425,12 +425,12 @@ class Host:
     def _looks_again_s(
         self, started: Started, outputs: Sequence[Output], ended: list[Effect]
     ) -> float | None:
-        """After how many seconds an agent that only waits is to be started again, if at all."""
+        """Seconds until an agent that only waits is started again; ``None``: never."""
         if not self._setup.look_again_s or outputs:
             return None
         state = self.monitor.graph.agents.get(started.agent)
-        seen = {event.id for event in started.events if event.sender != SYSTEM}
-        if state is None or not state.buffer or not seen <= state.buffer.keys():
+        inputs = {event.id for event in started.events if event.sender != SYSTEM}
+        if state is None or not state.buffer or not inputs <= state.buffer.keys():
             return None
         if any(isinstance(effect, Wake) and effect.agent == started.agent for effect in ended):
             return None
@@ -438,7 +438,7 @@ class Host:
         return self._setup.look_again_s
 
     def failed(self, started: Started, error: BaseException) -> tuple[list[Effect], float | None]:
-        """An agent has raised, or taken too long: its inputs stay with it.
+        """Fail an activation after an exception or a timeout: the inputs stay with the agent.
 
         Returns:
             The effects, and the seconds after which the agent is to be started again.
@@ -447,11 +447,11 @@ class Host:
         wait = self._count_failure(started, text, is_last=isinstance(error, StopRunError))
         # Notes too, also those that it was not shown: it read nothing.
         running = self.monitor.graph.running.get(started.activation)
-        kept = _delayed([event.id for event in running.inputs] if running else ())
+        fates = _delay([event.id for event in running.inputs] if running else ())
         usage = self._used(started.activation)
         try:
             ended = self.monitor.end(
-                started.activation, kept, usage=usage, error=text, retry=wait is not None
+                started.activation, fates, usage=usage, error=text, retry=wait is not None
             )
         except RequestError as refused:
             return self._late_or_not(started, text, refused)
@@ -466,28 +466,28 @@ class Host:
     def _late_or_not(
         self, started: Started, value: object, refused: RequestError
     ) -> tuple[list[Effect], float | None]:
-        """Report what an agent says that healing takes out at this very moment."""
+        """Report the output of an agent that healing takes out at this very moment."""
         if self.monitor.is_over or started.agent in self.monitor.graph.present:
             raise refused
         return self.late(started, value), None
 
     def late(self, started: Started, value: object) -> list[Effect]:
-        """An agent that healing has taken out has decided after all: that is written down, cut."""
+        """Report the late output of an agent that healing has taken out, cut to `MOST_LATE`."""
         self._usage.pop(started.activation, None)
-        said = str(value)
+        text = str(value)
         with suppress(DecisionError):
-            said = "; ".join(value_text(one.payload) for one in as_decision(value).outputs)
+            text = "; ".join(value_text(output.payload) for output in as_decision(value).outputs)
         detail = {
             "agent": started.agent,
             "activation": started.activation,
-            "said": one_line(said, MOST_LATE),
+            "said": one_line(text, MOST_LATE),
         }
         return self.monitor.incident(LATE_OUTPUT, detail)
 
     def repeat(
         self, started: Started, end: End, outputs: Sequence[Output], stack: str = ""
     ) -> tuple[list[Effect], float | None]:
-        """An activation ends as it was recorded, without its agent.
+        """End an activation as recorded, without calling the agent.
 
         Args:
             started: The activation.
@@ -514,11 +514,10 @@ class Host:
         return ended, wait
 
     def _kept_stack(self, started: Started, stack: str) -> list[Effect]:
-        """A stack trace is kept beside the end of an activation, if it has one."""
         return self.monitor.incident(*stack_incident(started.activation, stack)) if stack else []
 
     def _used(self, activation: str) -> dict[str, Any] | None:
-        """The usage of an activation so far; usage that is no JSON counts as none."""
+        """The usage of an activation so far; usage outside JSON counts as none."""
         usage = self._usage.get(activation)
         try:
             return plain(usage) if usage else None
@@ -526,12 +525,12 @@ class Host:
             return None
 
     def _succeeded(self, agent: str) -> None:
-        """An agent has not failed: it has all its attempts again."""
+        """Reset the failure count of an agent after a success."""
         self._failures.pop(agent, None)
         self.requests.lost.pop(agent, None)
 
     def _count_failure(self, started: Started, error: str, is_last: bool = False) -> float | None:
-        """One more failure; says after how many seconds to start again, if at all."""
+        """Count a failure; returns the seconds until the next attempt, ``None`` for no attempt."""
         agent = started.agent
         self._tally.failures[agent] += 1
         self._tally.errors[agent] = mask_secrets(error)
@@ -539,15 +538,15 @@ class Host:
         if is_last or self._failures[agent] > self._setup.retries:
             self.requests.lost.pop(agent, None)  # the latest comes last
             times = counted(self._failures[agent], "time")
-            why = f"{agent} failed {times} in a row, at last: {error}"
-            self.requests.lost[agent] = started.activation, why
+            reason = f"{agent} failed {times} in a row, at last: {error}"
+            self.requests.lost[agent] = started.activation, reason
             return None
         wait: float = self._setup.backoff_s * 2 ** (self._failures[agent] - 1)
         return wait
 
     @property
     def is_stalled(self) -> bool:
-        """Whether nothing can ever happen any more, unless it comes from outside."""
+        """Whether nothing can ever happen any more, except from outside."""
         monitor = self.monitor
         if monitor.is_over or self._looking or self._ended_by:  # the end, or a look, is on its way
             return False
@@ -559,41 +558,40 @@ class Host:
         return monitor.is_quiet and monitor.next_deadline() is None
 
     def stand_still(self) -> tuple[Outcome, str]:
-        """The outcome of a run in which nothing can happen any more, and why.
+        """The outcome and the reason of a run in which nothing can happen any more.
 
         It is an error if an agent holds work that failed for good: nobody else can go on. Else the
         team stands still by itself.
         """
-        lost = next(self.requests.lost_work(), None)
-        if lost is None:
+        work = next(self.requests.lost_work(), None)
+        if work is None:
             return "stopped", STALLED
-        _, self._ended_by, error = lost
+        _, self._ended_by, error = work
         return "error", f"{STALLED}: {error}"
 
     def finish(self, outcome: Outcome, reason: str) -> RunResult:
-        """End the run and give its account; what is left without an answer has failed."""
+        """End the run and make the result; requests without an answer fail."""
         answer = None if self._setup.session else self._tally.answer
-        how = "limit" if outcome == "stopped" and self._ended_by else outcome
-        if how in FAILURES:
+        failure = "limit" if outcome == "stopped" and self._ended_by else outcome
+        if failure in FAILURES:
             requests = self.requests
-            self.count_effects(requests.fail(how, requests.open(), self._ended_by, reason))
+            self.count_effects(requests.fail(failure, requests.open(), self._ended_by, reason))
         cut_off = {name: used for name in self._usage if (used := self._used(name))}
         self.count_effects(self.monitor.finish(outcome, answer, cut_off or None))
         return self._tally.result(self.monitor.graph, reason)
 
 
-def _delayed(events: Iterable[str]) -> tuple[Fate, ...]:
-    """The fates of events that stay in front of their agent."""
+def _delay(events: Iterable[str]) -> tuple[Fate, ...]:
     return tuple(Fate(event, "delay") for event in events)
 
 
-def _shown(event: Pending, before: Pending | None = None) -> Pending:
-    """An event with a payload of its own, so that no agent can change what another is shown.
+def _copy_event(event: Pending, before: Pending | None = None) -> Pending:
+    """Copy an event with its payload, so that no agent can change the views of others.
 
     Args:
         event: The event.
         before: As the agent was shown it already, with a payload that is its own.
     """
     payload = plain(event.payload) if before is None else before.payload
-    about = tuple(replace(one, work=plain(one.work)) for one in event.about)
+    about = tuple(replace(about, work=plain(about.work)) for about in event.about)
     return Pending(event.id, event.type, event.sender, payload, event.notes, event.final, about)

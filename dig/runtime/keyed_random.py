@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but what they are for.
+"""Random numbers as pure functions of their use.
 
 Every draw is a function of (key, agent, its activation number, purpose, index). Two runs that
 differ in one place so draw the same numbers everywhere else, which replay, forks and paired
@@ -15,8 +15,8 @@ from typing import TypeVar
 _T = TypeVar("_T")
 
 
-def repeated(key: int | str, repeats: Iterable[int]) -> int | str:
-    """The key that random numbers are drawn by in a repeat of a part of a run.
+def repeat_key(key: int | str, repeats: Iterable[int]) -> int | str:
+    """The key of the random numbers in a repeat of a part of a run.
 
     Args:
         key: The key of the run.
@@ -32,7 +32,7 @@ def repeated(key: int | str, repeats: Iterable[int]) -> int | str:
 
 
 class KeyedRandom:
-    """The random numbers of one agent in one activation.
+    """The random numbers of an agent in one activation.
 
     >>> draws = KeyedRandom(1, "a", 3)
     >>> draws.uniform("wait") == KeyedRandom(1, "a", 3).uniform("wait") != draws.uniform("wait", 1)
@@ -58,7 +58,7 @@ class KeyedRandom:
         return (number >> 3) / (1 << 53)  # more bits than a float has might round up to 1
 
     def chance(self, probability: float, purpose: str, index: int = 0) -> bool:
-        """Whether something of this probability happens.
+        """Draw whether an event of this probability happens.
 
         Args:
             probability: From 0 (never) to 1 (always).
@@ -68,7 +68,7 @@ class KeyedRandom:
         return self.uniform(purpose, index) < probability
 
     def choice(self, items: tuple[_T, ...] | list[_T], purpose: str, index: int = 0) -> _T:
-        """One of some items.
+        """Draw an item.
 
         Args:
             items: The items, at least one.

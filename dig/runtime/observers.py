@@ -1,4 +1,4 @@
-"""The bus's tasks for agents and for questions, and its calls of code that is not its own."""
+"""The bus's tasks for agents and questions, and guarded calls of code of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ActivationContext = Callable[[Started], AbstractContextManager[object]]
 
 
 class AgentTask:
-    """One agent from its joining to its leaving: its mailbox, and the scope of its task.
+    """One agent from join to leave: the mailbox, and the scope of the task.
 
     Attributes:
         name: The agent's name.
@@ -42,7 +42,7 @@ class AgentTask:
 
 
 class Question:
-    """A call of `Bus.ask` waits for the answer to a problem, its failure, or the end of the run."""
+    """A waiting call of `Bus.ask`: settled by an answer, a failure, or the end of the run."""
 
     def __init__(self) -> None:
         """Begin without an answer."""
@@ -53,7 +53,7 @@ class Question:
 
 
 def settle(questions: dict[str, Question], answered: Answered) -> None:
-    """Give an answer to the questions that wait for it."""
+    """Give an answer to the waiting questions."""
     for event in answered.problems:
         question = questions.pop(event, None)
         if question is not None:
@@ -66,7 +66,7 @@ def settle(questions: dict[str, Question], answered: Answered) -> None:
 def activation_context(
     contexts: Sequence[ActivationContext], started: Started, report: Callable[[str, str], None]
 ) -> Iterator[None]:
-    """Enter everything that is entered while an agent acts, and leave it in the reverse order.
+    """Enter all contexts around an activation, and leave them in the reverse order.
 
     Args:
         contexts: Each makes a context manager; one that raises is not entered, or has been left.
@@ -74,15 +74,15 @@ def activation_context(
         report: Is told which one failed, and how: an observer must not stop a team.
     """
 
-    def failed(observer: object, error: BaseException) -> None:
+    def report_failure(observer: object, error: BaseException) -> None:
         name = getattr(observer, "__qualname__", type(observer).__name__)
         report(f"around {name}", f"raised {error!r}")
 
-    def leave(scope: AbstractContextManager[object], *what: Any) -> None:
+    def leave(scope: AbstractContextManager[object], *details: Any) -> None:
         try:
-            scope.__exit__(*what)
+            scope.__exit__(*details)
         except PART_ERRORS as error:
-            failed(scope, error)
+            report_failure(scope, error)
 
     with ExitStack() as entered:
         for context in contexts:
@@ -90,7 +90,7 @@ def activation_context(
                 scope = context(started)
                 scope.__enter__()
             except PART_ERRORS as error:
-                failed(context, error)
+                report_failure(context, error)
             else:
                 entered.push(partial(leave, scope))
         yield
@@ -99,7 +99,7 @@ def activation_context(
 async def ask_person(
     approve: Callable[[Proposed], bool | Awaitable[bool]], proposed: Proposed
 ) -> tuple[bool, str | None]:
-    """Ask a person about healing; a function that is no coroutine function gets a thread.
+    """Ask a person about healing; a plain function is called in a thread.
 
     Returns:
         Whether the finding is to be healed, and ``None``; or what went wrong.
@@ -107,8 +107,8 @@ async def ask_person(
 
     async def ask() -> bool:
         is_async = any(map(iscoroutinefunction, (approve, type(approve).__call__)))
-        said = approve(proposed) if is_async else await _in_thread(partial(approve, proposed))
-        heal = await said if isawaitable(said) else said
+        answer = approve(proposed) if is_async else await _in_thread(partial(approve, proposed))
+        heal = await answer if isawaitable(answer) else answer
         if not isinstance(heal, bool):
             raise TypeError(f"{heal!r:.60} is neither True nor False")
         return heal
@@ -125,7 +125,7 @@ async def attempt(
     work: Callable[[], Awaitable[_T]],
     errors: type[Exception] | tuple[type[BaseException], ...] = PART_ERRORS,
 ) -> tuple[_T | None, BaseException | None]:
-    """Call what must not end the team, whatever it raises.
+    """Call code that must not end the team.
 
     Args:
         work: Is called and awaited.

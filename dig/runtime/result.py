@@ -1,4 +1,4 @@
-"""The result of a run: its outcome, its answer, what was raised, and what was left."""
+"""The result of a run: outcome, answer, findings, and remaining work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GAVE_UP = "gave up"
 
 @dataclass(frozen=True)
 class Left:
-    """The work that was left at the end, by id, each list in order of generation.
+    """The remaining work at the end, by id, in order of generation.
 
     Attributes:
         undelivered: Events that were on their way to an agent.
@@ -46,7 +46,7 @@ class Left:
 
 @dataclass(frozen=True)
 class ComponentFailure:
-    """A part that was handed in and failed: a detector, healer, gate or follower, for instance.
+    """A failed plug-in: a detector, healer, gate or follower, for instance.
 
     Attributes:
         component: Its name.
@@ -111,7 +111,7 @@ class RunResult:
 
     def raised(self) -> dict[str, int]:
         """The number of findings, by pattern."""
-        return dict(Counter(self.earlier) + Counter(one.pattern for one in self.findings))
+        return dict(Counter(self.earlier) + Counter(finding.pattern for finding in self.findings))
 
     def findings_text(self) -> str:
         """The number of findings, by worth and by pattern, in words."""
@@ -119,7 +119,7 @@ class RunResult:
         return (f"{worth}: {raised}" if worth else raised) if self.raised() else "none"
 
     def _repr_html_(self) -> str:
-        left = {what: one_line(value_text(value)) for what, value in asdict(self.left).items()}
+        remaining = {kind: one_line(value_text(value)) for kind, value in asdict(self.left).items()}
         activity = f"{counted(self.activations, 'activation')}, {counted(self.events, 'event')}"
         rows = [
             *self.verdict.lines(),
@@ -129,36 +129,36 @@ class RunResult:
             ("findings", self.findings_text()),
             ("healing", value_text(self.heals) or "none"),
             *(("failed part", one_line(failure)) for failure in self.component_failures),
-            *((what, text) for what, text in left.items() if text not in ("", "nothing")),
+            *((kind, text) for kind, text in remaining.items() if text not in ("", "nothing")),
         ]
         summary = table(f"{self.outcome}: {one_line(self.reason)}", rows)
-        worst = sorted(self.findings, key=lambda one: (not one.is_alarm, one.t))[:MOST_EXPLAINED]
-        whys = "".join(one._repr_html_() for one in worst)
-        listed = findings_html(self.findings) if self.findings else ""
-        return f"<div>{strip(self._cards())}{summary}{whys}{listed}</div>"
+        worst = sorted(self.findings, key=lambda finding: (not finding.is_alarm, finding.t))
+        paths = "".join(finding._repr_html_() for finding in worst[:MOST_EXPLAINED])
+        findings = findings_html(self.findings) if self.findings else ""
+        return f"<div>{strip(self._cards())}{summary}{paths}{findings}</div>"
 
     def _cards(self) -> Iterator[Card]:
         """The run from left to right: the first alarm of each pattern, healing, and the end."""
-        told = self.verdict
-        if told.headline:
-            yield Card("Failed", told.headline, _RED)
+        verdict = self.verdict
+        if verdict.headline:
+            yield Card("Failed", verdict.headline, _RED)
         alarms: dict[str, Finding] = {}
-        for one in self.findings:
-            if one.is_alarm and not (told.headline and one.pattern == "FAIL"):
-                alarms.setdefault(one.pattern, one)
-        for pattern, one in [*alarms.items()][:MOST_EXPLAINED]:
-            label = f"{pattern_title(pattern)} at {moment(one.us)}"
+        for finding in self.findings:
+            if finding.is_alarm and not (verdict.headline and finding.pattern == "FAIL"):
+                alarms.setdefault(finding.pattern, finding)
+        for pattern, finding in [*alarms.items()][:MOST_EXPLAINED]:
+            label = f"{pattern_title(pattern)} at {moment(finding.us)}"
             run = self.graph.run if self.graph else None
-            text = plain_text(one, run.limits, dict.fromkeys(run.agents)) if run else ""
-            yield Card(f"{label[0].upper()}{label[1:]}", text or finding_text(one), _RED)
+            text = plain_text(finding, run.limits, dict.fromkeys(run.agents)) if run else ""
+            yield Card(f"{label[0].upper()}{label[1:]}", text or finding_text(finding), _RED)
         if self.heals:
-            yield Card("Healed", told.healing, _MAUVE)
+            yield Card("Healed", verdict.healing, _MAUVE)
         is_bad = self.answer is None
-        text = f"{told.end} {told.score}".strip() or one_line(self.reason)
+        text = f"{verdict.end} {verdict.score}".strip() or one_line(self.reason)
         yield Card("No answer" if is_bad else "Answer", text, _RED if is_bad else _GREEN)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as `result.json` has it."""
+        """The content of `result.json`."""
         apart = ("findings", "left", "earlier", "graph")
         body = {k: v for k, v in self.__dict__.items() if k not in apart}
         return {
@@ -171,8 +171,8 @@ class RunResult:
         }
 
 
-def left(graph: InteractionGraph) -> Left:
-    """The work that is left in a graph."""
+def remaining_work(graph: InteractionGraph) -> Left:
+    """The remaining work of a graph."""
     return Left(
         tuple(event.id for event in graph.flying()),
         tuple(event.id for event in graph.open_events()),

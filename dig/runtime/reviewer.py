@@ -1,4 +1,4 @@
-"""A reviewer: a member of the team that reads what has happened while all others wait.
+"""A reviewer: a member of the team with the log of the run, read while all others wait.
 
 After every so many activations the run pauses for it: no other agent is started until it has read.
 Activations that are in progress go on. It is present only while it reads, so no agent can send it
@@ -16,7 +16,7 @@ from dig.graph.records import ASIDE, Emit, End, Finish, Join, Leave, Record, Sta
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """The member of a team that reads along, and when; the team has its agent by the same name.
+    """The name and the rhythm of a reviewer; the team has the agent by the same name.
 
     Attributes:
         name: The name of the reviewer.
@@ -57,7 +57,7 @@ class Reviewer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewMaterial:
-    """The material that a reviewer is shown.
+    """The material for a reading.
 
     Attributes:
         log: The records of the run, without payloads.
@@ -71,7 +71,7 @@ class ReviewMaterial:
 
 
 class ReviewLog:
-    """Keeps what a reviewer is shown: the records, without payloads and its own doings.
+    """Collects the material for a reviewer: records without payloads and without own acts.
 
     What was found and done about it is left out too, so that a reviewer finds by itself. The
     records are numbered anew, so that they are a trace of their own.
@@ -88,13 +88,13 @@ class ReviewLog:
         self._shown, self._since_us = 0, -1
 
     def read(self, us: int) -> ReviewMaterial:
-        """Everything up to now, for a reading that begins at this moment."""
+        """Everything up to now, for a reading at this moment."""
         reading = ReviewMaterial(tuple(self._records), self._shown, self._since_us)
         self._shown, self._since_us = len(self._records), us
         return reading
 
     def __call__(self, record: Record) -> None:
-        """Take one record."""
+        """Take a record."""
         if self._is_own(record) or isinstance(record, (*ASIDE, Finish)):
             return
         shown = replace(record, t=len(self._records))

@@ -23,7 +23,7 @@ from .agents import Agent, AgentFunction, PlannedAgent, View, as_planned
 from .checkpoint import Checkpoint, PendingStart, Phase, RunningActivation, phase_at, restore
 from .group_commit import Durable, waits
 from .host import Host, Setup
-from .keyed_random import KeyedRandom, repeated
+from .keyed_random import KeyedRandom, repeat_key
 from .result import RunResult
 
 Happening = tuple[float, Callable[[Monitor], list[Effect]]]
@@ -70,7 +70,7 @@ def simulate(
 
 
 class Simulation:
-    """One run in virtual time."""
+    """A run in virtual time."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Simulation:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the simulation has come to its end, or was told to."""
+        """Whether the simulation has ended, or was stopped."""
         return self._outcome is not None
 
     def run(self) -> RunResult:
@@ -179,7 +179,7 @@ class Simulation:
         return self.host.finish(outcome, reason)
 
     def _next(self) -> None:
-        """Do what comes next; what the monitor has due comes before what happens then."""
+        """Do the next step; deadlines of the monitor come before other steps of the same time."""
         while self._agenda and not self._agenda[0][3]():
             heappop(self._agenda)  # what will not happen takes no time
         due = self.host.monitor.next_deadline()
@@ -208,11 +208,11 @@ class Simulation:
         return item.since_us + micros(self._latency(item.agent, repeats))
 
     def _overdue(self, item: PendingStart | RunningActivation) -> int:
-        """A sort key: agents that have waited for the reviewer come first, in their order."""
+        """A sort key: agents that waited for the reviewer come first, in order."""
         return min(self._now, self._due_us(item)) if isinstance(item, PendingStart) else self._now
 
     def _take_up(self, item: PendingStart | RunningActivation) -> None:
-        """Plan what was going on at the moment from which this run goes on."""
+        """Plan the rest of an activation or a wait of the recorded run."""
         if isinstance(item, PendingStart):
             self._start_at(item.agent, self._due_us(item))
         elif item.end is None:
@@ -222,7 +222,7 @@ class Simulation:
             self._end_at(item.started, item.end.us, end, item.end.error or item.outputs)
 
     def _take(self, effects: list[Effect]) -> None:
-        """Count what a request brought about, and carry it out."""
+        """Count effects of a request, and carry them out."""
         self._carry_out(self.host.count_effects(effects))
 
     def _carry_out(self, effects: Sequence[Effect]) -> None:
@@ -230,7 +230,8 @@ class Simulation:
             self._durable.sync()
         for effect in effects:
             if isinstance(effect, Wake):
-                self._start_later(effect.agent, self._latency(effect.agent, self._repeats))
+                latency_s = self._latency(effect.agent, self._repeats)
+                self._start_at(effect.agent, self._now + micros(latency_s))
             elif isinstance(effect, Started):
                 self._think(effect, self.host.view(effect), self._now)
             elif isinstance(effect, TakenOut):
@@ -240,11 +241,10 @@ class Simulation:
             elif isinstance(effect, Proposed):
                 self._ask_person(effect)
             elif isinstance(effect, Over):
-                how = "an answer was accepted" if effect.outcome == "submitted" else "a part failed"
-                self._outcome = ("submitted" if effect.outcome == "submitted" else "error", how)
-
-    def _start_later(self, agent: str, seconds: float) -> None:
-        self._start_at(agent, self._now + micros(seconds))
+                if effect.outcome == "submitted":
+                    self._outcome = ("submitted", "an answer was accepted")
+                else:
+                    self._outcome = ("error", "a part failed")
 
     def _start_at(self, agent: str, us: int) -> None:
         # A start that was planned before the agent left and came back is no start any more.
@@ -266,7 +266,7 @@ class Simulation:
             self._take(self.host.monitor.start(agent))
 
     def _think(self, started: Started, view: View, since_us: int) -> None:
-        """Have an agent decide; the activation ends when it has thought for long enough."""
+        """Have an agent decide; the activation ends after the think time."""
         try:
             plan = self._team[started.agent].plan(view)
             value: Any = plan.decision
@@ -289,17 +289,17 @@ class Simulation:
 
     def _end_at(
         self, started: Started, us: int, end: Callable[[], tuple[list[Effect], float | None]],
-        said: object,
+        value: object,
     ) -> None:  # fmt: skip
         activations, late = self.host.monitor.graph.activations, self._taken_out
 
         def happen() -> None:
             if started.activation not in activations:
-                self._take(self.host.late(started, said))
+                self._take(self.host.late(started, value))
                 return
             effects, again_s = end()
             if again_s is not None:
-                self._start_later(started.agent, again_s)
+                self._start_at(started.agent, self._now + micros(again_s))
             self._take(effects)
             self._review()
 
@@ -309,7 +309,7 @@ class Simulation:
         self._at(us, happen, is_due)
 
     def _review(self) -> None:
-        """Have the reviewer come, or go, if it is time."""
+        """Have the reviewer join, start or leave, if due."""
         reviewer, monitor = self._setup.reviewer, self.host.monitor
         if reviewer is None or monitor.is_over:
             return
@@ -322,22 +322,18 @@ class Simulation:
             self._take(monitor.leave(reviewer.name))
             waiting, self._waiting = self._waiting, []
             for agent in waiting:
-                self._start_later(agent, 0.0)
+                self._start_at(agent, self._now)
 
-    def _ask(self, asked: Asked) -> None:
-        """Ask a gate, whose `plan` returns the seconds until it has decided, and what."""
-        plan = getattr(asked.gate, "plan", None)
+    def _ask(self, question: Asked) -> None:
+        """Ask a gate; its `plan` returns the seconds until the decision, and the decision."""
+        plan = getattr(question.gate, "plan", None)
         if plan is None:
-            raise SettingsError(f"gate {asked.gate.name!r} has no `plan`; it cannot be simulated")
-        seconds, decided, error = 0.0, None, None
-        try:
-            seconds, decided = plan(asked.event)
-            micros(seconds)  # raises, if it is no time
-        except PART_ERRORS as raised:  # a gate must not end the team
-            seconds, error = 0.0, f"raised {raised!r}"
+            raise SettingsError(
+                f"gate {question.gate.name!r} has no `plan`; it cannot be simulated"
+            )
+        at_s, decided, error = self._plan_answer(plan, question.event)
         self.plan(
-            self._now / 1_000_000 + seconds,
-            lambda monitor: monitor.resolve(asked.gate, asked.event.id, decided, error),
+            at_s, lambda monitor: monitor.resolve(question.gate, question.event.id, decided, error)
         )
 
     def _ask_person(self, proposed: Proposed) -> None:
@@ -347,16 +343,19 @@ class Simulation:
         plan = getattr(approve, "plan", None)
         if plan is None:
             raise SettingsError(f"approve={approve!r:.60} has no `plan`; it cannot be simulated")
-        seconds, heal, error = 0.0, False, None
+        at_s, heal, error = self._plan_answer(plan, proposed)
+        self.plan(at_s, lambda monitor: monitor.decide(proposed.row, bool(heal), error))
+
+    def _plan_answer(
+        self, plan: Callable[[Any], tuple[float, Any]], question: object
+    ) -> tuple[float, Any, str | None]:
+        """Call the `plan` of a gate or a person: the time of the answer, the answer, an error."""
         try:
-            seconds, heal = plan(proposed)
-            micros(seconds)  # raises, if it is no time
-        except PART_ERRORS as raised:  # a person must not end the team
-            seconds, error = 0.0, f"raised {raised!r}"
-        self.plan(
-            self._now / 1_000_000 + seconds,
-            lambda monitor: monitor.decide(proposed.row, heal, error),
-        )
+            seconds, answer = plan(question)
+            micros(seconds)  # raises for anything but a time
+        except PART_ERRORS as error:  # a gate or a person must not end the team
+            return self._clock(), None, f"raised {error!r}"
+        return self._clock() + seconds, answer, None
 
     # --- time ---
 
@@ -369,6 +368,6 @@ class Simulation:
         return self._now / 1_000_000
 
     def _latency(self, agent: str, repeats: Sequence[int]) -> float:
-        key = repeated(self._setup.draws_by, repeats)
+        key = repeat_key(self._setup.draws_by, repeats)
         draws = KeyedRandom(key, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

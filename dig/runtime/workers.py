@@ -1,4 +1,4 @@
-"""Work over several processes whose results come in the order of the items."""
+"""Work over several processes, with results in the order of the items."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """Some processes, to be used as a context manager; one worker is this process itself."""
+    """Processes as a context manager; one worker means this process."""
 
     def __init__(self, jobs: int, what: str = "the work", on_loss: str = "") -> None:
         """Begin; no process is started before there is something to do.
@@ -75,7 +75,7 @@ class Workers:
     def all(
         self, do: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[int], None]
     ) -> list[Result]:
-        """The results of all items, in their order.
+        """The results of all items, in order.
 
         Args:
             do: A function of a module, so that another process can import it.
@@ -94,8 +94,7 @@ class Workers:
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits, and SIGTERM; processes that are started meanwhile leave Ctrl-C to this one,
-    from their birth."""
+    """Block Ctrl-C and SIGTERM; new processes inherit the mask and leave Ctrl-C to their parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
     try:
         yield
@@ -104,5 +103,5 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _can_be_ended() -> None:
-    """In a new process: let SIGTERM end it, since its parent may have been killed."""
+    """In a new process: let SIGTERM end the process, since the parent may have been killed."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])

@@ -17,7 +17,7 @@ from typing import Any
 
 from dig.monitor.messages import Pending
 from dig.runtime.agents import View
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 from dig.runtime.llm.model import Messages
 
 _ALIKE = """\
@@ -98,7 +98,7 @@ class GeneralBrief:
         }
         return [
             {"role": "system", "content": self._system(view.agent)},
-            {"role": "user", "content": encoded(situation, indent=1)},
+            {"role": "user", "content": encode_json(situation, indent=1)},
         ]
 
     def _system(self, agent: str) -> str:

@@ -16,7 +16,7 @@ from dig.graph import records as kinds
 from dig.monitor.policies import Broadcast
 from dig.runtime import Bus, Decision, EventFate, NewEvent, Plan, Setup, View, simulate
 from dig.runtime.agents import FunctionAgent, Thinking, as_agent, as_decision
-from dig.runtime.host import _shown
+from dig.runtime.host import _copy_event
 from tests.helpers import Recorder, Scripted, Stage, backends, rows, submit, tell
 
 EVENTS = (Pending("e1", "problem", None, 1), Pending("e2", "message", "b", 2))
@@ -168,7 +168,7 @@ def test_two_decisions_share_nothing() -> None:
 def test_what_is_shown_has_a_payload_of_its_own() -> None:
     """An agent that changes it changes nothing for anybody else."""
     event = Pending("e1", "problem", None, {"list": [1]}, ("note",), True)
-    copy = _shown(event)
+    copy = _copy_event(event)
     assert copy == event
     copy.payload["list"].append(2)
     assert event.payload == {"list": [1]}

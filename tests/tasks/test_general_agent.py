@@ -13,7 +13,7 @@ from dig._util.text import safe_text
 from dig.errors import SettingsError
 from dig.monitor.messages import Pending
 from dig.runtime import View
-from dig.runtime.llm.encoding import decoded, encoded
+from dig.runtime.llm.encoding import decode_json, encode_json
 from dig.tasks.count_frequency import CountFrequency
 from dig.tasks.general_agent import INSTRUCTIONS, GeneralBrief
 from dig.tasks.run.team_run import TeamRun
@@ -94,24 +94,24 @@ def test_no_name_passes_for_a_note_or_for_the_system(attack: str) -> None:
 @given(JSON)
 def test_what_is_encoded_comes_back_as_it_was(value: Any) -> None:
     """No escape changes what a reader of JSON gets."""
-    assert json.loads(encoded(value)) == value
-    assert "<" not in encoded(value)
+    assert json.loads(encode_json(value)) == value
+    assert "<" not in encode_json(value)
 
 
 @given(JSON)
 def test_a_payload_survives_the_way_to_the_model_and_back(value: Any) -> None:
     """What an agent is shown and writes down again is the same value."""
     _, situation = told(Pending("e1", "message", "bob", value))
-    assert decoded(situation["events"][0]["payload"]) == value
+    assert decode_json(situation["events"][0]["payload"]) == value
 
 
 def test_text_that_is_no_json_stands_for_itself_unless_it_was_meant_to_be_json() -> None:
     """A model that forgets the quotes is understood; one whose object is torn is told so."""
-    assert decoded("I am done") == "I am done"
-    assert decoded("NaN") == "NaN"
+    assert decode_json("I am done") == "I am done"
+    assert decode_json("NaN") == "NaN"
     for torn in ('{"a": ', "[1, 2", "[" * 10**5):
         with pytest.raises(ValueError, match="no JSON text"):
-            decoded(torn)
+            decode_json(torn)
 
 
 ROLES = {"ada": "You read.", "bob": "You add up."}

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from dig._util.text import name, one_line
 from dig.diagnosis.case import Case
 from dig.errors import ModelError, StopRunError
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 from dig.runtime.llm.model import Model
 from dig.show.document import Attempt, Candidate, Evidence
 from dig.tasks.milestones import MOST, NO_ANSWER, Milestone
@@ -288,7 +288,7 @@ class ModelHelp:
             return None
         messages = [
             {"role": "system", "content": f"{ABOUT} {instructions} {NO_INSTRUCTION}"},
-            {"role": "user", "content": encoded(situation)},
+            {"role": "user", "content": encode_json(situation)},
         ]
 
         async def ask() -> A | None:

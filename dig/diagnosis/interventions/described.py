@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dig._util.text import one_line
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 MOST_PAYLOAD = 400
@@ -21,7 +21,7 @@ def describe_activation(run: RecordedRun, activation: RecordedActivation) -> str
 
 def payload_text(payload: object, most: int = MOST_PAYLOAD) -> str:
     """Return a payload as JSON on a line, cut."""
-    return one_line(encoded(payload), most)
+    return one_line(encode_json(payload), most)
 
 
 def _lines(run: RecordedRun, activation: RecordedActivation) -> Iterator[str]:

@@ -27,7 +27,7 @@ from dig.diagnosis.conversations.flow import (
 )
 from dig.diagnosis.conversations.reading import Conversation
 from dig.errors import SettingsError, file_errors
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 
 MOST_CHARACTERS = 120_000
 LEAST_CHARACTERS = 200
@@ -167,7 +167,7 @@ class Requests:
             document["failures"] = list(case.failures)
         document["agents"] = list(case.agents)
         document |= more or {}
-        room = self.most - len(encoded(document)) - sum(40 + len(one.agent) for one in shown)
+        room = self.most - len(encode_json(document)) - sum(40 + len(one.agent) for one in shown)
         tiers = [self._tier(one.number, full) for one in shown]
         texts, cut = cut_texts([one.text for one in shown], tiers, room)
         self.cut = max(self.cut, cut)
@@ -179,7 +179,7 @@ class Requests:
         ]
         return [
             {"role": "system", "content": f"{PREFACE}\n{instructions}"},
-            {"role": "user", "content": encoded(document)},
+            {"role": "user", "content": encode_json(document)},
         ]
 
     def _tier(self, number: int, full: Collection[int]) -> int:

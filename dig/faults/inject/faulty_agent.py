@@ -21,7 +21,7 @@ from dig.runtime.agents import (
     as_decision,
 )
 from dig.runtime.checkpoint import PastActivation, keeps_state
-from dig.runtime.keyed_random import KeyedRandom, repeated
+from dig.runtime.keyed_random import KeyedRandom, repeat_key
 
 from .fault import Fault
 from .injector import Act, Injector, Occasion
@@ -82,7 +82,7 @@ class ActiveFault:
             self._run.on_act(act)
 
         purpose = f"fault {self.number} {self.fault.kind}"
-        draws = KeyedRandom(repeated(self._run.key, repeats), agent, turn)
+        draws = KeyedRandom(repeat_key(self._run.key, repeats), agent, turn)
         template = Act(self.number, agent, turn)
         since_s = max(0.0, time_s - self.fault.start_s)
         return Occasion(purpose, draws, self._run.payloads, template, count_act, since_s)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from dig._util.text import one_line
 from dig.errors import ModelError, StopRunError
 from dig.runtime.llm import Model
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 
 from .beliefs import (
     Claim,
@@ -147,7 +147,7 @@ class ModelPolicy:
 
     async def judge(self, packet: Packet) -> LocalJudgement | NoAnswer:
         """Ask the model; about each page of a long packet, and then about what it cites."""
-        key = sha256(f"{self.name}\n{encoded(asdict(packet))}".encode()).hexdigest()
+        key = sha256(f"{self.name}\n{encode_json(asdict(packet))}".encode()).hexdigest()
         known = self.answers.get(key)
         if known is None:
             try:
@@ -178,7 +178,7 @@ class ModelPolicy:
         pages: list[list[Fact]] = [[]]
         left = room
         for fact in packet.evidence:
-            size = len(encoded(_fact(fact, MOST_TEXT))) + 2
+            size = len(encode_json(_fact(fact, MOST_TEXT))) + 2
             if size > left and pages[-1]:
                 pages.append([])
                 left = room
@@ -216,7 +216,7 @@ def _question(packet: Packet, facts: Sequence[Fact], most_text: int, which: str 
     asked["evidence"] = [_fact(fact, most_text) for fact in facts]
     if which:
         asked["evidence_is"] = which
-    return encoded({key: value for key, value in asked.items() if value not in (None, [], ())})
+    return encode_json({key: value for key, value in asked.items() if value not in (None, [], ())})
 
 
 def _length(packet: Packet, facts: Iterable[Fact], most_text: int) -> int:

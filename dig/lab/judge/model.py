@@ -9,7 +9,7 @@ from typing import get_args
 from dig.detectors.finding import Severity
 from dig.detectors.patterns import PATTERNS
 from dig.runtime.agents import Decision, View
-from dig.runtime.llm.encoding import encoded
+from dig.runtime.llm.encoding import encode_json
 from dig.runtime.llm.model import Messages, Model
 
 from .judge import Verdict, log_text, reading_of
@@ -94,5 +94,5 @@ def brief(view: View) -> Messages:
     }
     return [
         {"role": "system", "content": INSTRUCTIONS},
-        {"role": "user", "content": encoded(situation, indent=0)},
+        {"role": "user", "content": encode_json(situation, indent=0)},
     ]

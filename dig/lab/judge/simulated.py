@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from dig.detectors.patterns import NAMES
 from dig.graph.records import micros
 from dig.runtime.agents import Plan, View
-from dig.runtime.keyed_random import KeyedRandom, repeated
+from dig.runtime.keyed_random import KeyedRandom, repeat_key
 from dig.runtime.reviewer import ReviewMaterial
 from dig.tasks.run.judging import Judging
 
@@ -49,7 +49,7 @@ class SimulatedJudge:
 
     def reseeded(self, repeat: int) -> SimulatedJudge:
         """The same judge, with the random numbers of a repeat."""
-        return replace(self, key=repeated(self.key, (repeat,)))
+        return replace(self, key=repeat_key(self.key, (repeat,)))
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""

@@ -1,4 +1,4 @@
-"""Language models behind OpenAI-compatible servers, and agents that decide by them.
+"""Language models behind OpenAI-compatible servers, and agents with such a model.
 
 - `model`: `Model` asks for an answer of a given shape, counts what it costs and keeps each
   exchange. `settings`: which one, where, how patiently.

@@ -1,4 +1,4 @@
-"""`ModelAgent`: an agent that a language model decides for.
+"""`ModelAgent`: an agent with a language model for its decisions.
 
 `WireDecision` is the shape of a decision that a model is asked for. `Decision` itself cannot be
 asked for in OpenAI's strict mode, where every value has a type and every field is required: a
@@ -26,7 +26,7 @@ from dig.graph.records import FateName
 from dig.monitor.sanitize import check_decision
 from dig.runtime.agents import Decision, EventFate, NewEvent, Tool, View
 
-from .encoding import AS_JSON_TEXT, JsonText, decoded, encoded
+from .encoding import AS_JSON_TEXT, JsonText, decode_json, encode_json
 from .model import Messages, Model
 from .replies import ToolCall, complaints
 
@@ -38,7 +38,7 @@ _ANYTHING = (JsonText, Field(description="As JSON text."))
 
 @dataclass(frozen=True)
 class ModelAgent:
-    """Asks a model what to do, and calls the tools that it wants, in one activation.
+    """Asks a model for a decision, and calls the tools that the model wants, in one activation.
 
     It remembers nothing: all that it knows is in its view.
 
@@ -57,20 +57,20 @@ class ModelAgent:
         return self
 
     async def act(self, view: View) -> Decision:
-        """Decide about the events in front of it.
+        """Ask the model to decide about the events of a view.
 
         Raises:
             ModelError: No usable decision came; the events stay where they are.
             StopRunError: None will ever come, for any agent of the team.
         """
         tools, talk = Toolbox(view.tools), list(self.brief(view))
-        for left in reversed(range(self.most_rounds + 1)):
+        for remaining in reversed(range(self.most_rounds + 1)):
             reply = await self.model.ask(
                 talk,
                 WireDecision,
                 check=partial(check_fits, view),
                 tools=tools.described,
-                may_call=left > 0,
+                may_call=remaining > 0,
                 usage=view.usage,
                 who=view.agent,
             )
@@ -120,7 +120,7 @@ class WireDecision(BaseModel):
         outputs = []
         for i, output in enumerate(self.outputs):
             try:
-                payload = decoded(output.payload)
+                payload = decode_json(output.payload)
             except ValueError as error:
                 raise ValueError(f"outputs.{i}.payload: {error}") from None
             outputs.append(NewEvent(**output.model_dump() | {"payload": payload}))
@@ -129,7 +129,7 @@ class WireDecision(BaseModel):
 
 
 def check_fits(view: View, wire: WireDecision) -> None:
-    """Find out whether a decision fits what the agent was shown.
+    """Check a decision against the view of the agent.
 
     Recipients are not looked at: an event without recipients is a mistake that agents make, and
     that the monitor finds.
@@ -167,23 +167,23 @@ class Toolbox:
         ]
 
     async def call(self, call: ToolCall) -> str:
-        """Call a tool. What is wrong with a call, or goes wrong in it, is told to the model."""
+        """Call a tool; the model is told about a wrong call or an exception."""
         name = call.function.name
         if name not in self._tools:
-            known = ", ".join(self._tools) or "none"
-            return encoded({"error": f"there is no tool {name!r:.60}; there are: {known}"})
+            names = ", ".join(self._tools) or "none"
+            return encode_json({"error": f"there is no tool {name!r:.60}; there are: {names}"})
         try:
-            given = self._shapes[name].model_validate_json(call.function.arguments or "{}")
-            made = self._tools[name](**_arguments(given))
-            return encoded(plain(await made if inspect.isawaitable(made) else made))
+            arguments = self._shapes[name].model_validate_json(call.function.arguments or "{}")
+            result = self._tools[name](**_arguments(arguments))
+            return encode_json(plain(await result if inspect.isawaitable(result) else result))
         except ValidationError as error:
-            return encoded({"error": f"the arguments are wrong: {complaints(error)}"})
+            return encode_json({"error": f"the arguments are wrong: {complaints(error)}"})
         except Exception as error:  # whatever it raises; the agent may do without it
-            return encoded({"error": one_line(error) or type(error).__name__})
+            return encode_json({"error": one_line(error) or type(error).__name__})
 
 
 def _shape(name: str, tool: Tool) -> type[BaseModel]:
-    """The tool's parameters as a model; one that may be anything is JSON text."""
+    """The parameters of a tool as a pydantic model; a parameter of any type is JSON text."""
     hints = get_type_hints(tool) if inspect.isroutine(tool) else {}
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(tool).parameters.values():
@@ -194,11 +194,11 @@ def _shape(name: str, tool: Tool) -> type[BaseModel]:
     return create_model(name, **fields)
 
 
-def _arguments(given: BaseModel) -> dict[str, Any]:
-    kinds = type(given).model_fields
+def _arguments(arguments: BaseModel) -> dict[str, Any]:
+    kinds = type(arguments).model_fields
     return {
-        name: decoded(value) if AS_JSON_TEXT in kinds[name].metadata else value
-        for name, value in given
+        name: decode_json(value) if AS_JSON_TEXT in kinds[name].metadata else value
+        for name, value in arguments
     }
 
 

@@ -1,4 +1,4 @@
-"""Faults between us and a model's server, as a sentence and what to do about it."""
+"""Faults between us and a model's server, each in a sentence with the cure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_MONEY = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_ac
 
 @dataclass(frozen=True)
 class ModelFault:
-    """One request that came to nothing.
+    """A request without a usable reply.
 
     Attributes:
         what: The fault, and the cure if that can be told.
@@ -58,34 +58,36 @@ def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
         key: The key that was sent, which is masked in the server's message.
     """
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        what = f"{settings.where} did not answer within {settings.timeout_s:g} s"
-        return ModelFault(what, is_silence=True)
+        message = f"{settings.where} did not answer within {settings.timeout_s:g} s"
+        return ModelFault(message, is_silence=True)
     if isinstance(error, openai.APIConnectionError):
-        why = one_line(redact(str(error.__cause__ or error), [key]))
-        return ModelFault(f"cannot reach {settings.where}: {why}", again=True, is_silence=True)
+        reason = one_line(redact(str(error.__cause__ or error), [key]))
+        return ModelFault(f"cannot reach {settings.where}: {reason}", again=True, is_silence=True)
     if isinstance(error, openai.APIStatusError):
-        fault = _refused(error, settings, key)
+        fault = _status_fault(error, settings, key)
         names_shape = _SHAPE.search(f"{error.message} {error.body}") is not None
         return replace(fault, is_about_shape=names_shape and not fault.is_end)
     return ModelFault(f"{settings.where}: {one_line(redact(repr(error), [key]))}", again=True)
 
 
-def _refused(error: openai.APIStatusError, settings: ModelSettings, key: str) -> ModelFault:
+def _status_fault(error: openai.APIStatusError, settings: ModelSettings, key: str) -> ModelFault:
     status = error.status_code
-    said = f"{settings.where} says {status}: {one_line(redact(_message(error), [key]), MOST_SAID)}"
+    message = (
+        f"{settings.where} says {status}: {one_line(redact(_message(error), [key]), MOST_SAID)}"
+    )
     if status in (401, 403):
-        what = f"the key in {settings.api_key_env} is not accepted; {said}"
-        return ModelFault(what, is_end=True, status=status)
+        text = f"the key in {settings.api_key_env} is not accepted; {message}"
+        return ModelFault(text, is_end=True, status=status)
     if status == 404:
-        what = f"there is no model {settings.model!r} at this address, or no such address; {said}"
-        return ModelFault(what, is_end=True, status=status)
+        text = f"there is no model {settings.model!r} at this address, or no such address"
+        return ModelFault(f"{text}; {message}", is_end=True, status=status)
     if status == 402 or error.code in _NO_MONEY:
-        return ModelFault(f"the account has no credit left; {said}", is_end=True, status=status)
+        return ModelFault(f"the account has no credit left; {message}", is_end=True, status=status)
     wait_s = _wait_s(error.response.headers)
     again = status in _BUSY or status >= 500
     if wait_s is not None and wait_s > settings.longest_wait_s:
-        said, again = f"{said} (and asks us to wait {wait_s:g} s)", False
-    return ModelFault(said, again, wait_s, status=status)
+        message, again = f"{message} (and asks us to wait {wait_s:g} s)", False
+    return ModelFault(message, again, wait_s, status=status)
 
 
 def _message(error: openai.APIStatusError) -> str:
@@ -96,7 +98,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _wait_s(headers: Any) -> float | None:
-    """The time that the server asks us to wait."""
+    """Seconds to wait, by the headers of the server."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -104,13 +106,9 @@ def _wait_s(headers: Any) -> float | None:
             continue
         if 0 <= seconds < 1e9:
             return seconds
-    return _until(headers)
-
-
-def _until(headers: Any) -> float | None:
-    """The same from a date, by the clock of the server, which need not agree with ours."""
+    # From a date; by the server's clock, since ours may differ.
     try:
-        wanted, now = (parsedate_to_datetime(headers[name]) for name in ("retry-after", "date"))
-        return max(0.0, (wanted - now).total_seconds())
+        retry_at, now = (parsedate_to_datetime(headers[name]) for name in ("retry-after", "date"))
+        return max(0.0, (retry_at - now).total_seconds())
     except (KeyError, TypeError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""`Model`: asks a language model for an answer of a given shape, and survives its server.
+"""`Model`: asks a language model for an answer of a given shape, and survives faults of the server.
 
 `Exchange` is one request and what came of it, as it is kept beside a run; `Spending` counts what
 the requests of a team have cost.
@@ -24,7 +24,7 @@ from dig._util.text import counted, name
 from dig.errors import ModelError, StopRunError
 
 from .faults import ModelFault, as_fault
-from .replies import Completion, M, Reply, complaints, parse, shaped
+from .replies import Completion, M, Reply, complaints, parse, request_parts
 from .settings import JsonMode, ModelSettings
 
 Messages = Sequence[Mapping[str, Any]]
@@ -70,7 +70,7 @@ CUT_OFF = "cut off"
 
 @dataclass
 class Exchange:
-    """One request, and what came of it.
+    """One request and the reply.
 
     Attributes:
         who: The agent that asked.
@@ -100,7 +100,7 @@ class Exchange:
 
     @contextmanager
     def kept(self, keep: Keep) -> Iterator[None]:
-        """Keep it when the block is left, however that comes about."""
+        """Keep the exchange when the block is left, also by an exception."""
         self.at, began = time.time(), time.monotonic()
         try:
             yield
@@ -111,7 +111,7 @@ class Exchange:
 
 @dataclass
 class ModelQuestion:
-    """A question to a model, in whatever form its server is told.
+    """A question to a model, independent of the JSON mode.
 
     Attributes:
         schema: The shape of the answer.
@@ -128,7 +128,7 @@ class ModelQuestion:
     mode: JsonMode = "strict"
 
     def exchange(self, who: str, request: Mapping[str, Any]) -> Exchange:
-        """The exchange that begins with a request of this question."""
+        """Begin the exchange of a request for this question."""
         tools = [tool["function"]["name"] for tool in self.tools]
         schema, mode = self.schema.__name__, self.mode
         return Exchange(who, request["model"], request["messages"], schema, mode, tools)
@@ -164,13 +164,13 @@ class Spending:
             )
 
     def sent(self, usage: Usage, model: str) -> None:
-        """Count a request as soon as it is sent, so that one that is cut off counts too."""
+        """Count a request when sending starts, so that requests cut off count too."""
         self.calls += 1
         usage["model"] = model
         _add(usage, "model_calls", 1)
 
     def received(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
-        """Count the tokens, sent and received, that the server says a request took.
+        """Count the tokens of a request, sent and received, by the server's word.
 
         Raises:
             StopRunError: The server does not name the use, and there is a budget to be kept.
@@ -252,7 +252,7 @@ class Model(AbstractAsyncContextManager["Model"]):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; the next question opens new ones."""
+        """Close the connections; the next question opens new connections."""
         client, self._client = self._client, None
         if client is not None:
             with anyio.CancelScope(shield=True):
@@ -291,7 +291,7 @@ class Model(AbstractAsyncContextManager["Model"]):
         """
         usage = {} if usage is None else usage
         question = ModelQuestion(schema, list(messages), tools, may_call)
-        why = ""
+        reason = ""
         for _ in range(ATTEMPTS):
             message = (await self._send(question, usage, who)).said()
             if message.tool_calls:
@@ -301,16 +301,16 @@ class Model(AbstractAsyncContextManager["Model"]):
                 if check is not None:
                     check(answer)
             except ValueError as error:
-                why = str(error)
-                complaint = {"role": "user", "content": COMPLAINT.format(why=why)}
+                reason = str(error)
+                complaint = {"role": "user", "content": COMPLAINT.format(why=reason)}
                 question.messages += [message.echo(), complaint]
             else:
                 return Reply(answer, (), message.echo(), dict(usage))
-        raise ModelError(f"the model's reply was unusable twice: {why}")
+        raise ModelError(f"the model's reply was unusable twice: {reason}")
 
     def _request(self, question: ModelQuestion) -> dict[str, Any]:
         tools = question.tools
-        request = shaped(question.mode, question.schema, question.messages, tools)
+        request = request_parts(question.mode, question.schema, question.messages, tools)
         request |= {"model": self.settings.model}
         if tools:
             request["tool_choice"] = "auto" if question.may_call else "none"
@@ -326,34 +326,34 @@ class Model(AbstractAsyncContextManager["Model"]):
         while True:
             mode = question.mode = self.json_mode
             request = self._request(question)
-            done = await self._try(question.exchange(who, request), request, usage)
-            if isinstance(done, Completion):
-                return done
-            if self._falls_back(mode, done):
+            outcome = await self._try(question.exchange(who, request), request, usage)
+            if isinstance(outcome, Completion):
+                return outcome
+            if self._falls_back(mode, outcome):
                 continue
-            if done.is_end:
-                self._tell(who, done, "the run stops")
-                self._end = done.what
-                raise StopRunError(done.what)
-            if not done.again or attempt == self.settings.retries:
-                self._tell(who, done, "the activation fails")
-                raise ModelError(done.what)
-            wait_s = FIRST_WAIT_S * 2**attempt if done.wait_s is None else done.wait_s
-            self._tell(who, done, f"sent again in {wait_s:g} s")
+            if outcome.is_end:
+                self._tell(who, outcome, "the run stops")
+                self._end = outcome.what
+                raise StopRunError(outcome.what)
+            if not outcome.again or attempt == self.settings.retries:
+                self._tell(who, outcome, "the activation fails")
+                raise ModelError(outcome.what)
+            wait_s = FIRST_WAIT_S * 2**attempt if outcome.wait_s is None else outcome.wait_s
+            self._tell(who, outcome, f"sent again in {wait_s:g} s")
             self._not_before = max(self._not_before, anyio.current_time() + wait_s)
             attempt += 1
 
-    def _tell(self, who: str, fault: ModelFault, then: str) -> None:
-        self.tell(f"a request of {name(who)} failed, {then}: {fault.what}")
+    def _tell(self, who: str, fault: ModelFault, consequence: str) -> None:
+        self.tell(f"a request of {name(who)} failed, {consequence}: {fault.what}")
 
     def _falls_back(self, mode: JsonMode, fault: ModelFault) -> bool:
-        """Whether to ask again in another JSON mode, since the server refuses this one."""
+        """Switch to the next JSON mode, if the server refuses the current mode; whether it did."""
         if self.settings.json_mode != "auto" or not fault.is_about_shape or mode not in _NEXT:
             return False
         if self.json_mode == mode:  # else another agent's request was refused before this one
             self.json_mode = _NEXT[mode]
-            asked = _MODE[self.json_mode]
-            self.tell(f"{self.settings.model} is asked for {asked} from here on: {fault.what}")
+            way = _MODE[self.json_mode]
+            self.tell(f"{self.settings.model} is asked for {way} from here on: {fault.what}")
         return True
 
     async def _try(
@@ -370,52 +370,51 @@ class Model(AbstractAsyncContextManager["Model"]):
                 usage["json_mode"] = exchange.json_mode
             with exchange.kept(self._kept):
                 try:
-                    done: Completion | ModelFault = await self._post(exchange, request)
+                    outcome: Completion | ModelFault = await self._post(exchange, request)
                 except (TimeoutError, openai.OpenAIError) as error:
-                    done = self._judged(as_fault(error, self.settings, self._key))
-                    exchange.status, exchange.error = done.status, done.what
+                    outcome = self._judged(as_fault(error, self.settings, self._key))
+                    exchange.status, exchange.error = outcome.status, outcome.what
                     if isinstance(error, openai.APIStatusError):
                         exchange.reply = error.response.text
-            if isinstance(done, Completion):
-                self.spending.received(done.tokens, usage)
+            if isinstance(outcome, Completion):
+                self.spending.received(outcome.tokens, usage)
             else:
                 _add(usage, "failed_calls", 1)
-            return done
+            return outcome
 
     async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | ModelFault:
-        """Have the client send it. What came back is read here, since the client's own reading
-        gives up what was used when it finds the answer wrong.
-        """
+        """Send a request with the client, and read the reply."""
         if self._client is None:
             self._client = openai.AsyncOpenAI(
                 api_key=self._key,
                 base_url=self.settings.base_url,
                 timeout=self.settings.timeout_s,
-                max_retries=0,  # it would wait for minutes, unseen
+                max_retries=0,  # the client would wait for minutes, unseen
             )
         with anyio.fail_after(self.settings.timeout_s):  # the client's limits each single read
             chat = self._client.chat.completions.with_raw_response
             send = chat.parse if exchange.json_mode == "strict" else chat.create
             raw = await send(**request)
+        # The body is read here: the client's own reading drops the usage of a wrong answer.
         exchange.status, exchange.reply = raw.status_code, raw.text
         self._silences, self._has_answered = 0, True
         try:
             completion = Completion.model_validate_json(raw.text)
         except ValidationError as error:
-            what = f"{self.settings.where} sent no chat completion: {complaints(error)}"
-            exchange.error = what
-            return ModelFault(what, again=True, status=raw.status_code)
+            message = f"{self.settings.where} sent no chat completion: {complaints(error)}"
+            exchange.error = message
+            return ModelFault(message, again=True, status=raw.status_code)
         exchange.error = None
         return completion
 
     def _kept(self, exchange: dict[str, Any]) -> None:
-        known = [self._key] if len(self._key) >= LEAST_SECRET else []
-        self.keep(redact(exchange, known))
+        secrets = [self._key] if len(self._key) >= LEAST_SECRET else []
+        self.keep(redact(exchange, secrets))
 
-    def _judged(self, done: ModelFault) -> ModelFault:
-        """A fault, with what it means after those before it: a silent server may be dead."""
-        self._silences = self._silences + 1 if done.is_silence else 0
+    def _judged(self, fault: ModelFault) -> ModelFault:
+        """Judge a fault by the faults before it: a silent server may be dead."""
+        self._silences = self._silences + 1 if fault.is_silence else 0
         most = MOST_SILENCES if self._has_answered else self.settings.retries + 1
         if self._silences >= most:
-            return replace(done, is_end=True)
-        return done
+            return replace(fault, is_end=True)
+        return fault

@@ -1,4 +1,4 @@
-"""Requests to a model's server, and its answers.
+"""Requests to a model's server, and the replies.
 
 An answer is read as strictly as needed and not more: servers that speak the protocol differ in
 what they leave out, so only what is used here is asked for. Everything in a reply is untrusted.
@@ -34,7 +34,7 @@ Unless you call a tool, reply with one JSON object that fits this JSON schema, a
 
 
 class Function(BaseModel):
-    """The tool that a model wants to call, and the arguments, as JSON text."""
+    """A wanted tool, and the arguments as JSON text."""
 
     name: str
     arguments: str = ""
@@ -55,23 +55,23 @@ class ModelMessage(BaseModel):
     tool_calls: list[ToolCall] | None = None
 
     def echo(self) -> dict[str, Any]:
-        """The message as it is sent back, when the conversation goes on."""
-        said: dict[str, Any] = {"role": "assistant", "content": self.content}
+        """The message to send back, when the conversation goes on."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.tool_calls:
             calls = [{"type": "function", **call.model_dump()} for call in self.tool_calls]
-            said["tool_calls"] = calls
-        return said
+            message["tool_calls"] = calls
+        return message
 
 
 class Choice(BaseModel):
-    """One of the answers; only the first is looked at."""
+    """One of several answers; the first alone is used."""
 
     message: ModelMessage
     finish_reason: str | None = None
 
 
 class Tokens(BaseModel):
-    """The number of tokens that a request took."""
+    """The number of tokens of a request."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(default=0, ge=0)
@@ -122,7 +122,7 @@ class Reply(Generic[M]):
 
 
 def parse(content: str | None, schema: type[M], mode: JsonMode = "strict") -> M:
-    """A model's text as what was asked for; a fence of Markdown around it is taken off.
+    """Parse a model's text as a given shape, without a fence of Markdown around the text.
 
     Args:
         content: The text.
@@ -135,24 +135,24 @@ def parse(content: str | None, schema: type[M], mode: JsonMode = "strict") -> M:
     """
     if not content or not content.strip():
         raise ValueError("the reply is empty")
-    text = _unfenced(content)
+    text = _strip_fence(content)
     try:
         return schema.model_validate_json(text if mode == "strict" else _first_object(text, schema))
     except ValidationError as error:
         raise ValueError(complaints(error)) from None
 
 
-def _unfenced(text: str) -> str:
-    """The lines between two fences that begin and end a text; else the text itself."""
+def _strip_fence(text: str) -> str:
+    """Remove a fence of Markdown around a text, if there is a fence."""
     # Without a pattern: a model that writes blanks without end must not make it slow.
-    first, _, rest = text.strip().partition("\n")
-    lines, _, last = rest.rpartition("\n")
+    first, _, body = text.strip().partition("\n")
+    lines, _, last = body.rpartition("\n")
     is_fenced = first.rstrip() in (_FENCE, f"{_FENCE}json") and last.lstrip() == _FENCE
     return lines if is_fenced else text
 
 
 def _first_object(text: str, schema: type[BaseModel]) -> str:
-    """The first JSON object in a text, after a model's thoughts; the text itself if it has none.
+    """The first JSON object in a text, after a model's thoughts; the whole text without an object.
 
     Raises:
         ValueError: The object has none of the fields of a schema.
@@ -160,27 +160,27 @@ def _first_object(text: str, schema: type[BaseModel]) -> str:
     text = text.rpartition(_THOUGHT)[2]
     start = text.find("{")
     try:
-        found, end = json.JSONDecoder().raw_decode(text, start)
+        value, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         return text
-    if start < 0 or not isinstance(found, dict):
+    if start < 0 or not isinstance(value, dict):
         return text
-    if found and not found.keys() & schema.model_fields.keys():
+    if value and not value.keys() & schema.model_fields.keys():
         raise ValueError(f"the object has none of the fields {', '.join(schema.model_fields)}")
     return text[start:end]
 
 
 def complaints(error: ValidationError) -> str:
     """The mistakes in some JSON, place by place."""
-    told = [
-        f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    mistakes = [
+        f"{'.'.join(map(str, mistake['loc'])) or 'the whole'}: {mistake['msg']}"
+        for mistake in error.errors(include_url=False, include_context=False, include_input=False)
     ]
-    return one_line("; ".join(told[:MOST_COMPLAINTS]))
+    return one_line("; ".join(mistakes[:MOST_COMPLAINTS]))
 
 
 class _WithoutDefaults(GenerateJsonSchema):
-    """Schemas that tell of no defaults."""
+    """Schemas without defaults."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -188,7 +188,7 @@ class _WithoutDefaults(GenerateJsonSchema):
 
 @cache
 def strictly(schema: type[M]) -> type[M]:
-    """The same shape as OpenAI's strict mode takes it: its JSON schema tells of no defaults.
+    """Adapt a shape to OpenAI's strict mode: the JSON schema names no defaults.
 
     Strict mode requires every field and refuses the word `default`; the client's own helpers leave
     it in. A field with a default may still be missing when a reply is read with `schema` itself:
@@ -200,19 +200,19 @@ def strictly(schema: type[M]) -> type[M]:
 
         @classmethod
         def model_json_schema(cls, *args: Any, **more: Any) -> dict[str, Any]:
-            made: dict[str, Any] = super().model_json_schema(
+            json_schema: dict[str, Any] = super().model_json_schema(
                 *args, **more | {"schema_generator": _WithoutDefaults}
             )
-            return made
+            return json_schema
 
     Strict.__name__ = schema.__name__
     return Strict
 
 
-def shaped(
+def request_parts(
     mode: JsonMode, schema: type[BaseModel], messages: Sequence[Any], tools: Sequence[Any]
 ) -> dict[str, Any]:
-    """The parts of a request that tell which shape the answer is to have.
+    """The parts of a request that depend on the JSON mode.
 
     Args:
         mode: `strict`: the JSON schema, in strict mode, also for tools. `object`: any JSON object,
@@ -223,14 +223,14 @@ def shaped(
     """
     if mode == "strict":
         return {"messages": list(messages), "tools": tools, "response_format": strictly(schema)}
-    told = SHAPE + json.dumps(schema.model_json_schema())
+    instruction = SHAPE + json.dumps(schema.model_json_schema())
     first = [*messages[:1]]
     if first and first[0]["role"] == "system":
-        system, rest = f"{first[0]['content']}\n\n{told}", messages[1:]
+        system, others = f"{first[0]['content']}\n\n{instruction}", messages[1:]
     else:
-        system, rest = told, messages
+        system, others = instruction, messages
     request: dict[str, Any] = {
-        "messages": [{"role": "system", "content": system}, *rest],
+        "messages": [{"role": "system", "content": system}, *others],
         "tools": [
             {**tool, "function": {k: v for k, v in tool["function"].items() if k != "strict"}}
             for tool in tools

@@ -1,4 +1,4 @@
-"""The settings of a model: its name, its server, its patience, and its budget."""
+"""The settings of a model: name, server, patience and budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JsonMode = Literal["strict", "object", "text"]
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """One model on one OpenAI-compatible server. Never holds a key, only where one is found.
+    """One model on one OpenAI-compatible server; holds the name of a key's variable, never a key.
 
     Attributes:
         model: Its name, as the server knows it.
@@ -54,7 +54,7 @@ class ModelSettings:
     json_mode: JsonMode | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Refuse wrong values.
 
         Raises:
             SettingsError: The message says what, and what to do.
@@ -84,7 +84,7 @@ class ModelSettings:
 
     @property
     def where(self) -> str:
-        """The server's address as it may be shown: without user, password and query."""
+        """The server's address without user, password and query."""
         url = urlsplit(self.base_url)
         return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 

@@ -15,7 +15,7 @@ from dig.errors import TraceError
 from dig.graph.history import CONSUME
 from dig.graph.records import FATES, HealRow, Join, Leave
 from dig.graph.words import healing_text, incident_text
-from dig.runtime.result import left
+from dig.runtime.result import remaining_work
 from dig.show.page.about import run_verdict
 from dig.show.runs.summary import follow_run
 from dig.traces.journal.reader import trace_path
@@ -70,7 +70,7 @@ def _run(explainer: Explainer) -> Facts:
              "says": incident_text(row)}
             for row in run.incidents
         ],
-        "left": asdict(left(explainer.graph)),
+        "left": asdict(remaining_work(explainer.graph)),
     }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from dig.detectors.notes import PREFIX
 from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
-from dig.runtime.keyed_random import KeyedRandom, repeated
+from dig.runtime.keyed_random import KeyedRandom, repeat_key
 from dig.tasks.ranges import Range, missing
 
 from .parts import Job, Partial, RawData, disjoint, join, parts_in
@@ -54,7 +54,7 @@ class SimulatedAgent:
     def reseeded(self, repeat: int) -> SimulatedAgent:
         """The same agent, with the random numbers of a repeat."""
         nature = self.key if self.nature is None else self.nature
-        return replace(self, key=repeated(self.key, (repeat,)), nature=nature)
+        return replace(self, key=repeat_key(self.key, (repeat,)), nature=nature)
 
     def plan(self, view: View) -> Plan:
         """Decide about everything in front of it."""
