@@ -782,8 +782,8 @@ MUTANTS = [
     ),
     Mutant(
         "fork-latency-not-repeated", "runtime/simulator.py",
-        "self._start_later(effect.agent, self._latency(effect.agent, self._repeats))",
-        "self._start_later(effect.agent, self._latency(effect.agent, ()))",
+        "latency_s = self._latency(effect.agent, self._repeats)",
+        "latency_s = self._latency(effect.agent, ())",
         "a repeat starts agents as soon as the run did",
     ),
     Mutant(
@@ -793,7 +793,7 @@ MUTANTS = [
     ),
     Mutant(
         "fork-fault-forgets", "runtime/checkpoint.py",
-        "            agent.restore(sorted(past, key=lambda one: one.view.time_s))",
+        "            agent.restore(sorted(past, key=lambda activation: activation.view.time_s))",
         "            pass",
         "a fault that may act once acts once more after a fork",
     ),

@@ -280,8 +280,8 @@ SCHEDULED = [
     # -- hosts ---
     Mutant(
         "host-failure-reads-notes", HOST,
-        "kept = _delayed([event.id for event in running.inputs] if running else ())",
-        "kept: list[Fate] = []",
+        "fates = _delay([event.id for event in running.inputs] if running else ())",
+        "fates: tuple[Fate, ...] = ()",
         "a failed activation has read its notes", SIMULATOR,
     ),
     Mutant(
@@ -326,7 +326,7 @@ SCHEDULED = [
     ),
     Mutant(
         "bus-gate-unheard", BUS,
-        "        self._request(resolve)", "        return",
+        "self._request(partial(monitor.resolve,", "return (partial(monitor.resolve,",
         "what a gate on the bus decides is not told to the monitor", SHELL,
     ),
     Mutant(

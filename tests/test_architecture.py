@@ -21,6 +21,11 @@ LINKS = ("detectors", "runtime", "tasks", "traces")
 # matter of taste.
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 60
+LONGER = {
+    "dig/tasks/run/execute.py:execute": "the steps of a run in order; half of it are its arguments",
+    "dig/tasks/run/fork.py:fork": "the steps of a fork in order; half of it are its arguments",
+}
+"""Functions that are allowed to be longer, with the reason."""
 
 TABLES = (
     "dig.cli", "dig.detectors.patterns", "dig.diagnosis.signs", "dig.faults.inject.kinds",
@@ -261,7 +266,7 @@ def test_files_and_functions_stay_short() -> None:
         for node in ast.walk(parse(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
-                if length > LONGEST_FUNCTION:
+                if length > LONGEST_FUNCTION and f"{path}:{node.name}" not in LONGER:
                     where = f"{path}:{node.lineno}: {node.name}()"
                     offenders.append(f"{where}: {length} lines, at most {LONGEST_FUNCTION}")
     assert not offenders, "split these, one idea each:\n" + "\n".join(offenders)

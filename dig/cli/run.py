@@ -101,7 +101,7 @@ def run(
                 export=export,
                 keeping=keeping,
                 task=problem,
-                made=show,
+                on_directory=show,
                 disturb=disturb,
                 tell=live.tell if live else warn,
             )
@@ -143,7 +143,7 @@ def report(
     from dig.show.summary_text import summary
     from dig.show.terminal.live import print_summary
     from dig.tasks.run.execute import INTERRUPTED as BY_SIGNAL
-    from dig.tasks.run.measures import making
+    from dig.tasks.run.measures import origin_rows
     from dig.traces.journal.exchanges import EXCHANGES, are_incomplete
 
     if execution.unreplayable_from is not None:
@@ -160,7 +160,7 @@ def report(
     else:
         print_summary(Console(), execution.verdict.lines())
         print()
-        made = making(execution.agents_are, execution.data_are)
+        made = origin_rows(execution.agents_are, execution.data_are)
         rows = summary(execution.result, execution.score, execution.directory, made)
         rows += cost_rows(execution)
         rows += fault_rows(execution)

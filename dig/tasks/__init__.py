@@ -1,4 +1,4 @@
-"""Tasks that a team can be given, agents that solve them, and experiments with both.
+"""Tasks for a team, simulated agents, and single runs.
 
 - `task`: the protocol of a task. `catalogue`: tasks by name. `user_objects`: objects of the user.
 - `count_frequency`, `newsgroups`: counting the values of an array, and the topics of posts, with

@@ -1,4 +1,4 @@
-"""The accounting of a task: which of its parts an event is about, and whether one is missing.
+"""The accounting of a task: the parts behind each event, and missing parts.
 
 A task may have an attribute `accounting` that reads the payloads of its events; `PAYLOADS` is that
 of our tasks. `TaskParts` holds what it reads against a recorded run:
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from dig.traces.run import RecordedEvent, RecordedRun
 
-from .ranges import Range, Ranges, covers, merged, range_of
+from .ranges import Range, Ranges, covers, intersection, merge, range_of
 
 SOLUTION = "solution"
 """The type of events that carry what was found out about some parts."""
@@ -34,22 +34,22 @@ class TypedPayload(Protocol):
 
     @property
     def payload(self) -> Any:
-        """Its payload; it may be damaged, masked or missing."""
+        """The payload; may be damaged, masked or missing."""
         ...
 
 
 class Accounting(Protocol):
-    """Reads the payloads of a task; its elements are numbered from 0, its parts are ranges."""
+    """Reads the payloads of a task; elements are numbered from 0, parts are ranges."""
 
     def about(self, event: TypedPayload) -> Ranges:
-        """The parts of the task that an event is about; none, if its payload does not say.
+        """The parts of the task behind an event; none, if the payload does not say.
 
         Of an event of type `solution`, final ones included: the parts that it solves.
         """
         ...
 
     def report_to(self, event: TypedPayload) -> str | None:
-        """The agent to which the result of an event is to be reported, if its payload says."""
+        """The agent that wants the result of an event, if the payload says so."""
         ...
 
 
@@ -57,13 +57,13 @@ class PayloadAccounting:
     """The accounting of our tasks: the keys `part`, `covers` and `report_to` of payloads."""
 
     def about(self, event: TypedPayload) -> Ranges:
-        """The ranges under `covers` of a solution, and the one under `part` of anything else."""
+        """The ranges under `covers` of a solution, and the range under `part` of other events."""
         payload = event.payload
         if not isinstance(payload, Mapping):
             return ()
-        given = payload.get("covers") if event.type == SOLUTION else [payload.get("part")]
-        ranges = [range_of(value) for value in given] if isinstance(given, list) else []
-        return () if None in ranges else merged(filter(None, ranges))
+        parts = payload.get("covers") if event.type == SOLUTION else [payload.get("part")]
+        ranges = [range_of(value) for value in parts] if isinstance(parts, list) else []
+        return () if None in ranges else merge(filter(None, ranges))
 
     def report_to(self, event: TypedPayload) -> str | None:
         """The name under `report_to`."""
@@ -75,10 +75,10 @@ PAYLOADS = PayloadAccounting()
 
 
 class ReferenceAccounting(PayloadAccounting):
-    """The same where a solution names the problems that it solves, and not their parts."""
+    """The accounting for solutions that name problems instead of parts."""
 
     def __init__(self, run: RecordedRun) -> None:
-        """Read which part each problem of a run is about."""
+        """Read the part of each problem of a run."""
         self._parts: dict[str, Range] = {}
         for event in run.events.values():
             if event.type == "problem" and isinstance(event.payload, Mapping):
@@ -88,13 +88,13 @@ class ReferenceAccounting(PayloadAccounting):
                     self._parts.setdefault(name, part)
 
     def about(self, event: TypedPayload) -> Ranges:
-        """The parts of the problems under `answers`, or what the payload itself says."""
+        """The parts of the problems under `answers`, or the ranges in the payload."""
         payload = event.payload
         names = payload.get(ANSWERS) if isinstance(payload, Mapping) else None
         if event.type != SOLUTION or not isinstance(names, list):
             return super().about(event)
         parts = [self._parts.get(name) if isinstance(name, str) else None for name in names]
-        return () if None in parts else merged(filter(None, parts))
+        return () if None in parts else merge(filter(None, parts))
 
 
 class TaskParts:
@@ -116,17 +116,14 @@ class TaskParts:
         self._about: dict[str, Ranges] = {}
 
     def about(self, event: RecordedEvent) -> Ranges:
-        """The parts that an event of the run is about."""
-        known = self._about.get(event.id)
-        if known is None:
-            known = self._about[event.id] = self._clipped(self.accounting.about(event))
-        return known
-
-    def _clipped(self, about: Ranges) -> Ranges:
-        if self.problem is None:
-            return about
-        start, stop = self.problem
-        return merged((max(a, start), min(b, stop)) for a, b in about if a < stop and start < b)
+        """The parts behind an event of the run."""
+        ranges = self._about.get(event.id)
+        if ranges is None:
+            ranges = self.accounting.about(event)
+            if self.problem is not None:
+                ranges = intersection(ranges, (self.problem,))
+            self._about[event.id] = ranges
+        return ranges
 
     def is_of_another_problem(self, event: RecordedEvent) -> bool:
         """Whether an event is about another problem alone."""
@@ -136,23 +133,22 @@ class TaskParts:
 
     @cached_property
     def answer(self) -> RecordedEvent | None:
-        """The accepted answer; of a session, the last one to its problem."""
+        """The accepted answer; in a session the last answer to the problem."""
         if self.problem is None:
             return self.run.answer
-        answers = (one for one in self.run.events.values() if one.accepted_t is not None)
-        return next((one for one in reversed([*answers]) if self._is_asked(one.payload)), None)
-
-    def _is_asked(self, payload: Any) -> bool:
-        whole = payload.get("whole") if isinstance(payload, Mapping) else None
-        return range_of(whole) == self.problem
+        for event in reversed(self.run.events.values()):
+            payload = event.payload if isinstance(event.payload, Mapping) else {}
+            if event.accepted_t is not None and range_of(payload.get("whole")) == self.problem:
+                return event
+        return None
 
     def report_to(self, event: RecordedEvent) -> str | None:
-        """The agent to which the result of an event is to be reported."""
+        """The agent that wants the result of an event."""
         return self.accounting.report_to(event)
 
     @cached_property
     def whole(self) -> Ranges:
-        """The whole task: the parts of the first event from outside that names any."""
+        """The whole task: the parts of the first event from outside with any parts."""
         if self.problem is not None:
             return (self.problem,)
         posed = (self.about(event) for event in self.run.events.values() if event.by is None)
@@ -160,12 +156,12 @@ class TaskParts:
 
     @cached_property
     def cuts(self) -> set[int]:
-        """The places where the parts that the run speaks of begin and end."""
+        """The bounds of all parts in the run."""
         events = self.run.events.values()
         return {bound for event in events for part in self.about(event) for bound in part}
 
     def solutions(self, part: Range) -> list[RecordedEvent]:
-        """The solutions of a part, answers among them, as generated."""
+        """The solutions of a part with answers, in order of generation."""
         return [
             event
             for event in self.run.events.values()
@@ -177,7 +173,7 @@ class TaskParts:
         return next((event.us for event in self.solutions(part)), None)
 
     def solutions_kept(self, agent: str) -> list[RecordedEvent]:
-        """The solutions that an agent was to merge and still has in front of it in the end."""
+        """The unread solutions in front of the agent that was to merge them."""
         return [
             event
             for event in self.run.events.values()
@@ -189,16 +185,16 @@ class TaskParts:
         ]
 
     def gone_t(self, event: RecordedEvent) -> int | None:
-        """The record at which a solution was consumed or lost; what was made of it may be there."""
+        """The record at which a solution was consumed or lost, its outputs included."""
         run = self.run
         end = run.consumption(event)
         if end is None:
             return run.orphaned_t(event.id) if run.is_orphaned(event.id) else None
-        made = run.outputs(run.activations[end.activation])
-        return max([end.t, *(one.t for one in made)])
+        outputs = run.outputs(run.activations[end.activation])
+        return max([end.t, *(output.t for output in outputs)])
 
     def is_missing(self, part: Range) -> bool:
-        """Whether a part is not in the answer; without one, whether no solution of it is left."""
+        """Whether the answer lacks a part; without an answer, whether no solution is left."""
         if self.answer is not None:
             return not covers(self.about(self.answer), part)
         return all(self.gone_t(event) is not None for event in self.solutions(part))

@@ -1,4 +1,4 @@
-"""The tasks that can be named: ours, those of installed packages, and a user's own.
+"""Tasks by name: ours, those of installed packages, and a user's own.
 
 A package registers a task by an entry point of the group `dig.tasks`; any other is named
 `module:object`. Either is a `TaskKind`, or a function or class that makes a `Task`, from those of
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from dig.errors import SettingsError
 from dig.monitor.messages import Output
@@ -34,7 +34,7 @@ TASKS_GROUP = "dig.tasks"
 
 @dataclass(frozen=True)
 class TaskKind:
-    """Makes the tasks of one name.
+    """A maker of tasks, with the defaults.
 
     Attributes:
         make: Makes one from `(size, seed, data)`; `data` is a path, or ``None``.
@@ -51,7 +51,7 @@ class TaskKind:
 
 @dataclass(frozen=True)
 class TeamTask:
-    """A user's own team with its problem; its answers are not scored.
+    """A user's team with a problem; answers are not scored.
 
     Attributes:
         name: The task's name as the user gave it.
@@ -66,11 +66,11 @@ class TeamTask:
     data: str = "a problem of the user's own"
 
     def problem(self, *to: str) -> Output:
-        """The event that starts a run."""
+        """Make the first event of a run."""
         return Output(self.payload, to, "problem")
 
     def tools(self) -> Mapping[str, Tool]:
-        """None: such a team brings its own."""
+        """None: such a team brings tools of its own."""
         return {}
 
     def score(self, answer: object) -> Score | None:
@@ -91,32 +91,28 @@ def kind(name: str) -> TaskKind:
         return TASKS[name]
     installed = {entry.name: entry.value for entry in entry_points(group=TASKS_GROUP)}
     if ":" not in name and name not in installed:
-        known = ", ".join((*TASKS, *sorted(installed)))
+        names = ", ".join((*TASKS, *sorted(installed)))
         raise SettingsError(
-            f"there is no task {name!r}; known are: {known}; a task of your own is named "
+            f"there is no task {name!r}; known are: {names}; a task of your own is named "
             "module:object"
         )
-    found = load(installed.get(name, name), "task")
-    return found if isinstance(found, TaskKind) else TaskKind(partial(_own, name, found))
+    task = load(installed.get(name, name), "task")
+    return task if isinstance(task, TaskKind) else TaskKind(partial(_users_task, name, task))
 
 
-def _own(name: str, made: Any, size: int, seed: int, data: str | None) -> Task:
-    """The task that is or is made by an object that a user has named."""
-    if callable(made):
-        made = call(made, name, size=size, seed=seed, data=data)
-    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Mapping):
-        return TeamTask(name, *made)
-    lacks = [part for part in _PARTS if not hasattr(made, part)]
-    if lacks:
+def _users_task(name: str, task: Any, size: int, seed: int, data: str | None) -> Task:
+    """The task behind a user's object, or made by the object."""
+    if callable(task):
+        task = call(task, name, size=size, seed=seed, data=data)
+    if isinstance(task, tuple) and len(task) == 2 and isinstance(task[0], Mapping):
+        return TeamTask(name, *task)
+    attributes = ("name", "size", "data", "problem", "tools", "score")
+    if lacks := [attribute for attribute in attributes if not hasattr(task, attribute)]:
         raise SettingsError(
             f"{name!r} is no task: it lacks {', '.join(lacks)}; name a pair of a team "
             "and a problem, or something that makes a task"
         )
-    task: Task = made
-    return task
-
-
-_PARTS = ("name", "size", "data", "problem", "tools", "score")
+    return cast("Task", task)
 
 
 def _count_frequency(size: int, seed: int, data: str | None) -> Task:

@@ -13,7 +13,7 @@ VALUES = tuple(range(10))
 
 
 class CountFrequency(FrequencyTask):
-    """One array, the problem of counting it, the tools to read it, and the scorer.
+    """An array, the problem of counting the values, the tools, and the scorer.
 
     >>> task = CountFrequency(size=5000, seed=1)
     >>> tools = task.tools()
@@ -36,7 +36,7 @@ class CountFrequency(FrequencyTask):
     data = "random numbers, made from the seed"
 
     def __init__(self, size: int, seed: int, *, most_per_message: int = 1000) -> None:
-        """Make the array; equal arguments make an equal one, on any machine.
+        """Make the array; equal arguments make equal arrays, on any machine.
 
         Args:
             size: The number of elements; 2 at least, so that there is something to put together.
@@ -56,7 +56,7 @@ class CountFrequency(FrequencyTask):
 
 
 def _array(size: int, seed: int) -> list[int]:
-    """An array in which some values are several times as frequent as others."""
+    """Draw an array with values of different frequency."""
     # Python keeps what a string seeds the same on all machines, unlike what `hash` gives.
     chance = random.Random(f"{TASK} {seed} {size}")
     weights = [1.0 + 4.0 * chance.random() for _ in VALUES]

@@ -22,7 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
-from .ranges import Range, common, merged
+from .ranges import Range, common, merge
 from .task import Score
 
 MOST_COUNT = 10**15
@@ -30,7 +30,7 @@ MOST_COUNT = 10**15
 
 
 class FrequencyTask:
-    """Some data, the problem of counting values in them, the tools to read them, and the scorer.
+    """Data, the problem of counting values, the tools, and the scorer.
 
     Attributes:
         name: The name of the task in the trace.
@@ -54,7 +54,7 @@ class FrequencyTask:
     def __init__(
         self, elements: Sequence[Any], truth: Sequence[Hashable], most_per_message: int
     ) -> None:
-        """Keep the data, and apart from them the truth.
+        """Store the data, apart from the truth.
 
         Args:
             elements: The elements that agents can read, part by part.
@@ -76,7 +76,7 @@ class FrequencyTask:
         self._truth: Counter[Any] = Counter(truth)
 
     def problem(self, *to: str, part: Range | None = None) -> Output:
-        """The event that starts a run: a description and a handle, never the data.
+        """Make the first event of a run: a description and a handle, never the data.
 
         Args:
             to: The agents that are given the problem.
@@ -117,10 +117,10 @@ class FrequencyTask:
         truth = self._truth if part is None else Counter(self._value_of[slice(*part)])
         errors = [counts.get(str(value), 0.0) - truth[value] for value in self.values]
         rmse = hypot(*errors) / sqrt(len(self.values))
-        asked = part or (0, self.size)
-        covered = _covered(answer, asked)
-        is_complete = None if covered is None else covered == asked[1] - asked[0]
-        says = self._says(rmse, asked[1] - asked[0], covered, sum(counts.values()))
+        target = part or (0, self.size)
+        covered = _count_covered(answer, target)
+        is_complete = None if covered is None else covered == target[1] - target[0]
+        says = self._says(rmse, target[1] - target[0], covered, sum(counts.values()))
         return Score(True, rmse, complete=is_complete, says=says)
 
     def _says(self, rmse: float, size: int, covered: int | None, total: float) -> str:
@@ -145,7 +145,7 @@ class FrequencyTask:
         )
 
     def target(self) -> list[object]:
-        """The values that a score compares an answer with; no prompt may have them."""
+        """The true values behind the score; secret, also in prompts."""
         return [*self._truth.values()]
 
     def milestones(self, records: Iterable[Record]) -> tuple[Milestone, ...]:
@@ -166,11 +166,11 @@ class FrequencyTask:
         counts = answer.get("counts") if isinstance(answer, Mapping) else None
         if not isinstance(counts, Mapping):
             raise ValueError('an answer is an object with the key "counts", an object of counts')
-        known = set(map(str, self.values))
+        values = set(map(str, self.values))
         read: dict[str, float] = {}
         for key, count in counts.items():
             value = str(key) if type(key) in (int, str) else None
-            if value not in known or value in read:
+            if value not in values or value in read:
                 raise ValueError(f"{key!r} is none of the values, or is there twice")
             if type(count) not in (int, float) or not 0 <= count <= MOST_COUNT:
                 raise ValueError(f"the count of {key!r} is not a number from 0 to {MOST_COUNT}")
@@ -205,13 +205,13 @@ def _tools(data: tuple[Any, ...], most: int, unit: str) -> Mapping[str, Tool]:
     return MappingProxyType({"size": size, "split": split, "raw_data": raw_data})
 
 
-def _covered(answer: object, asked: Range) -> int | None:
-    """The number of asked elements in the parts that an answer says it covers, if it does."""
+def _count_covered(answer: object, target: Range) -> int | None:
+    """The number of elements of a part that an answer covers; ``None``: the answer does not say."""
     covers = answer.get("covers") if isinstance(answer, Mapping) else None
     if not isinstance(covers, list):
         return None
     try:
-        return common(merged(_bounds(part, asked[1]) for part in covers), (asked,))
+        return common(merge(_bounds(part, target[1]) for part in covers), (target,))
     except ValueError:
         return None
 

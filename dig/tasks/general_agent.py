@@ -1,4 +1,4 @@
-"""The prompt of a language model that decides for a general agent: one text for all agents.
+"""The prompt of a general agent with a language model: a single text for all agents.
 
 By default no agent has a role. The prompt has the team's goal and members, the agent's pending
 events with the system's notes, and the possible decisions; a user's own task and the agents' roles

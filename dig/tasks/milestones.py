@@ -15,7 +15,7 @@ from dig.show.document import Evidence
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .accounting import SOLUTION, TaskParts
-from .ranges import Ranges, common, length, merged, without
+from .ranges import Ranges, common, difference, length, merge
 from .task import Score
 
 MOST = 5
@@ -41,7 +41,7 @@ class Milestone:
 
 
 def milestone(title: str, shown: Evidence | None, otherwise: Evidence) -> Milestone:
-    """A milestone that is reached if there is a record that shows it.
+    """Make a milestone, reached if there is evidence.
 
     Args:
         title: The stage in words.
@@ -54,7 +54,7 @@ def milestone(title: str, shown: Evidence | None, otherwise: Evidence) -> Milest
 def part_milestones(
     parts: TaskParts, score: Callable[[object], Score | None], unit: str = "elements"
 ) -> tuple[Milestone, ...]:
-    """The milestones of a task whose parts are counted one by one, and put together in an answer.
+    """The milestones of a task with parts that are counted and merged into an answer.
 
     Args:
         parts: The run, with the parts of its task.
@@ -66,23 +66,23 @@ def part_milestones(
     """
     if not parts.whole:
         return ()
-    made = [event for event in parts.run.events.values() if event.agent is not None]
-    counted = list(_counted(parts, made))
+    outputs = [event for event in parts.run.events.values() if event.agent is not None]
+    counted = list(_count_parts(parts, outputs))
     return (
-        _begun(parts, made),
+        _begun(parts, outputs),
         _share(parts, counted, "half of the parts were counted", 0.5, unit),
         _share(parts, counted, "all of the parts were counted", 1.0, unit),
-        _whole_answer(parts, made),
+        _whole_answer(parts, outputs),
         _good_answer(parts.run, score),
     )
 
 
-def _begun(parts: TaskParts, made: Sequence[RecordedEvent]) -> Milestone:
-    """A part of the problem was given on, or read; to pass on all of it is not enough."""
+def _begun(parts: TaskParts, outputs: Sequence[RecordedEvent]) -> Milestone:
+    """A part of the problem was handed on, or read; handing on the whole is not enough."""
     most = length(parts.whole)
-    for event in made:
-        here = common(parts.about(event), parts.whole)
-        if here and (here < most or event.type in (RAW_DATA, SOLUTION)):
+    for event in outputs:
+        overlap = common(parts.about(event), parts.whole)
+        if overlap and (overlap < most or event.type in (RAW_DATA, SOLUTION)):
             shown = Evidence(event.t, f"{name(event.id)} is about a part of the task")
             break
     else:
@@ -91,13 +91,13 @@ def _begun(parts: TaskParts, made: Sequence[RecordedEvent]) -> Milestone:
     return milestone("the problem was split or read", shown, otherwise)
 
 
-def _counted(parts: TaskParts, made: Sequence[RecordedEvent]) -> Iterator[tuple[int, int]]:
+def _count_parts(parts: TaskParts, outputs: Sequence[RecordedEvent]) -> Iterator[tuple[int, int]]:
     """The records of solutions, each with how many elements have been counted by then."""
-    known: Ranges = ()
-    for event in made:
+    covered: Ranges = ()
+    for event in outputs:
         if event.type == SOLUTION:
-            known = merged([*known, *parts.about(event)])
-            yield event.t, common(known, parts.whole)
+            covered = merge([*covered, *parts.about(event)])
+            yield event.t, common(covered, parts.whole)
 
 
 def _share(
@@ -112,37 +112,37 @@ def _share(
         share: The share that it asks for.
         unit: The name of the elements, in the plural.
     """
-    whole = length(parts.whole)
+    size = length(parts.whole)
     rows = [
-        Evidence(t, f"{number:,} of {whole:,} {unit} are in solutions")
+        Evidence(t, f"{number:,} of {size:,} {unit} are in solutions")
         for t, number in counted
-        if number >= share * whole
+        if number >= share * size
     ]
     most = counted[-1][1] if counted else 0
-    lacks = Evidence(parts.run.last.t, f"{most:,} of {whole:,} {unit} are in solutions")
+    lacks = Evidence(parts.run.last.t, f"{most:,} of {size:,} {unit} are in solutions")
     return milestone(title, rows[0] if rows else None, lacks)
 
 
-def _whole_answer(parts: TaskParts, made: Sequence[RecordedEvent]) -> Milestone:
+def _whole_answer(parts: TaskParts, outputs: Sequence[RecordedEvent]) -> Milestone:
     shown = (
         Evidence(event.t, f"{name(event.id)} is an answer about the whole task")
-        for event in made
-        if event.final and not without(parts.whole, parts.about(event))
+        for event in outputs
+        if event.final and not difference(parts.whole, parts.about(event))
     )
     otherwise = Evidence(parts.run.last.t, "no answer is about the whole task")
     return milestone("one answer has all parts", next(shown, None), otherwise)
 
 
 def _good_answer(run: RecordedRun, score: Callable[[object], Score | None]) -> Milestone:
-    """An accepted answer is valid and complete, as far as its score tells."""
+    """An accepted answer is valid and complete, by the score."""
     title, lacks = "an answer was accepted, and is good", list[Evidence]()
     for event in run.events.values():
         if event.accepted_t is not None:
             lack = _lack(score(event.payload))
-            told = f"the answer {name(event.id)} was accepted{lack}"
+            text = f"the answer {name(event.id)} was accepted{lack}"
             if not lack:
-                return Milestone(title, True, (Evidence(event.accepted_t, told),))
-            lacks.append(Evidence(event.accepted_t, told))
+                return Milestone(title, True, (Evidence(event.accepted_t, text),))
+            lacks.append(Evidence(event.accepted_t, text))
     return Milestone(title, False, (*lacks[-1:],) or (Evidence(run.last.t, NO_ANSWER),))
 
 

@@ -22,7 +22,7 @@ MOST_PER_MESSAGE = 40
 
 
 class Newsgroups(FrequencyTask):
-    """Some posts, the problem of counting their topics, the tools to read them, and the scorer.
+    """Posts, the problem of counting their topics, the tools, and the scorer.
 
     >>> task = Newsgroups(size=60, seed=1)
     >>> task.data
@@ -46,7 +46,7 @@ class Newsgroups(FrequencyTask):
         self, size: int, seed: int, path: str | Path | None = None,
         *, most_per_message: int = MOST_PER_MESSAGE,
     ) -> None:  # fmt: skip
-        """Draw the posts; equal arguments draw the same ones, on any machine.
+        """Draw the posts; equal arguments draw equal posts, on any machine.
 
         Args:
             size: The number of posts; 2 at least, so that there is something to put together.
@@ -73,5 +73,5 @@ class Newsgroups(FrequencyTask):
 
 
 def data_from_environment() -> str | None:
-    """The path that `DIG_NEWSGROUPS` names, if it does."""
+    """The path in `DIG_NEWSGROUPS`, if the variable is set."""
     return os.environ.get(VARIABLE) or None

@@ -33,7 +33,7 @@ _NAMES_GROUPS = re.compile(r"^[^\w\n]*(newsgroups|followup-to|xref|path)[^\w\n]*
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A post, and the newsgroup that it was sent to.
+    """A post and the newsgroup.
 
     Attributes:
         group: The newsgroup: the true topic.
@@ -44,7 +44,7 @@ class Post:
     source: Path | str
 
     def text(self) -> str:
-        """Its body, without headers.
+        """The body, without headers.
 
         Raises:
             SettingsError: Its file cannot be read.
@@ -54,7 +54,7 @@ class Post:
 
 @lru_cache(maxsize=4)
 def real(path: str) -> tuple[Post, ...]:
-    """The posts below a folder, in order of group and number; they are read when needed.
+    """The posts below a folder, in order of group and number; files are read when needed.
 
     Args:
         path: `20news-bydate-train`, or the folder that it is in.
@@ -66,24 +66,26 @@ def real(path: str) -> tuple[Post, ...]:
     if (folder / TRAIN).is_dir():
         folder /= TRAIN
     try:
-        found = sorted(entry.name for entry in folder.iterdir() if _is_visible(entry, True))
-        _check(found, folder)
-        return tuple(post for group in found for post in _group(folder / group))
+        groups = sorted(entry.name for entry in folder.iterdir() if _is_visible(entry, True))
+        _check(groups, folder)
+        return tuple(post for group in groups for post in _group(folder / group))
     except OSError as error:
-        why = f"{safe_text(folder, 200)}: {error.strerror or error}"
-        raise SettingsError(f"the newsgroups cannot be read: {why}") from None
+        reason = f"{safe_text(folder, 200)}: {error.strerror or error}"
+        raise SettingsError(f"the newsgroups cannot be read: {reason}") from None
 
 
-def _check(found: list[str], folder: Path) -> None:
-    where = safe_text(folder, 200)
-    if not set(GROUPS) & set(found):
-        raise SettingsError(f"{where} has no newsgroups: it should have folders like {GROUPS[0]}")
-    for name in found:
+def _check(groups: list[str], folder: Path) -> None:
+    location = safe_text(folder, 200)
+    if not set(GROUPS) & set(groups):
+        raise SettingsError(
+            f"{location} has no newsgroups: it should have folders like {GROUPS[0]}"
+        )
+    for name in groups:
         if name not in GROUPS:
-            raise SettingsError(f"{where} has an unknown group, {safe_text(name, 60)}")
-    missing = [group for group in GROUPS if group not in found]
+            raise SettingsError(f"{location} has an unknown group, {safe_text(name, 60)}")
+    missing = [group for group in GROUPS if group not in groups]
     if missing:
-        raise SettingsError(f"{where} lacks {', '.join(missing)}; unpack the data once more")
+        raise SettingsError(f"{location} lacks {', '.join(missing)}; unpack the data once more")
 
 
 def _group(folder: Path) -> Iterator[Post]:
@@ -102,8 +104,8 @@ def _read(file: Path) -> str:
     try:
         return without_headers(file.read_text(encoding="latin-1"))
     except OSError as error:
-        why = f"{safe_text(file, 200)}: {error.strerror or error}"
-        raise SettingsError(f"a post cannot be read: {why}") from None
+        reason = f"{safe_text(file, 200)}: {error.strerror or error}"
+        raise SettingsError(f"a post cannot be read: {reason}") from None
 
 
 def without_headers(post: str) -> str:
@@ -125,12 +127,12 @@ def our_own() -> tuple[Post, ...]:
 
 
 def sections(file: str) -> dict[str, list[str]]:
-    """The lines of a file of this package, by the `[group]` that they stand below."""
-    found: dict[str, list[str]] = {}
+    """The lines of a file of this package, by `[group]`."""
+    groups: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in files("dig.tasks").joinpath(file).read_text(encoding="utf-8").splitlines():
         if line.startswith("["):
-            lines = found.setdefault(line.strip("[]"), [])
+            lines = groups.setdefault(line.strip("[]"), [])
         elif line and not line.startswith("#"):
             lines.append(line)
-    return found
+    return groups

@@ -1,4 +1,4 @@
-"""Ranges of a task's elements: the parts of its data, and the arithmetic of what is covered."""
+"""Ranges of a task's elements, and the arithmetic of coverage."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ Ranges = tuple[Range, ...]
 
 
 def range_of(value: Any) -> Range | None:
-    """The range that a part of a payload describes, if it does."""
+    """Read a part of a payload as a range, if possible."""
     if not isinstance(value, list | tuple) or [type(bound) for bound in value] != [int, int]:
         return None
     start, stop = value
     return (start, stop) if 0 <= start < stop else None
 
 
-def merged(ranges: Iterable[Range]) -> Ranges:
-    """Ranges in order, with those that touch or overlap as one.
+def merge(ranges: Iterable[Range]) -> Ranges:
+    """Sort ranges, and join ranges that touch or overlap.
 
     >>> merged([(5, 9), (0, 5), (20, 30)])
     ((0, 9), (20, 30))
     """
-    done: list[Range] = []
+    result: list[Range] = []
     for start, stop in sorted(ranges):
-        if done and start <= done[-1][1]:
-            done[-1] = (done[-1][0], max(stop, done[-1][1]))
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(stop, result[-1][1]))
         else:
-            done.append((start, stop))
-    return tuple(done)
+            result.append((start, stop))
+    return tuple(result)
 
 
 def missing(whole: Range, covers: Iterable[Range]) -> Ranges:
-    """The parts of the whole that no range covers.
+    """The parts of the whole without any range.
 
     >>> missing((0, 30), [(5, 9), (20, 40)])
     ((0, 5), (9, 20))
     """
     gaps: list[Range] = []
     at = whole[0]
-    for start, stop in merged(covers):
+    for start, stop in merge(covers):
         if at < min(start, whole[1]):
             gaps.append((at, min(start, whole[1])))
         at = max(at, stop)
@@ -53,37 +53,37 @@ def missing(whole: Range, covers: Iterable[Range]) -> Ranges:
     return tuple(gaps)
 
 
-def without(ranges: Ranges, others: Ranges) -> Ranges:
-    """The part of some ranges that no other ones hold."""
-    return tuple(gap for one in ranges for gap in missing(one, others))
+def difference(ranges: Ranges, others: Ranges) -> Ranges:
+    """The elements of some ranges outside all others."""
+    return tuple(gap for part in ranges for gap in missing(part, others))
 
 
-def both(one: Ranges, other: Ranges) -> Ranges:
-    """The elements that are in both sets of ranges.
+def intersection(first: Ranges, other: Ranges) -> Ranges:
+    """The elements in both sets of ranges.
 
     >>> both(((0, 10), (20, 30)), ((5, 25),))
     ((5, 10), (20, 25))
     """
-    return without(one, without(one, other))
+    return difference(first, difference(first, other))
 
 
-def common(one: Ranges, other: Ranges) -> int:
-    """The number of elements that two sets of ranges have in common."""
-    return sum(max(0, min(b, d) - max(a, c)) for a, b in one for c, d in other)
+def common(first: Ranges, other: Ranges) -> int:
+    """The number of elements in both sets of ranges."""
+    return sum(max(0, min(b, d) - max(a, c)) for a, b in first for c, d in other)
 
 
 def length(ranges: Ranges) -> int:
-    """The number of elements in ranges that are disjoint."""
+    """The number of elements in disjoint ranges."""
     return sum(stop - start for start, stop in ranges)
 
 
 def covers(ranges: Ranges, part: Range) -> bool:
-    """Whether a range lies in one of some ranges."""
+    """Whether a range lies in another."""
     return any(start <= part[0] and part[1] <= stop for start, stop in ranges)
 
 
 def lacking(ranges: Ranges, whole: Ranges) -> float:
-    """The share of the whole that some ranges do not cover; 0 if the whole is not known."""
+    """The share of the whole without any range; 0 if the whole is unknown."""
     return 1 - common(ranges, whole) / length(whole) if whole else 0.0
 
 

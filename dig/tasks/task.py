@@ -1,4 +1,4 @@
-"""Tasks: a problem for a team, tools to look at its data, and a scorer."""
+"""Tasks: a problem for a team, tools for the data, and a scorer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Score:
 
 
 class Task(Protocol):
-    """A problem with its data.
+    """A problem with data.
 
     It may have further attributes:
 
@@ -54,16 +54,16 @@ class Task(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of elements of its data."""
+        """The number of elements of the data."""
         ...
 
     @property
     def data(self) -> str:
-        """The description of its data, in words that every output repeats."""
+        """The description of the data, repeated by every output."""
         ...
 
     def problem(self, *to: str) -> Output:
-        """The event that starts a run: a description and a handle, never the data.
+        """Make the first event of a run: a description and a handle, never the data.
 
         Args:
             to: The agents that are given the problem.
@@ -71,7 +71,7 @@ class Task(Protocol):
         ...
 
     def tools(self) -> Mapping[str, Tool]:
-        """The tools that agents may call, by name; no path leads from them to the scorer."""
+        """The tools for the agents, by name; no path leads from a tool to the scorer."""
         ...
 
     def score(self, answer: object) -> Score | None:

@@ -181,7 +181,7 @@ class Journals(Entrance):
         self._path.unlink(missing_ok=True)
         arranged = arrange(run, task := make_task(run))
         with closing(Journal(self._path, header=arranged.setup.described())) as journal:
-            make_simulation(run, task, journal, arranged=arranged).run()
+            make_simulation(run, task, journal, arrangement=arranged).run()
         return "\n".join(map(bare, self._path.read_bytes().splitlines(keepends=True))).encode()
 
 

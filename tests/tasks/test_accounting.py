@@ -17,19 +17,19 @@ from dig.tasks.ranges import (
     between,
     common,
     covers,
+    difference,
     lacking,
     length,
-    merged,
+    merge,
     missing,
     named_range,
     range_name,
-    without,
 )
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, trace, turn
 
 BOUNDS = st.tuples(st.integers(0, 30), st.integers(1, 9)).map(lambda r: (r[0], r[0] + r[1]))
-RANGES = st.lists(BOUNDS, max_size=5).map(merged)
+RANGES = st.lists(BOUNDS, max_size=5).map(merge)
 
 
 def cells(ranges: Any) -> set[int]:
@@ -39,7 +39,7 @@ def cells(ranges: Any) -> set[int]:
 @given(st.lists(BOUNDS))
 def test_merged_ranges_are_the_same_elements_in_order_and_apart(some: list[Range]) -> None:
     """No two of them touch, so that equal sets of elements are equal tuples."""
-    done = merged(some)
+    done = merge(some)
     assert cells(done) == cells(some)
     assert all(left[1] < right[0] for left, right in pairwise(done))
 
@@ -55,7 +55,7 @@ def test_ranges_are_sets_of_numbers(one: Any, other: Any) -> None:
     """Length, intersection and difference are those of the sets."""
     assert length(one) == len(cells(one))
     assert common(one, other) == len(cells(one) & cells(other))
-    assert cells(without(one, other)) == cells(one) - cells(other)
+    assert cells(difference(one, other)) == cells(one) - cells(other)
     if one:
         assert lacking(other, one) == pytest.approx(len(cells(one) - cells(other)) / length(one))
         assert covers(other, one[0]) == (cells(one[:1]) <= cells(other))

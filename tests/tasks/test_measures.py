@@ -16,7 +16,7 @@ from dig.tasks.run.arrange import make_run
 from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.fork import Crew, fork
 from dig.tasks.run.judging import Judging
-from dig.tasks.run.measures import making
+from dig.tasks.run.measures import origin_rows
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.usage import Costs, tokens
 
@@ -74,11 +74,11 @@ def test_a_fork_is_measured_from_its_beginning_and_says_who_went_on(
 
 
 def test_simulated_agents_are_called_so_and_others_by_their_name() -> None:
-    assert making("simulated", None) == [
+    assert origin_rows("simulated", None) == [
         ("agents", "simulated agents; no language model was called")
     ]
-    assert making("model \x1b[1m", "mine")[1] == ("data", "mine")
-    assert "\x1b" not in making("model \x1b[1m", None)[0][1]
+    assert origin_rows("model \x1b[1m", "mine")[1] == ("data", "mine")
+    assert "\x1b" not in origin_rows("model \x1b[1m", None)[0][1]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig._util.json_values import plain
-from dig.tasks.ranges import Range, merged
+from dig.tasks.ranges import Range, merge
 from dig.tasks.simulated.parts import Job, Partial, RawData, disjoint, join
 from dig.tasks.simulated.reading import Numbers
 
@@ -19,12 +19,12 @@ JOB = Job(NUMBERS.task, (0, 40), (0, 40), 20, "a1")
 
 def partial(*covers: Range) -> Partial:
     """Counts of some ranges of an array that has only fives."""
-    return Partial({"5": sum(stop - start for start, stop in covers)}, merged(covers), JOB)
+    return Partial({"5": sum(stop - start for start, stop in covers)}, merge(covers), JOB)
 
 
 ranges = st.tuples(st.integers(0, 39), st.integers(1, 10)).map(lambda r: (r[0], min(40, sum(r))))
 partials = st.lists(ranges, min_size=1, max_size=3).map(
-    lambda some: Partial({"5": len(cells(some))}, merged(some), JOB)
+    lambda some: Partial({"5": len(cells(some))}, merge(some), JOB)
 )
 
 

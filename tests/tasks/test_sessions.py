@@ -42,7 +42,7 @@ def test_an_answer_is_scored_against_the_part_that_was_asked_about() -> None:
 def test_each_problem_of_a_session_is_answered_by_itself() -> None:
     """All answers are accepted, each about its own part, by way of its own lineage alone."""
     run = play(SESSION)
-    assert SESSION.asked == ((0, 2000), (2000, 4000)) and RUN.asked == (None,)
+    assert SESSION.problem_parts == ((0, 2000), (2000, 4000)) and RUN.problem_parts == (None,)
     assert [one.result.outcome for one in run.problems] == ["submitted"] * 2
     for one in run.problems:
         assert one.score is not None and one.score.complete

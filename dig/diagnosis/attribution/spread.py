@@ -20,7 +20,7 @@ from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.graph.records import Deliver, Emit, Finish, Start
 from dig.show.document import Candidate
-from dig.tasks.ranges import without
+from dig.tasks.ranges import difference
 from dig.traces.run import RecordedRun
 
 SHARE = 0.45
@@ -57,7 +57,7 @@ def ending(analysis: RunAnalysis) -> str:
     """The end of a run in a word: `whole` or `part` of an answer, else its outcome."""
     answer, last = analysis.run.answer, analysis.run.last
     if answer is not None:
-        return "part" if without(analysis.whole, analysis.about([answer])) else "whole"
+        return "part" if difference(analysis.whole, analysis.about([answer])) else "whole"
     return last.outcome if isinstance(last, Finish) else "cut off"
 
 

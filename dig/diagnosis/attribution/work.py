@@ -12,7 +12,7 @@ from json import dumps
 
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import Ranges, both, merged, without
+from dig.tasks.ranges import Ranges, difference, intersection, merge
 from dig.traces.run import RecordedEvent
 
 WAITS = 0.1
@@ -58,7 +58,7 @@ class WorkDone:
         """Whether parts are not done that an activation has used, or nothing was made of them."""
         events = list(used)
         about = self.analysis.about(events)
-        return bool(without(about, self.done)) or any(map(self.is_lost, events))
+        return bool(difference(about, self.done)) or any(map(self.is_lost, events))
 
     def _is_undone(self, event: RecordedEvent) -> bool:
         """Whether parts of an event are not done.
@@ -71,10 +71,10 @@ class WorkDone:
         if not about and by is not None:
             used = self.analysis.parts_behind(event)
             others = [other for other in self.analysis.run.outputs(by) if other is not event]
-            about = without(used, self.analysis.about(others))
+            about = difference(used, self.analysis.about(others))
             if used and not about:
                 return False
-        return not about or bool(without(about, self.done))
+        return not about or bool(difference(about, self.done))
 
     @cached_property
     def answers(self) -> list[RecordedEvent]:
@@ -123,13 +123,15 @@ class WorkDone:
     def done(self) -> Ranges:
         """The claimed parts that agents worked on."""
         # A result of results is no work on raw data, and an answer may claim more than was done.
-        worked = merged(
+        worked = merge(
             part
             for event in self.analysis.sent
             if event.type == SOLUTION
-            for part in both(self.analysis.about([event]), self.analysis.about(self._raw(event)))
+            for part in intersection(
+                self.analysis.about([event]), self.analysis.about(self._raw(event))
+            )
         )
-        return both(self.claimed, worked) if worked else self.claimed
+        return intersection(self.claimed, worked) if worked else self.claimed
 
     def _raw(self, event: RecordedEvent) -> list[RecordedEvent]:
         """The inputs that a result was made of, other results left out."""
@@ -140,7 +142,7 @@ class WorkDone:
         """Whether an answer or parts of it are missing; else the answer is wrong."""
         whole = self.analysis.whole
         if not self.answers or whole:
-            return not self.answers or bool(without(whole, self.claimed))
+            return not self.answers or bool(difference(whole, self.claimed))
         return any(map(self.is_lost, self.analysis.run.events.values()))
 
     @cached_property

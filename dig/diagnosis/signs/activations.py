@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import Ranges, without
+from dig.tasks.ranges import Ranges, difference
 from dig.traces.run import RecordedActivation, RecordedEvent
 
 from .analysis import Occurrence, RunAnalysis
@@ -84,7 +84,7 @@ def find_withheld(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """An activation consumed solutions of a whole problem, and there is no answer to it."""
     answered = analysis.about(event for event in analysis.sent if event.final)
     for act, used in _idle_consumers(analysis):
-        if any(without(whole, answered) for whole in _solved_problems(analysis, used)):
+        if any(difference(whole, answered) for whole in _solved_problems(analysis, used)):
             ids = names([event.id for event in used])
             yield Occurrence.at_end(act, f"{name(act.agent)} used {ids}, the whole, and kept it")
 
@@ -102,7 +102,7 @@ def _idle_consumers(
 def _solved_problems(analysis: RunAnalysis, events: list[RecordedEvent]) -> list[Ranges]:
     """The problems from outside that some solutions solve as a whole."""
     solved = analysis.about(event for event in events if event.type == SOLUTION)
-    return [whole for whole in analysis.problems if not without(whole, solved)]
+    return [whole for whole in analysis.problems if not difference(whole, solved)]
 
 
 def find_waiting(analysis: RunAnalysis) -> Iterator[Occurrence]:
@@ -146,7 +146,7 @@ def find_discarded(analysis: RunAnalysis) -> Iterator[Occurrence]:
                 continue  # to throw that away is right, and the sender is to blame
             earlier = [other for other in solutions if other.t < act.t and other is not event]
             about = analysis.about([event])
-            if not about or without(about, analysis.about(earlier)):
+            if not about or difference(about, analysis.about(earlier)):
                 says = f"{name(act.agent)} discarded {name(event.id)}"
                 yield Occurrence.at_end(act, says, event.id)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dig.graph.records import Emit, Join, Leave, Run
 from dig.tasks.accounting import Accounting, TaskParts
-from dig.tasks.ranges import Ranges, merged
+from dig.tasks.ranges import Ranges, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 from .traits import TeamHabits, Trait, list_traits
@@ -270,7 +270,7 @@ class RunAnalysis:
         """Return the parts of the task that some events are about; empty if nothing tells."""
         if self.parts is None:
             return ()
-        return merged(part for event in events for part in self.parts.about(event))
+        return merge(part for event in events for part in self.parts.about(event))
 
     @cached_property
     def problems(self) -> list[Ranges]:
@@ -281,4 +281,4 @@ class RunAnalysis:
     @cached_property
     def whole(self) -> Ranges:
         """The whole task, of a session all of its tasks; empty if nothing tells."""
-        return merged(part for parts in self.problems for part in parts)
+        return merge(part for parts in self.problems for part in parts)

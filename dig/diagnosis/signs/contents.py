@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import common, length, without
+from dig.tasks.ranges import common, difference, length
 from dig.traces.run import RecordedEvent
 
 from .activations import is_unreadable
@@ -35,7 +35,7 @@ def find_grown(analysis: RunAnalysis) -> Iterator[Occurrence]:
     """A message is about parts of the task that its activation did not use."""
     for event in analysis.sent:
         before, about = analysis.parts_behind(event), analysis.about([event])
-        if before and without(about, before) and event.id not in analysis.originals:
+        if before and difference(about, before) and event.id not in analysis.originals:
             says = f"{name(event.id)} is about parts that were not before it"
             yield Occurrence.at_event(event, says)
 
@@ -130,7 +130,7 @@ def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def _lacks_parts(analysis: RunAnalysis, event: RecordedEvent) -> bool:
     """Whether the activation of an event used parts that nothing is about that it made."""
     outputs = analysis.run.outputs(analysis.run.activations[event.by or ""])
-    return bool(without(analysis.parts_behind(event), analysis.about(outputs)))
+    return bool(difference(analysis.parts_behind(event), analysis.about(outputs)))
 
 
 def find_doubled(analysis: RunAnalysis) -> Iterator[Occurrence]:
@@ -166,7 +166,7 @@ def find_hasty(analysis: RunAnalysis) -> Iterator[Occurrence]:
         if not event.final:
             continue
         whole, about = analysis.whole, analysis.about([event])
-        if without(whole, about):
+        if difference(whole, about):
             lack = f"{length(whole) - common(whole, about)} of {length(whole)} elements"
             yield Occurrence.at_event(event, f"the answer {name(event.id)} lacks {lack}")
         elif work := analysis.open_at(event):

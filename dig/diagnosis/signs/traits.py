@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dig.graph.records import SYSTEM, Expire
 from dig.tasks.accounting import TaskParts
-from dig.tasks.ranges import Ranges, length, merged, without
+from dig.tasks.ranges import Ranges, difference, length, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 Question = tuple[str, ...]
@@ -226,7 +226,7 @@ def _content_traits(
     agent, name = activation.agent, activation.id
     if outputs:
         before, after = (
-            merged(part for event in events for part in parts.about(event))
+            merge(part for event in events for part in parts.about(event))
             for events in (used, outputs)
         )
         yield Trait(("about", types), _relation(before, after), agent, activation.end.t, name)
@@ -240,7 +240,7 @@ def _content_traits(
 def _relation(before: Ranges, after: Ranges) -> str:
     if not after:
         return "nothing"
-    lost, new = without(before, after), without(after, before)
+    lost, new = difference(before, after), difference(after, before)
     if lost and new:
         return "something else"
     return "less" if lost else "more" if new else "the same"

@@ -62,7 +62,7 @@ class Played:
         """The run from the view of each problem, with the end of that problem."""
         if self.run.problems == 1 or self.problem is not None:
             return (self,)
-        return tuple(map(self._of_problem, filter(None, self.run.asked)))
+        return tuple(map(self._of_problem, filter(None, self.run.problem_parts)))
 
     def _of_problem(self, part: Range) -> Played:
         played = replace(self, problem=part)

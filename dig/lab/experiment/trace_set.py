@@ -101,7 +101,7 @@ def _record(cell: Cell, out: Path) -> None:
     arranged = arrange(cell.run, task)
     path = out / _file(cell.run.name)
     with closing(Journal(path, header=arranged.setup.described())) as journal:
-        make_simulation(cell.run, task, journal, arranged=arranged).run()
+        make_simulation(cell.run, task, journal, arrangement=arranged).run()
 
 
 def _index(rows: Sequence[Row], out: Path) -> str:

@@ -19,11 +19,11 @@ from dig.tasks.ranges import (
     Ranges,
     between,
     common,
+    difference,
     lacking,
     length,
-    merged,
+    merge,
     range_name,
-    without,
 )
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
@@ -151,7 +151,7 @@ def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether the event is about nothing, or about more than what its activation consumed."""
     activation = parts.run.activations[event.by or ""]
     used, made = _spanned(parts, activation.with_fate("consume")), parts.about(event)
-    return bool(used) and not (made and not without(made, used))
+    return bool(used) and not (made and not difference(made, used))
 
 
 def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
@@ -237,19 +237,19 @@ def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
     """The inputs of an activation in a word: work to do, all solutions, or some of them."""
     if any(event.type != SOLUTION for event in work):
         return "work"
-    held = merged(r for event in work for r in parts.about(event))
-    return "some" if without(parts.whole, held) else "all"
+    held = merge(r for event in work for r in parts.about(event))
+    return "some" if difference(parts.whole, held) else "all"
 
 
 def _losing(parts: TaskParts, taken: list[str], end: End) -> float:
     """The share of the consumed elements that no output is about."""
     used, made = _spanned(parts, taken), _spanned(parts, end.outputs)
-    return length(without(used, made)) / length(used) if used else 0.0
+    return length(difference(used, made)) / length(used) if used else 0.0
 
 
 def _spanned(parts: TaskParts, events: Iterable[str]) -> Ranges:
     """The elements that some events are about."""
-    return merged(r for one in events for r in parts.about(parts.run.events[one]))
+    return merge(r for one in events for r in parts.about(parts.run.events[one]))
 
 
 # --- agents ---
@@ -258,8 +258,8 @@ def _spanned(parts: TaskParts, events: Iterable[str]) -> Ranges:
 def _of_agent(parts: TaskParts, agent: str) -> Iterator[Number]:
     run = parts.run
     yield "gone", "", agent in run.leaves
-    held = merged(r for event in parts.solutions_kept(agent) for r in parts.about(event))
-    yield "starved", "", not parts.answer and bool(held) and bool(without(parts.whole, held))
+    held = merge(r for event in parts.solutions_kept(agent) for r in parts.about(event))
+    yield "starved", "", not parts.answer and bool(held) and bool(difference(parts.whole, held))
 
 
 # --- parts ---

@@ -9,7 +9,7 @@ from dig.diagnosis.causes import Node
 from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
 from dig.tasks.accounting import TaskParts
-from dig.tasks.ranges import Ranges, common, length, merged, named_range
+from dig.tasks.ranges import Ranges, common, length, merge, named_range
 from dig.traces.run import RecordedEvent, RecordedRun
 
 
@@ -130,7 +130,7 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     """Whether the solutions that an agent keeps are not about all of some elements."""
-    held = merged(r for event in at.parts.solutions_kept(agent) for r in at.parts.about(event))
+    held = merge(r for event in at.parts.solutions_kept(agent) for r in at.parts.about(event))
     return common(held, ranges) < length(ranges)
 
 

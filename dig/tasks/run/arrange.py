@@ -1,4 +1,4 @@
-"""A run put together: from its configuration to its task, its team, and the bus or simulator.
+"""From the configuration of a run to a task, a team, and a bus or simulator.
 
 A `TeamRun` only names these things; the functions here make them.
 """
@@ -34,44 +34,43 @@ APART_S = 2.0
 
 
 class Disturbance:
-    """Interferes with one run from outside, as injected faults do; by itself with nothing.
+    """The base of all interference with a run from outside, such as faults: it does nothing.
 
     Attributes:
-        team: The agents by name that work instead of the given ones.
+        team: The agents of the run, by name, with the interference around them.
     """
 
-    def __init__(self, arranged: Arrangement) -> None:
-        """Leave the team of a run as it is."""
-        self.team = arranged.team
+    def __init__(self, arrangement: Arrangement) -> None:
+        self.team = arrangement.team
 
     def about(self) -> Mapping[str, Any]:
-        """Entries of the side file about it."""
+        """Entries for the side file."""
         return {}
 
     def happenings(self, since_s: float = 0.0) -> Sequence[Happening]:
-        """Changes from outside from a moment on, in virtual time, each with its time in seconds."""
+        """Changes from outside from a moment on, in virtual time, with times in seconds."""
         return ()
 
     async def run_on(self, bus: Bus, since_s: float = 0.0, now_s: float = 0.0) -> None:
-        """Make the same changes on an open bus, on which it is `now_s` already."""
+        """Make the same changes on an open bus; the bus's clock shows `now_s`."""
 
     def follow(self, record: Record) -> None:
-        """Take note of a record, after it was written."""
+        """Take a record, after the journal."""
 
     def outcome(self) -> Mapping[str, Any]:
-        """Entries of the result about it, when the run is over."""
+        """Entries for the result, at the end of the run."""
         return {}
 
 
 def make_run(
-    task: str, chosen: Thresholds, *, size: int | None = None, data: str | None = None,
+    task: str, thresholds: Thresholds, *, size: int | None = None, data: str | None = None,
     agents_are: str | None = None, **more: Any,
 ) -> TeamRun:  # fmt: skip
-    """The run of a task with some thresholds, and with the task's defaults.
+    """Configure a run of a task, with the task's defaults.
 
     Args:
         task: The task's name.
-        chosen: The thresholds.
+        thresholds: The thresholds.
         size: The number of elements; ``None``: the task's default.
         data: The path of its data; ``None``: the task's default.
         agents_are: The way to make the team; ``None``: simulated agents, or the task's own.
@@ -80,16 +79,16 @@ def make_run(
     Raises:
         SettingsError: There is no such task, or a setting is out of range.
     """
-    made_by = kind(task)
+    task_kind = kind(task)
     run = TeamRun(
         task=task,
-        size=made_by.size if size is None else size,
-        data=made_by.data() if data is None else data,
-        agents_are=agents_are or (SIMULATED if made_by.agent else OWN),
-        limits=chosen.limits,
-        budget=chosen.budget,
-        cooldown_s=chosen.cooldown_s,
-        designate=chosen.designate,
+        size=task_kind.size if size is None else size,
+        data=task_kind.data() if data is None else data,
+        agents_are=agents_are or (SIMULATED if task_kind.agent else OWN),
+        limits=thresholds.limits,
+        budget=thresholds.budget,
+        cooldown_s=thresholds.cooldown_s,
+        designate=thresholds.designate,
         **more,
     )
     if is_named_by_number(run.agents_are):
@@ -98,7 +97,7 @@ def make_run(
 
 
 def make_task(run: TeamRun) -> Task:
-    """The task of a run with its problem, its tools and its scorer.
+    """Make the task of a run: problem, tools and scorer.
 
     Raises:
         SettingsError: The task cannot be made; the message says why.
@@ -107,7 +106,7 @@ def make_task(run: TeamRun) -> Task:
 
 
 def members(run: TeamRun, task: Task) -> tuple[str, ...]:
-    """The names of all agents that work on the task of a run.
+    """The names of all agents of a run.
 
     Raises:
         SettingsError: There is no such team, or nothing has imported the method.
@@ -116,29 +115,13 @@ def members(run: TeamRun, task: Task) -> tuple[str, ...]:
 
 
 def make_problem(run: TeamRun, task: Task) -> Output:
-    """The event that starts a run."""
+    """Make the first event of a run."""
     names = members(run, task)
     return task.problem(*(names if run.to == "all" else names[run.first : run.first + 1]))
 
 
-def _plan_problems(simulation: Simulation, run: TeamRun, task: Task) -> None:
-    """Plan the problem of a run or, of a session, one after the other, each for another agent.
-
-    Raises:
-        SettingsError: The task has no parts that problems could be about.
-    """
-    if run.problems == 1:
-        simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
-        return
-    if not isinstance(task, FrequencyTask):
-        raise SettingsError(f"{run.task!r} poses one problem, not {run.problems}")
-    for number, part in enumerate(run.asked):
-        given = task.problem(run.names[(run.first + number) % run.agents], part=part)
-        simulation.plan(APART_S * number, partial(Monitor.inject, output=given))
-
-
 def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
-    """The setup and the team of a run, as its method changes them.
+    """Make the setup and the team of a run, and apply the method to both.
 
     Args:
         run: The configuration.
@@ -172,51 +155,58 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
 
 def make_bus(
     run: TeamRun, task: Task, sink: Sink, speed: float = 1.0, durable: Durable | None = None,
-    arranged: Arrangement | None = None,
+    arrangement: Arrangement | None = None,
 ) -> Bus:  # fmt: skip
-    """A run in real time; give the bus the event of `make_problem`.
+    """Make the bus of a run; the caller injects the event of `make_problem`.
 
     Args:
         run: The configuration.
         task: Its task, from `make_task`.
         sink: Is given every record before its effect happens.
-        speed: The factor by which its clock goes faster than real time.
+        speed: The factor by which the clock goes faster than real time.
         durable: The sink's data, if they are to be synced before their effect happens.
-        arranged: The parts of the run; ``None``: those of `arrange`.
+        arrangement: Setup and team of the run; ``None``: those of `arrange`.
 
     Raises:
         SettingsError: The run has several problems, which only virtual time has.
     """
     if run.problems > 1:
         raise SettingsError(f"{run.problems} problems at once are posed in virtual time alone")
-    arranged = arranged or arrange(run, task, speed)
-    agents = {name: in_real_time(agent, speed) for name, agent in arranged.team.items()}
-    return Bus(agents, arranged.setup, sink=sink, durable=durable)
+    arrangement = arrangement or arrange(run, task, speed)
+    agents = {name: in_real_time(agent, speed) for name, agent in arrangement.team.items()}
+    return Bus(agents, arrangement.setup, sink=sink, durable=durable)
 
 
 def make_simulation(
     run: TeamRun, task: Task, sink: Sink, durable: Durable | None = None,
-    arranged: Arrangement | None = None, disturbance: Disturbance | None = None,
+    arrangement: Arrangement | None = None, disturbance: Disturbance | None = None,
 ) -> Simulation:  # fmt: skip
-    """A run in virtual time, with its problem planned.
+    """Make the simulation of a run, and plan the problem or, of a session, all problems.
 
     Args:
         run: The configuration.
         task: Its task, from `make_task`.
         sink: Is given every record before its effect happens.
         durable: The sink's data, if they are to be synced before their effect happens.
-        arranged: The parts of the run; ``None``: those of `arrange`.
-        disturbance: Interferes with it, with the team; ``None``: nothing does.
+        arrangement: Setup and team of the run; ``None``: those of `arrange`.
+        disturbance: Interferes with the run; ``None``: nothing does.
 
     Raises:
-        SettingsError: An agent of the team cannot work in virtual time.
+        SettingsError: An agent of the team cannot work in virtual time, or the task has no parts
+            for several problems.
     """
-    arranged = arranged or arrange(run, task)
-    disturbance = disturbance or Disturbance(arranged)
-    simulation = Simulation(
-        in_virtual_time(disturbance.team), arranged.setup, sink, durable=durable
-    )
-    _plan_problems(simulation, run, task)
+    arrangement = arrangement or arrange(run, task)
+    disturbance = disturbance or Disturbance(arrangement)
+    team = in_virtual_time(disturbance.team)
+    simulation = Simulation(team, arrangement.setup, sink, durable=durable)
+    if run.problems == 1:
+        simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
+    elif not isinstance(task, FrequencyTask):
+        raise SettingsError(f"{run.task!r} poses one problem, not {run.problems}")
+    else:
+        for number, part in enumerate(run.problem_parts):
+            problem = task.problem(run.names[(run.first + number) % run.agents], part=part)
+            simulation.plan(APART_S * number, partial(Monitor.inject, output=problem))
     for at_s, happening in disturbance.happenings():
         simulation.plan(at_s, happening)
     return simulation

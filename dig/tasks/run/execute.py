@@ -1,4 +1,4 @@
-"""Carries out one run: its directory and journal, its signals, its score and its result."""
+"""Carries out one run: directory, journal, signals, score and result."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import anyio
 
@@ -35,34 +35,30 @@ from .arrange import Disturbance, arrange, make_bus, make_problem, make_simulati
 from .measures import Counts, measures
 from .methods import Arrangement
 from .team_run import SIMULATED, TeamRun
-from .teams import Team, in_virtual_time, models
-
-if TYPE_CHECKING:
-    from dig.runtime.llm import Model  # slow to import
+from .teams import in_virtual_time, models
 
 INTERRUPTED = "it was interrupted"
 
 
 class Attachable(Protocol):
-    """An observer that is attached to the bus or the monitor of a run, such as an export."""
+    """An observer attached to the bus or the monitor of a run, such as an export."""
 
     def attach(self, target: Monitor | Bus) -> None:
-        """Attach to a run that has not begun."""
+        """Attach to a run before its start."""
         ...
 
 
 @dataclass(frozen=True)
 class Execution:
-    """One run that was carried out.
+    """A finished run with its directory and measures.
 
     Attributes:
-        result: The result of the run.
-        score: The score of its answer; ``None`` if the task does not score.
-        directory: Its directory, with trace, side file and result.
+        score: The score of the answer; ``None`` if the task does not score.
+        directory: The run's directory, with trace, side file and result.
         clock: `virtual`, or the clock's speed.
         wall_s: Seconds of real time.
-        unreplayable_from: The first record that could not be kept, if it went on without.
-        agents_are: The way its team was made; see `dig.tasks.run.teams`.
+        unreplayable_from: The first record that could not be kept, if the run went on without.
+        agents_are: The way the team was made; see `dig.tasks.run.teams`.
         data_are: A description of the task's data.
         counts: The usage and the activations, added up.
         disturbed: The outcome of the disturbance.
@@ -83,7 +79,7 @@ class Execution:
 
     @property
     def verdict(self) -> FiveLines:
-        """The verdict on the run, with the score of its answer and its cost."""
+        """The verdict on the run, with the answer's score and the cost."""
         says = self.score.says or f"Its score is: {self.score}." if self.score else ""
         return self.result.verdict.with_score(says, cost_text(self.counts.sums))
 
@@ -113,21 +109,21 @@ def execute(
     export: Callable[[Path], Attachable] | None = None,
     keeping: Keeping = KEEPING,
     task: Task | None = None,
-    made: Callable[[Path], None] = lambda path: None,
+    on_directory: Callable[[Path], None] = lambda path: None,
     disturb: Callable[[Arrangement], Disturbance] = Disturbance,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Execution:
-    """Carry out a run. Ctrl-C ends it cleanly, with a complete trace and a result.
+    """Carry out a run. Ctrl-C ends the run cleanly, with a complete trace and a result.
 
     Args:
         run: The configuration.
-        runs: The directory in which the run's directory is made.
+        runs: The folder for the run's directory.
         speed: The speed of the bus's clock; ``None``: virtual time.
         follow: Takes every record after it was written, to show it for instance.
         export: Makes an observer, from the run's directory.
         keeping: Settings of the journal.
-        task: The run's task; ``None``: it is made here.
-        made: Takes the run's directory before the run begins.
+        task: The run's task; ``None``: the task is made here.
+        on_directory: Takes the run's directory before the run begins.
         disturb: Makes a disturbance of the arranged run; by default one that does nothing.
         tell: Takes a line at once when a request to a language model fails; the same line once.
 
@@ -137,65 +133,50 @@ def execute(
             Nothing is left then.
     """
     task = task or make_task(run)
-    arranged = _on_clock(run, arrange(run, task, speed or 1.0), speed)
-    asked, disturbance = _telling(arranged.team, tell), disturb(arranged)
-    arranged = replace(arranged, team=disturbance.team)
+    arrangement = arrange(run, task, speed or 1.0)
+    if speed is None:
+        arrangement = replace(arrangement, team=in_virtual_time(arrangement.team))
+    asked_models, disturbance = models(arrangement.team), disturb(arrangement)
+    tell_new = cache(tell)  # a server that fails often says the same again and again
+    for model in asked_models:
+        model.tell = tell_new
+    arrangement = replace(arrangement, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
-    directory = RunDirectory(runs, about, header=arranged.setup.described(), keeping=keeping)
-    began, counts = time.monotonic(), Counts()
-    with nothing_left(directory.path, RealTimeError), closing(directory.journal) as journal:
+    directory = RunDirectory(runs, about, header=arrangement.setup.described(), keeping=keeping)
+    start, counts = time.monotonic(), Counts()
+    with remove_on_error(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)
-        made(directory.path)
+        on_directory(directory.path)
         exporter = export(directory.path) if export else None
         if speed is None:
-            simulation = make_simulation(run, task, sink, journal, arranged, disturbance)
+            simulation = make_simulation(run, task, sink, journal, arrangement, disturbance)
             result = _in_virtual_time(simulation, exporter)
         else:
-            bus = make_bus(run, task, sink, speed, journal, arranged)
+            bus = make_bus(run, task, sink, speed, journal, arrangement)
             if exporter is not None:
                 exporter.attach(bus)
             problem = make_problem(run, task)
-            with exchanges(asked, directory.path, disk_full=keeping.disk_full):
-                result = anyio.run(_in_real_time, bus, problem, asked, disturbance.run_on)
+            with exchanges(asked_models, directory.path, disk_full=keeping.disk_full):
+                result = anyio.run(_in_real_time, bus, problem, asked_models, disturbance.run_on)
     execution = Execution(
-        result, task.score(result.answer), directory.path, clock, time.monotonic() - began,
+        result, task.score(result.answer), directory.path, clock, time.monotonic() - start,
         journal.unreplayable_from, run.agents_are, task.data, counts, disturbance.outcome(),
-        {model.settings.model: model.json_mode for model in asked if model.json_mode != "strict"},
+        {m.settings.model: m.json_mode for m in asked_models if m.json_mode != "strict"},
     )  # fmt: skip
-    _write(execution, directory)
+    try:
+        directory.write_result(execution.to_json())
+    except JournalError:
+        if execution.unreplayable_from is None:  # else the run was to do without
+            raise
     return execution
 
 
-def _on_clock(run: TeamRun, arranged: Arrangement, speed: float | None) -> Arrangement:
-    """The parts of a run with agents for virtual time, if the clock is virtual."""
-    if speed is not None:
-        return arranged
-    return replace(arranged, team=in_virtual_time(arranged.team))
-
-
-def _telling(team: Team, tell: Callable[[str], None]) -> Sequence[Model]:
-    """The models of a team, each of which tells a line only once: what fails often says the same
-    again and again.
-    """
-    told = set[str]()
-
-    def tell_new(line: str) -> None:
-        if line not in told:
-            told.add(line)
-            tell(line)
-
-    asked = models(team)
-    for model in asked:
-        model.tell = tell_new
-    return asked
-
-
 @contextmanager
-def nothing_left(
+def remove_on_error(
     directory: Path, on: type[BaseException] | tuple[type[BaseException], ...]
 ) -> Iterator[None]:
-    """Remove the directory of a run that never was, if the block raises one of some errors."""
+    """Remove a run's directory, if the block raises an error of some types."""
     try:
         yield
     except on:
@@ -203,31 +184,23 @@ def nothing_left(
         raise
 
 
-def _write(execution: Execution, directory: RunDirectory) -> None:
-    try:
-        directory.write_result(execution.to_json())
-    except JournalError:
-        if execution.unreplayable_from is None:  # else it was asked to do without
-            raise
-
-
 async def _in_real_time(
     bus: Bus,
     problem: Output | None,
-    asked: Sequence[AbstractAsyncContextManager[object]] = (),
+    asked_models: Sequence[AbstractAsyncContextManager[object]] = (),
     interfere: Callable[[Bus], Coroutine[Any, Any, None]] | None = None,
 ) -> RunResult:
     """Carry a run out in real time; the caller keeps the exchanges with models."""
 
     async def stop_on_signal() -> None:
-        if current_thread() is not main_thread():  # which alone is told about signals
+        if current_thread() is not main_thread():  # signals go to the main thread alone
             return
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 bus.stop(INTERRUPTED)
 
     async with AsyncExitStack() as open_models, bus.open(), anyio.create_task_group() as tasks:
-        for model in asked:
+        for model in asked_models:
             await open_models.enter_async_context(model)
         tasks.start_soon(stop_on_signal)
         if interfere is not None:
@@ -257,8 +230,8 @@ def resume(
 
     Args:
         moment: The checkpoint.
-        disturbance: The disturbance of the team. Its deeds in the recorded run come from
-            there; the rest comes from it.
+        disturbance: The disturbance of the team. Recorded acts are repeated from the record;
+            later ones come from the disturbance.
         journal: The journal of the run that goes on.
         is_virtual: Whether the run goes on in virtual time.
 

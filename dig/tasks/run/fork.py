@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,8 @@ from dig._util.text import one_line
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.monitor.sinks import FanOut
 from dig.runtime.agents import Tool
-from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.group_commit import Durability
 from dig.runtime.host import Setup
-from dig.runtime.result import RunResult
 from dig.tasks.catalogue import TASKS
 from dig.tasks.task import Score
 from dig.tasks.user_objects import call, load
@@ -29,7 +26,7 @@ from dig.traces.replay.rerun import setup_of
 from dig.traces.replay.rewind import earliest_of, phases_with, rewind
 
 from .arrange import Disturbance, arrange, make_task
-from .execute import Execution, nothing_left, resume
+from .execute import Execution, remove_on_error, resume
 from .measures import Counts
 from .methods import Arrangement
 from .team_run import MODEL, OWN, SIMULATED, TeamRun
@@ -38,12 +35,13 @@ from .teams import Team, in_virtual_time, models
 if TYPE_CHECKING:
     from dig.runtime.llm import ModelSettings  # slow to import
 
-_OF_ITS_OWN = ("forked_from", "execution", "began", "durability", "dig", "python", "platform")
+# The side file of a fork has its own values of these; all others are its parent's.
+_NOT_INHERITED = ("forked_from", "execution", "began", "durability", "dig", "python", "platform")
 
 
 @dataclass(frozen=True)
 class Crew:
-    """The team that a fork goes on with, its setup, and the scorer of its answer."""
+    """The team of a fork, with a setup and a scorer."""
 
     team: Team
     setup: Setup | None = None
@@ -91,61 +89,50 @@ def fork(
         SettingsError: The run needs a team, or an agent cannot work in virtual time.
         JournalError: The new directory cannot be written.
     """
-    began, path = time.monotonic(), trace_path(parent)
-    header, side = _header(path, crew), _side(path, needed=crew is None)
-    disturb = disturb or _undisturbed(side, path)
+    start, path = time.monotonic(), trace_path(parent)
+    header, side = _header(path, crew), _read_side(path, required=crew is None)
+    if disturb is None and side.get("faults"):
+        raise ReplayError(
+            f"{path.parent} is a run with faults, and a fork without them would be another run; "
+            "hand in `disturb=dig.faults.inject.faulty_team.disturbance_of(side)`"
+        )
     crew = crew or simulated_crew(side, detectors)
     changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
-    setup, is_virtual = _setup(path, side, crew), goes_on_virtually(crew.team, side, real_time)
-    disturbance = disturb(_arranged(setup, crew.team, is_virtual))
-    origin = _origin(path, side, at, changes, repeat)
-    about = {**_about(side, crew, is_virtual), **disturbance.about(), "forked_from": origin}
-    rewound = partial(rewind, path, at, changes=changes, repeat=repeat, setup=setup)
-    keeping, counts = Keeping(durability=durability), Counts()
-    directory = RunDirectory(runs, about, header=header, keeping=keeping)
-    result = _go_on(rewound, disturbance, directory, counts, is_virtual)
+    setup = setup_of(RecordedRequests(path), crew.setup)
+    if crew.setup is None:
+        setup = replace(setup, tools=_task_tools(side))
+    is_virtual = goes_on_virtually(crew.team, side, real_time)
+    team = in_virtual_time(crew.team) if is_virtual else crew.team
+    disturbance = (disturb or Disturbance)(Arrangement(setup, team))
+    clock, counts = "virtual" if is_virtual else "real time x 1", Counts()
+    about = {
+        **{key: value for key, value in side.items() if key not in _NOT_INHERITED},
+        "clock": clock,
+        "agents_are": crew.agents_are,
+        **disturbance.about(),
+        "forked_from": _origin(path, side, at, changes, repeat),
+    }
+    directory = RunDirectory(runs, about, header=header, keeping=Keeping(durability=durability))
+    with closing(directory.journal) as journal:
+        sink = FanOut(journal, counts, disturbance.follow)
+        # A prefix that cannot be driven, or Ctrl-C, leaves no directory; later Ctrl-C ends the run.
+        with remove_on_error(directory.path, BaseException):
+            checkpoint = rewind(path, at, changes=changes, repeat=repeat, setup=setup, sink=sink)
+        with remove_on_error(directory.path, (ReplayError, TraceError, SettingsError)):
+            result = resume(checkpoint, disturbance, journal, is_virtual=is_virtual)
     execution = Execution(
-        result, crew.score(result.answer), directory.path, about["clock"],
-        time.monotonic() - began, directory.journal.unreplayable_from, crew.agents_are,
-        side.get("data_are"), counts, disturbance.outcome(),
+        result, crew.score(result.answer), directory.path, clock, time.monotonic() - start,
+        directory.journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
+        disturbance.outcome(),
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
 
 
-def _go_on(
-    rewound: Callable[..., Checkpoint], disturbance: Disturbance, directory: RunDirectory,
-    counts: Counts, is_virtual: bool,
-) -> RunResult:  # fmt: skip
-    """Rewind a run into a directory, and go on; if that cannot be, nothing is left."""
-    with closing(directory.journal) as journal:
-        with nothing_left(directory.path, BaseException):  # Ctrl-C, too
-            moment = rewound(sink=FanOut(journal, counts, disturbance.follow))
-        with nothing_left(directory.path, (ReplayError, TraceError, SettingsError)):
-            return resume(moment, disturbance, journal, is_virtual=is_virtual)
-
-
-def _setup(path: Path, side: Mapping[str, Any], crew: Crew) -> Setup:
-    """The setup of a fork; a team that brings none has the tools of the parent's task."""
-    setup = setup_of(RecordedRequests(path), crew.setup)
-    return setup if crew.setup else replace(setup, tools=_tools(side))
-
-
-def _arranged(setup: Setup, team: Team, is_virtual: bool) -> Arrangement:
-    return Arrangement(setup, in_virtual_time(team) if is_virtual else team)
-
-
-def _about(side: Mapping[str, Any], crew: Crew, is_virtual: bool) -> dict[str, Any]:
-    """The side file of a fork, as far as it is its parent's."""
-    clock = "virtual" if is_virtual else "real time x 1"
-    about = {key: value for key, value in side.items() if key not in _OF_ITS_OWN}
-    return about | {"clock": clock, "agents_are": crew.agents_are}
-
-
 def _origin(
     path: Path, side: Mapping[str, Any], at: int, changes: Sequence[RunChange], repeat: int
 ) -> dict[str, Any]:
-    """The parent and the changes, as the side file of a fork names them."""
+    """The parent and the changes of a fork, for the side file."""
     return {
         "run": str(path),
         "execution": side.get("execution"),
@@ -157,32 +144,23 @@ def _origin(
     }
 
 
-def _tools(side: Mapping[str, Any]) -> Mapping[str, Tool]:
-    """The tools of a task of this package; a team of a user's own brings its tools otherwise."""
+def _task_tools(side: Mapping[str, Any]) -> Mapping[str, Tool]:
+    """The tools of a task of this package; a user's team brings its tools otherwise."""
     if side.get("task") not in [*TASKS]:
         return {}
     try:
         return make_task(TeamRun.read(side)).tools()
-    except SettingsError:  # its data are not here, for instance
+    except SettingsError:  # the data are on another machine, for instance
         return {}
 
 
-def _side(path: Path, *, needed: bool) -> dict[str, Any]:
-    """The content of the side file of a run; empty if there is none, and none is needed."""
+def _read_side(path: Path, *, required: bool) -> dict[str, Any]:
+    """The content of the side file of a run; empty without a file, unless a file is required."""
     if (path.parent / SIDE).exists():
         return read_side(path.parent)
-    if needed:
+    if required:
         raise SettingsError(f"beside {path} is no {SIDE}; say who goes on (--team)")
     return {}
-
-
-def _undisturbed(side: Mapping[str, Any], path: Path) -> type[Disturbance]:
-    if side.get("faults"):
-        raise ReplayError(
-            f"{path.parent} is a run with faults, and a fork without them would be another run; "
-            "hand in `disturb=dig.faults.inject.faulty_team.disturbance_of(side)`"
-        )
-    return Disturbance
 
 
 def goes_on_virtually(team: Team, side: Mapping[str, Any], real_time: bool) -> bool:
@@ -193,7 +171,7 @@ def goes_on_virtually(team: Team, side: Mapping[str, Any], real_time: bool) -> b
 
 
 def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
-    """The header for the journal of a fork: its parent's, or that of the setup handed in."""
+    """The header for the journal of a fork: from the parent, or from the crew's setup."""
     header = RecordedRequests(parent, payloads=False).header
     if header is None:
         if crew is None or crew.setup is None:
@@ -206,7 +184,7 @@ def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
 
 
 def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:
-    """The simulated agents of a run, from what its side file says.
+    """The simulated agents of a run, from the side file.
 
     Args:
         side: The side file.
@@ -228,7 +206,7 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
 def task_crew(
     side: Mapping[str, Any], task: str, team: str | None = None, detectors: Collection[str] = ()
 ) -> Crew:
-    """The team, tools and scorer of a run on a task that the caller names again.
+    """The team, tools and scorer of a run, with the task named again by the caller.
 
     Args:
         side: The side file.
@@ -246,9 +224,13 @@ def task_crew(
     if team is None and spec.agents_are not in (OWN, SIMULATED):
         raise SettingsError(f"the run's team was {spec.agents_are!r:.100}; name it with --team")
     spec = replace(spec, agents_are=team or spec.agents_are)
-    made = make_task(spec)
-    arranged = arrange(spec, made)
-    return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)
+    return _make_crew(spec)
+
+
+def _make_crew(spec: TeamRun) -> Crew:
+    task = make_task(spec)
+    arrangement = arrange(spec, task)
+    return Crew(arrangement.team, arrangement.setup, task.score, spec.agents_are)
 
 
 def model_crew(
@@ -257,7 +239,7 @@ def model_crew(
     task: str | None = None,
     detectors: Collection[str] = (),
 ) -> Crew:
-    """The team of a run that a language model decided for, if the caller names that model again.
+    """The team of a run with a language model, with the model named again by the caller.
 
     Args:
         side: The side file. It decides neither what model is asked nor where, nor for how much.
@@ -270,8 +252,8 @@ def model_crew(
     """
     from dig.runtime.llm.settings import OPENAI
 
-    given = side.get("options")
-    options = dict(given) if isinstance(given, Mapping) else {}
+    options = side.get("options")
+    options = dict(options) if isinstance(options, Mapping) else {}
     had = f"{side.get('agents_are')} at {options.get('base_url', OPENAI)}"
     named = f"{MODEL} {settings.model} at {settings.base_url}"
     if had != named:
@@ -282,28 +264,25 @@ def model_crew(
     if task is None and side.get("task") not in [*TASKS]:
         raise SettingsError(f"name the run's task with --task: {one_line(side.get('task'), 80)}")
     brief = {key: options[key] for key in ("roles", "instructions") if key in options}
-    asked = {key: value for key, value in asdict(settings).items() if key != "model"}
-    spec = replace(
-        TeamRun.read(side).with_named(detectors, settings.model), options={**asked, **brief}
-    )
-    made = make_task(spec)
-    arranged = arrange(spec, made)
-    return Crew(arranged.team, arranged.setup, made.score, spec.agents_are)
+    # The budget, the server and the prices are the caller's; the file decides none of them.
+    own = {key: value for key, value in asdict(settings).items() if key != "model"}
+    spec = TeamRun.read(side).with_named(detectors, settings.model)
+    return _make_crew(replace(spec, options={**own, **brief}))
 
 
 def named_crew(name: str) -> Crew:
-    """The team that a name such as `my_module:team` stands for.
+    """Load a team by a name such as `my_module:team`.
 
-    It is a mapping from names to agents; that, and a `Setup`, in a tuple; or a function that
-    returns one of these.
+    The object is a mapping from names to agents; a tuple of such a mapping and a `Setup`; or a
+    function that returns a mapping or a tuple.
 
     Raises:
-        SettingsError: There is no such thing.
+        SettingsError: There is no such object.
     """
-    found = load(name, "team")
-    if callable(found) and not isinstance(found, Mapping):
-        found = call(found, name)
-    team, setup = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    team = load(name, "team")
+    if callable(team) and not isinstance(team, Mapping):
+        team = call(team, name)
+    team, setup = team if isinstance(team, tuple) and len(team) == 2 else (team, None)
     if not isinstance(team, Mapping) or not isinstance(setup, Setup | None):
         raise SettingsError(f"{name!r} is no mapping from names to agents (and no Setup with it)")
     return Crew(team, setup, agents_are=name)

@@ -1,4 +1,4 @@
-"""Settings of the judge: a method that `dig.lab.judge` carries out."""
+"""Settings of the judge, a method of `dig.lab.judge`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Judging:
     spread: float = 0.25
 
     @classmethod
-    def of(cls, given: Iterable[str]) -> Judging:
-        """The settings from `NAME=VALUE`s as on a command line.
+    def of(cls, texts: Iterable[str]) -> Judging:
+        """Read settings from `NAME=VALUE`s, as on a command line.
 
         Raises:
             SettingsError: There is no such name, or a value is wrong; the message names it.
         """
-        return cls(**numbers(cls, given, "--judge"))
+        return cls(**numbers(cls, texts, "--judge"))
 
     def __post_init__(self) -> None:
         """Check the ranges of all values.
@@ -65,5 +65,5 @@ class Judging:
 
     @property
     def model(self) -> str | None:
-        """The name of the model that judges; ``None``: no name is given."""
+        """The name of the judging model; ``None``: no name is given."""
         return None if self.by in (SIMULATED, LIKE_TEAM) else self.by

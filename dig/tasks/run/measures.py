@@ -1,4 +1,4 @@
-"""The measures of a run, and the origin of its agents and data."""
+"""The measures of a run, and the origin of agents and data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Counts(Costs):
     """Adds up the usage, the activations and the notes of a run; a sink.
 
     Attributes:
-        calls: The number of its agents' activations.
-        judge_calls: The number of its judge's activations.
+        calls: The number of the agents' activations.
+        judge_calls: The number of the judge's activations.
         notes: The number of notes with words that healing gave, and of preventive ones.
     """
 
@@ -41,7 +41,7 @@ class Counts(Costs):
 
 
 def measures(result: RunResult, score: Score | None, clock: str, counts: Counts) -> dict[str, Any]:
-    """The figures by which runs are compared, as plain JSON.
+    """The figures for comparisons of runs, as plain JSON.
 
     Args:
         result: The result of the run.
@@ -63,13 +63,13 @@ def measures(result: RunResult, score: Score | None, clock: str, counts: Counts)
     }
 
 
-def making(agents_are: str, data_are: str | None) -> list[Row]:
-    """Rows of a summary that say what the agents and the data are."""
-    rows = [("agents", _KNOWN.get(agents_are) or safe_text(agents_are, 80))]
+def origin_rows(agents_are: str, data_are: str | None) -> list[Row]:
+    """Rows of a summary about the origin of agents and data."""
+    rows = [("agents", _ORIGINS.get(agents_are) or safe_text(agents_are, 80))]
     return rows + ([("data", safe_text(data_are, 200))] if data_are else [])
 
 
-_KNOWN = {
+_ORIGINS = {
     SIMULATED: "simulated agents; no language model was called",
     OWN: "those that the task brought with it",
 }

@@ -19,11 +19,11 @@ from .teams import Team
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A run that only lacks its clock.
+    """Setup and team of a run, without a clock.
 
     Attributes:
-        setup: Everything about it but its agents.
-        team: Its agents, by name.
+        setup: Everything but the agents.
+        team: The agents, by name.
     """
 
     setup: Setup

@@ -1,8 +1,7 @@
 """The configuration of one run: team, task, method and thresholds under one name.
 
-The name follows from the configuration alone, so that two executions of the same one can be told
-to be the same, and in virtual time give the same bytes. `dig.tasks.run.arrange` makes the run
-itself.
+The name follows from the configuration alone: executions with the same name have the same
+configuration, and in virtual time the same bytes. `dig.tasks.run.arrange` makes the run itself.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from .judging import Judging
 Recipients = Literal["one", "all"]
 
 SIMULATED, OWN, MODEL = "simulated", "own", "model"
-"""Ways to make a team, as `agents_are` names them; `dig.tasks.run.teams` has what they mean."""
+"""Kinds of teams in `agents_are`; see `dig.tasks.run.teams`."""
 
 LADDER = "dig+"
 METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", LADDER)
@@ -45,7 +44,7 @@ METHOD_NAMES = ("mas", "watchdog", "retry", "judge", "dig", LADDER)
 
 @dataclass(frozen=True, kw_only=True)
 class TeamRun:
-    """A team, and a task for it.
+    """A team, and a task for the team.
 
     Attributes:
         task: The task's name: one of ours, an entry point's, or `module:object`.
@@ -126,8 +125,8 @@ class TeamRun:
                 f"problems must be from 1 to {most}, half of the size, got {self.problems}"
             )
         if self.method not in METHOD_NAMES:
-            known = ", ".join(METHOD_NAMES)
-            raise SettingsError(f"there is no method {self.method!r}; known are: {known}")
+            methods = ", ".join(METHOD_NAMES)
+            raise SettingsError(f"there is no method {self.method!r}; known are: {methods}")
         if not 0 < self.limit_s <= MOST_SECONDS:
             raise SettingsError(
                 f"limit_s must be greater than 0 and at most {MOST_SECONDS:g} seconds, "
@@ -136,12 +135,12 @@ class TeamRun:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The agents' names, unless they are a user's own."""
+        """The agents' names, except those of a user's team."""
         return tuple(f"agent-{i + 1}" for i in range(self.agents))
 
     @property
-    def asked(self) -> tuple[Range | None, ...]:
-        """The part of the data that each problem is about; ``None``: all of them."""
+    def problem_parts(self) -> tuple[Range | None, ...]:
+        """The part of the data for each problem; ``None``: all of the data."""
         if self.problems == 1:
             return (None,)
         cuts = [self.size * i // self.problems for i in range(self.problems + 1)]
@@ -149,7 +148,7 @@ class TeamRun:
 
     @property
     def key(self) -> str:
-        """The key that the random numbers of its agents and schedules are drawn by.
+        """The key of the random numbers of agents and schedules.
 
         Not the seed alone: runs of another task, size or team with the same seed are independent.
         Methods, profiles and faults are no part of it, so that runs which differ in these draw
@@ -167,16 +166,19 @@ class TeamRun:
         return f"{task}-{self.size}-{self.agents}x-{self.method}-s{self.seed}-{digest}"
 
     def _settings(self) -> dict[str, Any]:
-        """The settings that the name is made of; budgets are not, since they change no run.
-
-        Attributes that were added later are left out as long as they have their default, so that
-        what ran before keeps its name.
-        """
-        settings, usual = asdict(self), _defaults()
+        """The settings for the name; without money, which changes no run."""
+        settings, defaults = asdict(self), asdict(TeamRun())
         settings["options"] = {k: v for k, v in self.options.items() if k not in MONEY}
-        _drop(settings, usual, _ADDED)
-        _drop(settings["limits"], usual["limits"], _ADDED_LIMITS)
-        _drop(settings["budget"], usual["budget"], _ADDED_BUDGET)
+        # Attributes that were added later count only with another value than the default, so that
+        # older configurations keep their names.
+        for values, default_values, names in (
+            (settings, defaults, _ADDED),
+            (settings["limits"], defaults["limits"], _ADDED_LIMITS),
+            (settings["budget"], defaults["budget"], _ADDED_BUDGET),
+        ):
+            for name in names:
+                if values[name] == default_values[name]:
+                    del values[name]
         return settings
 
     def about(self) -> dict[str, Any]:
@@ -185,7 +187,7 @@ class TeamRun:
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> TeamRun:
-        """The configuration that `about` describes.
+        """Read the configuration from the content of a side file.
 
         Raises:
             SettingsError: The data describe no run, or one that has another name in this version.
@@ -198,18 +200,18 @@ class TeamRun:
         try:
             # Older files lack the attributes that were added later.
             names = [f.name for f in fields(cls) if f.name not in _ADDED or f.name in about]
-            given = {name: about[name] for name in names}
-            given["limits"] = Limits(**given["limits"])
-            given["budget"] = Budget(**given["budget"])
-            given["profile"] = _profile(given["profile"])
-            given["detectors"] = tuple(given["detectors"])
-            given["judging"] = Judging(**given.get("judging", {}))
-            given["means"] = tuple(given.get("means", MEANS))
-            usual = given.get("usual")
-            given["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
-            if "policy" in given:
-                given["policy"] = read_policy(given["policy"])
-            run = cls(**given)
+            values = {name: about[name] for name in names}
+            values["limits"] = Limits(**values["limits"])
+            values["budget"] = Budget(**values["budget"])
+            values["profile"] = _read_profile(values["profile"])
+            values["detectors"] = tuple(values["detectors"])
+            values["judging"] = Judging(**values.get("judging", {}))
+            values["means"] = tuple(values.get("means", MEANS))
+            usual = values.get("usual")
+            values["usual"] = usual and Usual(usual["runs"], dict(usual["counts"]))
+            if "policy" in values:
+                values["policy"] = read_policy(values["policy"])
+            run = cls(**values)
             _adapter().validate_python(asdict(run))
             name = run.name
         except SettingsError:
@@ -224,7 +226,7 @@ class TeamRun:
 
     @classmethod
     def read_simulated(cls, about: Mapping[str, Any], named: Collection[str] = ()) -> TeamRun:
-        """The same for a run of simulated agents; no module is imported because a file names it.
+        """Read the configuration of a run of simulated agents; imports no module named by a file.
 
         Args:
             about: The content of the side file.
@@ -239,7 +241,7 @@ class TeamRun:
         return cls.read(about).with_named(named)
 
     def with_named(self, named: Collection[str], model: str | None = None) -> TeamRun:
-        """The same run, if its detectors and its judge are among those that the caller allows.
+        """Return the same run, if the caller allows all detectors and the judge.
 
         Args:
             named: The detectors, as `module:object`.
@@ -280,36 +282,19 @@ _ADDED_BUDGET = ("per_problem",)
 
 
 @cache
-def _defaults() -> Mapping[str, Any]:
-    return asdict(TeamRun())
-
-
-@cache
 def _adapter() -> TypeAdapter[TeamRun]:
     return TypeAdapter(TeamRun)
 
 
-def _profile(given: Mapping[str, Any]) -> Profile:
-    """The habits that a file describes.
-
-    Raises:
-        SettingsError: Simulated agents have no such habits, or no longer.
-    """
-    known = {habit.name for habit in fields(Profile)}
-    if not given.keys() <= known:
-        gone = safe_text(", ".join(sorted(given.keys() - known)), 200)
+def _read_profile(habits: Mapping[str, Any]) -> Profile:
+    if unknown := habits.keys() - {habit.name for habit in fields(Profile)}:
+        gone = safe_text(", ".join(sorted(unknown)), 200)
         raise SettingsError(
             f"simulated agents of this version have no habit {gone}: the run cannot be run or "
             "forked here; its trace can be read, checked and replayed as ever"
         )
-    return Profile(**given)
+    return Profile(**habits)
 
 
-def _drop(settings: dict[str, Any], usual: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    for name in names:
-        if settings[name] == usual[name]:
-            del settings[name]
-
-
-def _no_run(why: object) -> SettingsError:
-    return SettingsError(f"the side file describes no run of a task: {one_line(why)}")
+def _no_run(reason: object) -> SettingsError:
+    return SettingsError(f"the side file describes no run of a task: {one_line(reason)}")

@@ -1,4 +1,4 @@
-"""Teams: simulated agents, the task's own, a language model's, or those of a user's factory.
+"""Teams: simulated agents, a task's own, a language model's, or a user's.
 
 `agents_are` names a way to make a team, in the files beside a trace too:
 
@@ -13,8 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from dig._util.text import names
@@ -41,23 +40,27 @@ def team(run: TeamRun, task: Task) -> Team:
     Raises:
         SettingsError: There is no such team; the message says what to do.
     """
-    way, _, rest = run.agents_are.partition(" ")
-    if way in WAYS:
-        return WAYS[way](run, task, rest)
-    made = load(run.agents_are, "team")
-    if callable(made) and not isinstance(made, Mapping):
-        given = {"names": run.names, "task": task, "seed": run.seed, **run.options}
-        made = call(made, run.agents_are, **given)
-    return _checked(made, run.agents_are)
+    kind_of_team, _, model = run.agents_are.partition(" ")
+    if kind_of_team == SIMULATED:
+        return _simulated_team(run)
+    if kind_of_team == OWN:
+        return _check_team(getattr(task, "team", None), run.task)
+    if kind_of_team == MODEL:
+        return _model_team(run, task, model)
+    agents = load(run.agents_are, "team")
+    if callable(agents) and not isinstance(agents, Mapping):
+        arguments = {"names": run.names, "task": task, "seed": run.seed, **run.options}
+        agents = call(agents, run.agents_are, **arguments)
+    return _check_team(agents, run.agents_are)
 
 
 def is_named_by_number(agents_are: str) -> bool:
-    """Whether the names of a team follow from how many there are."""
+    """Whether the names of a team follow from the number of agents."""
     return agents_are != OWN and ":" not in agents_are.partition(" ")[0]
 
 
 def in_virtual_time(team: Team) -> Mapping[str, PlannedAgent]:
-    """The same agents for virtual time; whether one awaits something real, only the run shows.
+    """Wrap agents for virtual time; only the run shows whether an agent awaits something real.
 
     Raises:
         SettingsError: An agent asks a language model, or is none; the message names it.
@@ -74,82 +77,63 @@ def in_virtual_time(team: Team) -> Mapping[str, PlannedAgent]:
 def in_real_time(
     agent: Agent | AgentFunction | PlannedAgent, speed: float
 ) -> Agent | AgentFunction:
-    """An agent that really takes the time that it thinks, on a clock that goes `speed` times."""
+    """Wrap an agent with a `plan`, so that think time passes on a clock of this speed."""
     if hasattr(agent, "plan"):
         return Thinking(cast("PlannedAgent", agent), speed)
     return agent
 
 
-def _simulated(run: TeamRun, task: Task, rest: str) -> Team:
-    agent = kind(run.task).agent
-    if agent is None:
+def _simulated_team(run: TeamRun) -> Team:
+    make_agent = kind(run.task).agent
+    if make_agent is None:
         raise SettingsError(f"there are no simulated agents for {run.task!r}; say who works on it")
-    made: Any = agent(run.key, run.profile)
+    agent: Any = make_agent(run.key, run.profile)
     if run.remembers:
-        return {name: RememberingAgent(made) for name in run.names}
-    if run.problems > 1:
-        return dict.fromkeys(run.names, OneProblemAtATime(made))
-    return dict.fromkeys(run.names, made)
+        return {name: RememberingAgent(agent) for name in run.names}
+    # Without a memory the agents are pure functions of their views, so one serves for all.
+    return dict.fromkeys(run.names, OneProblemAtATime(agent) if run.problems > 1 else agent)
 
 
-def _own(run: TeamRun, task: Task, rest: str) -> Team:
-    return _checked(getattr(task, "team", None), run.task)
-
-
-def _model(run: TeamRun, task: Task, rest: str) -> Team:
+def _model_team(run: TeamRun, task: Task, model: str) -> Team:
     from dig.runtime.llm import Model, ModelAgent, ModelSettings  # slow to import
     from dig.tasks.general_agent import GeneralBrief
 
     options = dict(run.options)
-    roles, words = options.pop("roles", {}), options.pop("instructions", "")
+    roles, instructions = options.pop("roles", {}), options.pop("instructions", "")
     try:
-        settings = ModelSettings(rest, **options)
+        settings = ModelSettings(model, **options)
     except TypeError as error:
         raise SettingsError(f"the options of a model are wrong: {error}") from None
-    _check_brief(roles, words, run.names)
-    brief = GeneralBrief(getattr(task, "goal", None), words, roles)
-    return dict.fromkeys(run.names, ModelAgent(Model(settings), brief))
-
-
-def _check_brief(roles: Any, words: Any, members: Sequence[str]) -> None:
-    """Refuse roles and instructions from a file that a prompt cannot have.
-
-    Raises:
-        SettingsError: The message says what they must be.
-    """
-    texts = [words, *roles.values()] if isinstance(roles, Mapping) else [None]
+    texts = [instructions, *roles.values()] if isinstance(roles, Mapping) else [None]
     if not all(isinstance(text, str) for text in texts):
         raise SettingsError(
             "in the options of a model, `instructions` is a text, and `roles` a table of texts by "
             'agent: {agent-1 = "You read.", agent-2 = "You write."}'
         )
-    if strangers := [name for name in roles if name not in members]:
+    if strangers := [name for name in roles if name not in run.names]:
         raise SettingsError(
-            f"`roles` names {names(strangers)}; the agents are {names(members)} (a team with other "
-            "names is a function of yours, module:object)"
+            f"`roles` names {names(strangers)}; the agents are {names(run.names)} (a team with "
+            "other names is a function of yours, module:object)"
         )
+    brief = GeneralBrief(getattr(task, "goal", None), instructions, roles)
+    return dict.fromkeys(run.names, ModelAgent(Model(settings), brief))
 
 
 def models(team: Team) -> list[Model]:
-    """The language models that members of a team ask, each once."""
-    asked = (getattr(agent, "model", None) for agent in team.values())
-    found = dict.fromkeys(model for model in asked if hasattr(model, "spending"))
-    return cast("list[Model]", list(found))
+    """The language models of a team's members, each once."""
+    members = (getattr(agent, "model", None) for agent in team.values())
+    # Not by class: the module of models is slow to import.
+    unique = dict.fromkeys(model for model in members if hasattr(model, "spending"))
+    return cast("list[Model]", list(unique))
 
 
-def _checked(made: Any, name: str) -> Team:
-    if not isinstance(made, Mapping) or not made:
+def _check_team(agents: Any, name: str) -> Team:
+    if not isinstance(agents, Mapping) or not agents:
         raise SettingsError(f"{name!r} has no team: no mapping from names to agents")
-    for agent, does in made.items():
-        if not (callable(does) or hasattr(does, "act") or hasattr(does, "plan")):
+    for member, agent in agents.items():
+        if not (callable(agent) or hasattr(agent, "act") or hasattr(agent, "plan")):
             raise SettingsError(
-                f"{name!r}: {agent!r} is {does!r:.60}, which is no agent: no async function of a "
+                f"{name!r}: {member!r} is {agent!r:.60}, which is no agent: no async function of a "
                 "View, and no object with `act` or `plan`"
             )
-    return made
-
-
-WAYS: Mapping[str, Callable[[TeamRun, Task, str], Team]] = MappingProxyType(
-    {SIMULATED: _simulated, OWN: _own, MODEL: _model}
-)
-"""The makers of teams, by the first word of `agents_are`; the third argument is the rest of it."""
+    return agents

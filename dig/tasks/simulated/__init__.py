@@ -1,4 +1,4 @@
-"""Simulated agents: their habits and how they work on a task.
+"""Simulated agents: habits, and the way to work on a task.
 
 `agent`: the agents. `profile`: their habits. `parts`: their payloads. `reading`, `classifying`:
 their readings of numbers and of posts.

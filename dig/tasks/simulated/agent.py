@@ -1,4 +1,4 @@
-"""General agents that run in virtual time, without a language model.
+"""General agents in virtual time, without a language model.
 
 All agents of a team are alike: none has a role, and none remembers anything. A decision follows
 from the events in front of the agent, the notes on them, and the seed:
@@ -57,7 +57,7 @@ class SimulatedAgent:
         return replace(self, key=repeat_key(self.key, (repeat,)), nature=nature)
 
     def plan(self, view: View) -> Plan:
-        """Decide about everything in front of it."""
+        """Decide about all events."""
         draws = KeyedRandom(self.key, view.agent, view.turn)
         think_s = draws.lognormal(self.profile.think_s, self.profile.think_spread, "think")
         if draws.chance(self.profile.fail, "fail"):
@@ -69,7 +69,7 @@ class SimulatedAgent:
 
 @dataclass(frozen=True, slots=True)
 class OneProblemAtATime:
-    """A simulated agent that deals with one of several problems in each activation.
+    """A simulated agent with a single problem in each activation.
 
     So what it generates goes back to one problem alone. What lies in front of it about the others
     is left for later, unless there is nothing to do about the first.
@@ -85,7 +85,7 @@ class OneProblemAtATime:
         return OneProblemAtATime(self.agent.reseeded(repeat))
 
     def plan(self, view: View) -> Plan:
-        """Decide about the first problem that there is something to do about."""
+        """Decide about the first problem with something to do."""
         problems = {event.id: self._problem(event) for event in view.events}
         plan = None
         for problem in dict.fromkeys(problems.values()):
@@ -98,14 +98,16 @@ class OneProblemAtATime:
         return plan or self.agent.plan(view)
 
     def _problem(self, event: Pending) -> Range | None:
-        """The range of the problem that an event is about, if its payload says so."""
-        said = event.payload if isinstance(event.payload, Mapping) else {}
-        job = Job.read({**said, "part": said.get("whole", said.get("part"))}, self.agent.reading)
+        """The range of an event's problem, if the payload says so."""
+        payload = event.payload if isinstance(event.payload, Mapping) else {}
+        job = Job.read(
+            {**payload, "part": payload.get("whole", payload.get("part"))}, self.agent.reading
+        )
         return job.whole if job else None
 
 
 def _does_something(decision: Decision) -> bool:
-    return bool(decision.outputs) or any(one.fate != "delay" for one in decision.fates)
+    return bool(decision.outputs) or any(fate.fate != "delay" for fate in decision.fates)
 
 
 _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = {
@@ -120,7 +122,7 @@ Heeds = Callable[[str], bool]
 
 
 class Heeded:
-    """The notes in front of an agent that it heeds, by pattern."""
+    """The heeded notes of a view, by pattern."""
 
     def __init__(self, view: View, heeds: Heeds) -> None:
         """Choose among the notes in a view."""
@@ -133,13 +135,13 @@ class Heeded:
                     self._notes.setdefault(pattern, []).append((event, about))
 
     def on(self, pattern: str) -> Iterator[tuple[Pending, About]]:
-        """The notes about findings of a pattern, each with the event that it stands beside."""
+        """The notes about findings of a pattern, each with the event beside the note."""
         yield from self._notes.get(pattern, ())
 
     @property
     def without(self) -> set[str]:
-        """The agents that it is to do without: others are to do their part."""
-        notes = (about for some in self._notes.values() for _, about in some)
+        """The agents to do without: others do the work."""
+        notes = (about for notes in self._notes.values() for _, about in notes)
         return {agent for about in notes for agent in about.without} - {self._view.agent}
 
     def warns(self, pattern: str, events: Collection[str]) -> bool:
@@ -155,14 +157,14 @@ class Heeded:
         return any(beside.id == event for beside, _ in self.on(pattern))
 
     def naming_mine(self, pattern: str) -> Iterator[About]:
-        """The notes that name work in front of the agent itself."""
+        """The notes that name work in front of the agent."""
         mine = {event.id for event in self._view.events}
         for beside, about in self.on(pattern):
             if mine.intersection(about.events) - {beside.id}:
                 yield about
 
     def lost_work(self) -> Iterator[object]:
-        """The payloads of lost work that notes of their own ask this agent to do again.
+        """The payloads of lost work that separate notes ask this agent to do again.
 
         An agent that a note names is meant; if none of those is there, the first of the team.
         """
@@ -174,7 +176,7 @@ class Heeded:
 
 
 class _Turn:
-    """One activation: takes the events one kind after the other, and collects the decision."""
+    """One activation: takes the events kind by kind, and collects the decision."""
 
     def __init__(self, view: View, agent: SimulatedAgent, draws: KeyedRandom) -> None:
         self.elements_read = 0
@@ -220,7 +222,7 @@ class _Turn:
         return bool(self._jobs or self._raws or self._partials)
 
     def _sort(self, event: Pending) -> None:
-        """Put an event to its kind; work that is damaged is discarded, for all to see."""
+        """Put an event to its kind; damaged work is discarded, for all to see."""
         if event.type == NOTICE:
             self._sort_announced(event)
             return
@@ -238,7 +240,7 @@ class _Turn:
             self._settle("discard" if reader else "consume", [event.id])
 
     def _sort_announced(self, event: Pending) -> None:
-        """A result that was announced and not submitted: left as it is, unless a note asks."""
+        """Leave a result that was announced and not submitted, unless a note asks for an answer."""
         read = Partial.read(event.payload, self._reading)
         if read is None:
             self._settle("consume", [event.id])
@@ -256,15 +258,19 @@ class _Turn:
     def _collector(self, job: Job) -> str:
         """The agent that puts the counts together: this one, if the wanted one is not present, or
         a note says to do without it."""
-        wanted = job.report_to
-        is_here = wanted in self._view.team and wanted not in self._without
-        return wanted if is_here and wanted else self._view.agent
+        target = job.report_to
+        is_here = target in self._view.team and target not in self._without
+        return target if is_here and target else self._view.agent
 
     def _collects(self, job: Job) -> bool:
         return self._collector(job) == self._view.agent
 
     def _own(self, whole: Range, counted: Iterable[Partial]) -> list[Partial]:
-        return [one for one in counted if one.job.whole == whole and self._collects(one.job)]
+        return [
+            partial
+            for partial in counted
+            if partial.job.whole == whole and self._collects(partial.job)
+        ]
 
     # --- habits ---
 
@@ -272,14 +278,14 @@ class _Turn:
         return self._draws.chance(getattr(self._profile, name) * times, name, index)
 
     def _is_lasting(self, name: str, about: object) -> bool:
-        """Whether a habit shows about something; if it does, then in all of the agent's turns."""
+        """Whether a habit shows about an object; if so, then in all turns of the agent."""
         return self._lasting.chance(getattr(self._profile, name), f"{name} {about}")
 
-    def _heeds(self, what: str) -> bool:
-        return self._lasting.chance(self._profile.compliance, what)
+    def _heeds(self, note: str) -> bool:
+        return self._lasting.chance(self._profile.compliance, note)
 
     def _drop_work(self) -> None:
-        """Bad habits about single events of work: to discard them, and to pass them on."""
+        """Discard and pass on single events, by bad habits."""
         others = self._view.others
         solutions = {**self._partials, **self._copies}
         for i, event in enumerate(self._view.events):
@@ -306,13 +312,13 @@ class _Turn:
             return False
         job = self._jobs.get(event)
         if job and job.part != job.whole:
-            what = f"unwanted {job.part}"  # which all agents agree about
-            if self._common.chance(self._profile.unwanted, what):
+            purpose = f"unwanted {job.part}"  # which all agents agree about
+            if self._common.chance(self._profile.unwanted, purpose):
                 return self._has_habit("shirk", index)
         return self._has_habit("pass_on", index, times)
 
     def _is_thrown_away(self, event: str, index: int) -> bool:
-        """Whether a solution adds nothing to the others, and the agent will not have it."""
+        """Whether a solution adds nothing to the others, and the agent discards such solutions."""
         partial = self._partials.get(event)
         if partial is None or not self._has_habit("discard_double", index):
             return False  # without comparing, which takes long with thousands of solutions
@@ -322,7 +328,6 @@ class _Turn:
     # --- what it does ---
 
     def _count(self) -> list[Partial]:
-        """Count all raw data in front of it."""
         counted = []
         for i, (event, raw) in enumerate(self._raws.items()):
             self._settle("consume", [event])
@@ -333,28 +338,32 @@ class _Turn:
         return counted
 
     def _submit(self, counted: list[Partial]) -> bool:
-        """Submit if everything is covered, or as a habit; says whether it did, or announced it.
+        """Submit or announce a complete answer, or an early answer by habit; whether it did.
 
         A final event must be the only output, so what is to be done for others has to wait.
         """
         events = {**self._partials, **self._copies}
-        for whole in dict.fromkeys(one.job.whole for one in (*events.values(), *counted)):
+        for whole in dict.fromkeys(partial.job.whole for partial in (*events.values(), *counted)):
             mine = self._own(whole, counted)
-            used = self._used(whole, events | {f"mine {i}": one for i, one in enumerate(mine)})
-            known = [*used.values()]
-            if not known or len(mine) < len(counted):
+            used = self._used(
+                whole, events | {f"mine {i}": partial for i, partial in enumerate(mine)}
+            )
+            partials = [*used.values()]
+            if not partials or len(mine) < len(counted):
                 continue
-            answer = join(known, replace(known[0].job, whole=whole, report_to=self._view.agent))
+            answer = join(
+                partials, replace(partials[0].job, whole=whole, report_to=self._view.agent)
+            )
             if answer.is_complete or self._is_submitted_early(answer):
-                taken = {**_of(whole, events), **used}
-                self._settle("consume", [event for event in taken if event in events])
+                inputs = {**_of(whole, events), **used}
+                self._settle("consume", [event for event in inputs if event in events])
                 self._settle("consume", self._news)
                 self._finish(answer)
                 return True
         return False
 
     def _is_submitted_early(self, answer: Partial) -> bool:
-        """Whether the agent takes for the whole what is only a part of it.
+        """Whether the agent takes a part for the whole.
 
         It never forgets work that lies in front of itself, or that a note has named.
         """
@@ -370,11 +379,11 @@ class _Turn:
         return answer.share >= enough + draw * (1 - enough)
 
     def _told_early(self) -> list[tuple[str, About]]:
-        """The returned answers of which a note says what is missing, and the note."""
+        """The returned answers, each with the note about missing work."""
         return [(event.id, about) for event, about in self._heeded.on("ET") if event.final]
 
     def _finish(self, answer: Partial) -> None:
-        """Submit an answer; or, as a habit, announce it to all and forget to submit it."""
+        """Submit an answer; or, by habit, announce the answer to all and forget to submit."""
         whole = answer.job.whole
         if answer.is_complete:  # so what is left of the work is of no use any more
             self._settle("consume", [e for e, job in self._jobs.items() if job.whole == whole])
@@ -385,13 +394,13 @@ class _Turn:
             self._outputs = [NewEvent(payload=payload, type="solution", final=True)]
 
     def _used(self, whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
-        """The solutions that it puts together for a problem: each part once, unless it errs.
+        """The solutions to merge for a problem: each part once, unless the agent errs.
 
         By habit it counts twice what two agents have solved alike, and mixes what does not belong
         together: parts of two ways to cut the problem, or parts of another problem.
         """
-        chosen = {id(one) for one in disjoint([*_of(whole, solutions).values()])}
-        used = {event: one for event, one in solutions.items() if id(one) in chosen}
+        chosen = {id(partial) for partial in disjoint([*_of(whole, solutions).values()])}
+        used = {event: solution for event, solution in solutions.items() if id(solution) in chosen}
         errs = bool(used) and (self._profile.count_twice or self._profile.mix)
         if len(used) == len(solutions) or not errs:
             return used
@@ -399,19 +408,19 @@ class _Turn:
         return used | {e: solutions[e] for e in wrong if self._errs_about(e, whole, solutions)}
 
     def _errs_about(self, event: str, whole: Range, solutions: Mapping[str, Partial]) -> bool:
-        one = solutions[event]
-        alike = {e: other for e, other in solutions.items() if other.overlaps(one)}
-        is_twice = one.job.whole == whole and any(
-            other is not one and other.covers == one.covers for other in alike.values()
+        solution = solutions[event]
+        alike = {e: other for e, other in solutions.items() if other.overlaps(solution)}
+        is_twice = solution.job.whole == whole and any(
+            other is not solution and other.covers == solution.covers for other in alike.values()
         )
         habit, pattern = ("count_twice", "RSP") if is_twice else ("mix", "CLA")
         is_warned = is_twice and any(other.is_repeated for other in alike.values())
         if is_warned or event in self._returned or self._heeded.warns(pattern, alike):
             return False
-        return self._is_lasting(habit, one.covers)
+        return self._is_lasting(habit, solution.covers)
 
     def _report(self, counted: list[Partial]) -> None:
-        """Send the counts to the agent that collects them, a solution a chunk.
+        """Send each chunk's counts to the collecting agent.
 
         One solution for all chunks would be of no use if it overlapped another a little.
         """
@@ -423,10 +432,10 @@ class _Turn:
             self._emit("solution", solution.payload(is_for_all=is_for_all), to)
         others = self._view.others
         if counted and others and self._has_habit("chat"):
-            done = [list(partial.job.part) for partial in counted]
+            parts = [list(partial.job.part) for partial in counted]
             job = replace(counted[0].job, report_to=self._collector(counted[0].job))
             to = (self._draws.choice(others, "chat with"),)
-            self._emit("message", {**job.payload(), "counted": done}, to)
+            self._emit("message", {**job.payload(), "counted": parts}, to)
 
     def _pass_news_on(self) -> None:
         """Tell the agent that collects what a colleague has said; if that is itself, keep it until
@@ -440,7 +449,7 @@ class _Turn:
                 self._emit("message", dict(payload), (self._collector(job),))
 
     def _take_on(self) -> None:
-        """Read short parts, as many as it can keep in mind, and cut up the longer ones."""
+        """Read short parts, up to the limit at once, and cut up longer parts."""
         reads = 0
         for event, job in self._jobs.items():
             is_short = job.length <= self._most(job)
@@ -448,12 +457,12 @@ class _Turn:
                 continue
             reads += is_short
             self._settle("consume", [event])
-            here = replace(job, report_to=self._collector(job))
+            own_job = replace(job, report_to=self._collector(job))
             try:
                 if is_short:
-                    self._read(here)
+                    self._read(own_job)
                 else:
-                    self._hand_out(self._cut(here))
+                    self._hand_out(self._cut(own_job))
             except ValueError:  # there is no such part: the event is damaged
                 self._settle("discard", [event])
 
@@ -462,65 +471,67 @@ class _Turn:
         self._emit("raw_data", job.payload(data=data), (self._view.agent,))
 
     def _do_again(self) -> None:
-        """Have lost work done again that a note asks for."""
+        """Hand out lost work again, where a note asks for it."""
         for payload in self._heeded.lost_work():
-            said = payload if isinstance(payload, Mapping) else {}
-            whole = Job.read({**said, "part": said.get("whole", said.get("part"))}, self._reading)
+            fields = payload if isinstance(payload, Mapping) else {}
+            whole = Job.read(
+                {**fields, "part": fields.get("whole", fields.get("part"))}, self._reading
+            )
             if whole is not None:
                 again = [whole.at(part) for part in parts_in(payload)]
                 self._hand_out([part for job in again for part in self._cut(job)])
 
     def _collect(self, whole: Range, counted: list[Partial]) -> None:
-        """Keep the solutions that have come, see to what is missing, or leave it to another."""
+        """Keep the present solutions, see to missing work, or hand the collection over."""
         used = self._used(whole, self._partials)
-        known = [*used.values()]
-        if not known:
+        partials = [*used.values()]
+        if not partials:
             return
-        job = replace(known[0].job, whole=whole, report_to=self._view.agent)
+        job = replace(partials[0].job, whole=whole, report_to=self._view.agent)
         others = self._view.others
-        told = [*self._heeded.naming_mine("DL")]
-        told += [about for event, about in self._told_early() if event in used]
-        if told:
-            self._see_to_missing(join(known, job), told, self._own(whole, counted), used)
-        elif len(known) > 1 and others and self._has_habit("hand_over"):
+        notes = [*self._heeded.naming_mine("DL")]
+        notes += [about for event, about in self._told_early() if event in used]
+        if notes:
+            self._see_to_missing(join(partials, job), notes, self._own(whole, counted), used)
+        elif len(partials) > 1 and others and self._has_habit("hand_over"):
             to = self._draws.choice(others, "hand over to")
-            self._merge(join(known, job), used, to)
-        elif self._returned.intersection(used) or (len(known) > 1 and self._has_habit("merge")):
-            self._merge(join(known, job), used)
+            self._merge(join(partials, job), used, to)
+        elif self._returned.intersection(used) or (len(partials) > 1 and self._has_habit("merge")):
+            self._merge(join(partials, job), used)
 
     def _see_to_missing(
-        self, known: Partial, told: Sequence[About], counted: Sequence[Partial],
+        self, merged: Partial, notes: Sequence[About], counted: Sequence[Partial],
         used: Mapping[str, Partial],
     ) -> None:  # fmt: skip
         """Wait for the missing work that is still open, as notes have named it; have the rest
         counted again.
 
         Args:
-            known: The agent's own partials, put together.
-            told: The work that the notes are about.
+            merged: The agent's own partials, put together.
+            notes: The work that the notes are about.
             counted: The partial that the agent has counted in this turn, and that is still on its
                 way to itself.
             used: The solutions that it has.
         """
         mine = [job.part for job in self._jobs.values() if self._collects(job)]
-        here = [*known.covers, *mine, *(r for one in counted for r in one.covers)]
-        named = [r for about in told for r in _open_parts(about)]
-        gaps = missing(known.job.whole, [*here, *named])
-        awaited = missing(known.job.whole, here)
+        present = [*merged.covers, *mine, *(r for partial in counted for r in partial.covers)]
+        named = [r for about in notes for r in _open_parts(about)]
+        gaps = missing(merged.job.whole, [*present, *named])
+        awaited = missing(merged.job.whole, present)
         if awaited:
-            self._merge(replace(known, awaited=awaited), used)
-            self._hand_out([part for gap in gaps for part in self._cut(known.job.at(gap))])
+            self._merge(replace(merged, awaited=awaited), used)
+            self._hand_out([part for gap in gaps for part in self._cut(merged.job.at(gap))])
 
     # --- how it does it ---
 
-    def _merge(self, one: Partial, used: Mapping[str, Partial], to: str | None = None) -> None:
-        """Put solutions into one, and with them those that add nothing to it."""
-        own = _of(one.job.whole, self._partials)
-        done = [event for event, it in own.items() if not it.adds_to(one.covers)]
-        self._settle("consume", [*used, *done])
+    def _merge(self, merged: Partial, used: Mapping[str, Partial], to: str | None = None) -> None:
+        """Merge solutions into one, with all redundant ones."""
+        own = _of(merged.job.whole, self._partials)
+        redundant = [event for event, it in own.items() if not it.adds_to(merged.covers)]
+        self._settle("consume", [*used, *redundant])
         name = to or self._view.agent
-        one = replace(one, job=replace(one.job, report_to=name))
-        self._emit("solution", one.payload(), (name,))
+        merged = replace(merged, job=replace(merged.job, report_to=name))
+        self._emit("solution", merged.payload(), (name,))
 
     def _most(self, job: Job) -> int:
         return min(self._reading.most(self._profile), job.most)
@@ -546,7 +557,7 @@ class _Turn:
             self._emit("problem", job.payload(), to)
 
     def _emit(self, kind: str, payload: dict[str, object], to: Sequence[str]) -> None:
-        """Generate an event, to a name that no agent has if the habit `misaddress` shows."""
+        """Generate an event; by the habit `misaddress` for a name of no agent."""
         if kind != "raw_data" and self._has_habit("misaddress", len(self._outputs)):
             to = [f"{name}-assistant" for name in to]
         self._outputs.append(NewEvent(payload=payload, to=list(to), type=kind))
@@ -557,11 +568,10 @@ class _Turn:
 
 
 def _of(whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
-    """The solutions of one problem."""
-    return {event: one for event, one in solutions.items() if one.job.whole == whole}
+    return {event: solution for event, solution in solutions.items() if solution.job.whole == whole}
 
 
 def _open_parts(about: About) -> list[Range]:
-    """The parts of the work that a note names and that is still open somewhere."""
+    """The parts of a note's work that is still open."""
     lost = set(about.lost)
     return [r for event, work in about.work.items() if event not in lost for r in parts_in(work)]

@@ -1,4 +1,4 @@
-"""The reading of posts: a simulated agent sorts them by their words, with some confusion.
+"""The reading of posts: a simulated agent sorts posts by words, with some confusion.
 
 The classifier is real, and small: each topic has some words that speak for it, and a word weighs
 the more, the fewer topics have it. It was made by hand, from no data, and reads nothing but the
@@ -20,14 +20,14 @@ from dig.tasks.newsgroups import TASK
 from dig.tasks.newsgroups_posts import GROUPS, sections
 
 from .profile import Profile
-from .reading import miscounted
+from .reading import miscount
 
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 @lru_cache(maxsize=20_000)
 def topic(text: str) -> str | None:
-    """The topic of a post by its words; ``None`` if no word speaks for a topic.
+    """The topic of a post by the words; ``None`` without a telling word.
 
     >>> topic("The shuttle reached its orbit around the moon.")
     'sci.space'
@@ -42,21 +42,20 @@ def topic(text: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _weights() -> dict[str, dict[str, float]]:
-    """For each word the topics that it speaks for, with its weight."""
     words = {
         group: set(" ".join(lines).split()) for group, lines in sections("keywords.txt").items()
     }
-    topics = Counter(word for some in words.values() for word in some)
+    topics = Counter(word for vocabulary in words.values() for word in vocabulary)
     weights: dict[str, dict[str, float]] = {}
-    for group, some in words.items():
-        for word in some:
+    for group, vocabulary in words.items():
+        for word in vocabulary:
             weights.setdefault(word, {})[group] = log(len(GROUPS) / topics[word])
     return weights
 
 
 @dataclass(frozen=True, slots=True)
 class Posts:
-    """Reads the posts of Newsgroups; a wrong one is taken for the chunk's most frequent topic."""
+    """Reads the posts of Newsgroups; an error becomes the chunk's most frequent topic."""
 
     task: str = TASK
 
@@ -69,19 +68,19 @@ class Posts:
         return name in GROUPS
 
     def most(self, profile: Profile) -> int:
-        """The posts that it likes to read in one go."""
+        """The most posts of one chunk."""
         return profile.posts_at_once
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """Seconds that it takes to read so many."""
+        """Seconds of reading time."""
         return elements * profile.read_post_s
 
     def count(
         self, data: Sequence[str], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
-        """The counts that it gets for a chunk; a post whose words say nothing is skipped."""
-        seen = [found for found in map(topic, data) if found is not None]
-        counts = Counter(seen)
+        """The agent's counts for a chunk; posts without a telling word are skipped."""
+        topics = [group for group in map(topic, data) if group is not None]
+        counts = Counter(topics)
         usual = max(GROUPS, key=lambda group: counts[group])
         wrong = profile.confusion_for(len(data))
-        return miscounted(seen, wrong, draws, index, lambda chance: usual)
+        return miscount(topics, wrong, draws, index, lambda chance: usual)

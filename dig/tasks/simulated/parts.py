@@ -1,4 +1,4 @@
-"""The payloads of simulated agents: parts of the data, and partial counts of them.
+"""The payloads of simulated agents: parts of the data, and partial counts.
 
 Everything that an agent has to know later travels in a payload, since it remembers nothing: the
 whole range that is asked for, the agent to report to, and the ranges that some counts cover.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dig.tasks.accounting import ANSWERS
-from dig.tasks.ranges import Range, merged, missing, range_of
+from dig.tasks.ranges import Range, merge, missing, range_of
 
 from .reading import Reading
 
@@ -40,12 +40,12 @@ class Job:
 
     @property
     def length(self) -> int:
-        """The number of elements of its part."""
+        """The number of elements of the part."""
         return self.part[1] - self.part[0]
 
     @classmethod
     def read(cls, payload: Any, reading: Reading) -> Job | None:
-        """The job that a payload describes, if it does and is about what is read here."""
+        """Read the job of a payload, if there is a job for this reading."""
         if not isinstance(payload, Mapping) or payload.get("task") != reading.task:
             return None
         part = range_of(payload.get("part"))
@@ -53,11 +53,11 @@ class Job:
         most, report_to = payload.get("most_per_message"), payload.get("report_to")
         if part is None or whole is None or type(most) is not int or most < 1:
             return None
-        known = report_to if isinstance(report_to, str) else None
-        return cls(reading.task, part, whole, most, known)
+        collector = report_to if isinstance(report_to, str) else None
+        return cls(reading.task, part, whole, most, collector)
 
     def payload(self, **more: Any) -> dict[str, Any]:
-        """The payload that describes this job."""
+        """The payload of this job."""
         return {
             "task": self.task,
             "part": list(self.part),
@@ -86,7 +86,7 @@ class RawData:
 
     @classmethod
     def read(cls, payload: Any, reading: Reading) -> RawData | None:
-        """The raw data that a payload carries, if it does."""
+        """Read the raw data of a payload, if there are any."""
         job = Job.read(payload, reading)
         if job is None:
             return None
@@ -118,12 +118,12 @@ class Partial:
 
     @property
     def covered(self) -> int:
-        """The number of elements that were counted."""
+        """The number of counted elements."""
         return sum(stop - start for start, stop in self.covers)
 
     @property
     def share(self) -> float:
-        """The share of the whole range that is covered."""
+        """The covered share of the whole range."""
         start, stop = self.job.whole
         return self.covered / (stop - start)
 
@@ -134,7 +134,7 @@ class Partial:
 
     @classmethod
     def read(cls, payload: Any, reading: Reading) -> Partial | None:
-        """The counts that a payload carries, if it does."""
+        """Read the counts of a payload, if there are any."""
         if not isinstance(payload, Mapping):
             return None
         job = Job.read({**payload, "part": payload.get("whole")}, reading)
@@ -149,10 +149,10 @@ class Partial:
             return None
         is_for_all, is_repeated = (payload.get(n) is True for n in ("is_for_all", "is_repeated"))
         awaited = _ranges(payload.get("awaited"))
-        return cls(counts, merged(ranges), job, is_for_all, is_repeated, awaited)
+        return cls(counts, merge(ranges), job, is_for_all, is_repeated, awaited)
 
     def payload(self, *, is_for_all: bool = False) -> dict[str, Any]:
-        """The payload that carries these counts; it is also an answer that can be scored."""
+        """The payload of these counts, which is also an answer for the scorer."""
         return {
             "counts": dict(sorted(self.counts.items())),
             "covers": [list(r) for r in self.covers],
@@ -171,53 +171,53 @@ class Partial:
         return any(a < d and c < b for a, b in self.covers for c, d in other.covers)
 
     def adds_to(self, covers: Iterable[Range]) -> bool:
-        """Whether the partial counts an element that none of these ranges has."""
-        known = merged(covers)
-        return any(missing(r, known) for r in self.covers)
+        """Whether the partial counts an element outside some ranges."""
+        ranges = merge(covers)
+        return any(missing(r, ranges) for r in self.covers)
 
 
 def join(partials: Sequence[Partial], job: Job) -> Partial:
-    """Partial counts as one; those of another problem count, but cover nothing of this one."""
+    """Merge partial counts; counts of another problem are added, but cover nothing here."""
     counts: Counter[str] = Counter()
     for partial in partials:
         counts.update(partial.counts)
     own = [partial for partial in partials if partial.job.whole == job.whole]
-    covers = merged(r for partial in own for r in partial.covers)
-    awaited = merged(r for partial in own for r in partial.awaited)
+    covers = merge(r for partial in own for r in partial.covers)
+    awaited = merge(r for partial in own for r in partial.awaited)
     return Partial(counts, covers, job, awaited=awaited)
 
 
 def parts_in(payload: Any) -> tuple[Range, ...]:
-    """The ranges that a payload is about: those it covers, or its part."""
+    """The ranges of a payload: under `covers`, or the part."""
     if not isinstance(payload, Mapping):
         return ()
     return _ranges(payload.get("covers", [payload.get("part")]))
 
 
 def _ranges(values: Any) -> tuple[Range, ...]:
-    """The ranges in a list; what is none is left out."""
-    found = map(range_of, values) if isinstance(values, list | tuple) else ()
-    return merged(r for r in found if r is not None)
+    """The ranges in a list; other values are left out."""
+    ranges = map(range_of, values) if isinstance(values, list | tuple) else ()
+    return merge(r for r in ranges if r is not None)
 
 
 def disjoint(partials: Sequence[Partial]) -> list[Partial]:
-    """A choice of partial counts that covers most and counts no element twice.
+    """Choose partial counts with the largest cover and no element twice.
 
     Those that overlap one another, directly or by way of others, are weighed together; larger
     groups than `MOST_WEIGHED` are taken from the longest down.
     """
     chosen: list[Partial] = []
-    for first, *left in _apart(partials):
+    for first, *candidates in _group(partials):
         group = [first]
         for member in group:  # which grows on the way
-            group += [other for other in left if other.overlaps(member)]
-            left = [other for other in left if not other.overlaps(member)]
+            group += [other for other in candidates if other.overlaps(member)]
+            candidates = [other for other in candidates if not other.overlaps(member)]
         chosen += _best(group) if len(group) <= MOST_WEIGHED else _longest_first(group)
     return chosen
 
 
-def _apart(partials: Sequence[Partial]) -> list[list[Partial]]:
-    """Groups between which nothing overlaps, by a sweep over all ranges: most stand alone."""
+def _group(partials: Sequence[Partial]) -> list[list[Partial]]:
+    """Group overlapping partials, by a sweep over all ranges: most stand alone."""
     leader = list(range(len(partials)))  # a member of the same group that came earlier, or itself
 
     def first(i: int) -> int:
@@ -242,15 +242,17 @@ def _apart(partials: Sequence[Partial]) -> list[list[Partial]]:
 def _best(group: list[Partial]) -> list[Partial]:
     if len(group) < 2:
         return group
-    first, rest = group[0], group[1:]
-    with_first = [first, *_best([other for other in rest if not other.overlaps(first)])]
-    without = _best(rest)
-    return max(with_first, without, key=lambda some: sum(partial.covered for partial in some))
+    first, others = group[0], group[1:]
+    with_first = [first, *_best([other for other in others if not other.overlaps(first)])]
+    without = _best(others)
+    return max(
+        with_first, without, key=lambda partials: sum(partial.covered for partial in partials)
+    )
 
 
 def _longest_first(group: list[Partial]) -> list[Partial]:
-    taken: list[Partial] = []
-    for partial in sorted(group, key=lambda one: -one.covered):
-        if not any(partial.overlaps(other) for other in taken):
-            taken.append(partial)
-    return taken
+    chosen: list[Partial] = []
+    for partial in sorted(group, key=lambda partial: -partial.covered):
+        if not any(partial.overlaps(other) for other in chosen):
+            chosen.append(partial)
+    return chosen

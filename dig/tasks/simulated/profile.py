@@ -1,4 +1,4 @@
-"""The habits of a simulated agent, good and bad, each under its name."""
+"""The habits of a simulated agent, good and bad, by name."""
 
 from __future__ import annotations
 
@@ -126,13 +126,13 @@ class Profile:
                 raise SettingsError(f"{name} must be from {least} to {most}, got {value!r}")
 
     @classmethod
-    def of(cls, given: Iterable[str]) -> Profile:
+    def of(cls, texts: Iterable[str]) -> Profile:
         """The default habits but for some, as `NAME=VALUE`s.
 
         Raises:
             SettingsError: There is no such habit, or a value is wrong; the message names it.
         """
-        return cls(**numbers(cls, given, "--habit"))
+        return cls(**numbers(cls, texts, "--habit"))
 
     @classmethod
     def perfect(cls) -> Profile:
@@ -141,12 +141,12 @@ class Profile:
         return cls(**{**never, "compliance": 1.0})
 
     def error_for(self, length: int) -> float:
-        """The probability that an element of a chunk of this length is miscounted."""
+        """The probability of a miscounted element in a chunk of a length."""
         longer: float = (length / 1000) ** self.error_growth
         return min(self.most_error, self.error * longer)
 
     def confusion_for(self, posts: int) -> float:
-        """The probability that a post's topic is lost if so many are read at once."""
+        """The probability of a lost topic in a chunk of some posts."""
         longer: float = (posts / 40) ** self.confusion_growth
         return min(self.most_confusion, self.confusion * longer)
 

@@ -20,7 +20,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 class Reading(Protocol):
-    """Reads the elements of a task, and counts the values in them."""
+    """Reads the elements of a task, and counts the values."""
 
     @property
     def task(self) -> str:
@@ -36,17 +36,17 @@ class Reading(Protocol):
         ...
 
     def most(self, profile: Profile) -> int:
-        """The elements that an agent with this profile likes to read in one go."""
+        """The most elements of one chunk for an agent with this profile."""
         ...
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """Seconds that it takes to read so many."""
+        """Seconds of reading time."""
         ...
 
     def count(
         self, data: Sequence[Any], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
-        """The counts that it gets for a chunk that it reads in one go, by the values' texts.
+        """The agent's counts for a chunk, by the values' texts.
 
         Args:
             data: The chunk's elements.
@@ -57,25 +57,25 @@ class Reading(Protocol):
         ...
 
 
-def miscounted(
-    seen: Sequence[_T], wrong: float, draws: KeyedRandom, index: int,
+def miscount(
+    values: Sequence[_T], wrong: float, draws: KeyedRandom, index: int,
     mistaken: Callable[[random.Random], _T],
 ) -> Counter[_T]:  # fmt: skip
     """Counts with mistakes: half of the wrong elements are skipped, half are taken for others.
 
     Args:
-        seen: The values of a chunk's elements.
+        values: The values of a chunk's elements.
         wrong: The probability of a mistake about each.
         draws: The random numbers of the activation.
         index: The index of this chunk among those of the activation.
         mistaken: Draws the value that an element is taken for.
     """
     if wrong == 0:
-        return Counter(seen)
+        return Counter(values)
     # One draw seeds a generator, for a hash an element would be slow.
     chance = random.Random(int(draws.uniform("count", index) * (1 << 56)))
     counts: Counter[_T] = Counter()
-    for value in seen:
+    for value in values:
         if chance.random() >= wrong:
             counts[value] += 1
         elif chance.random() < 0.5:
@@ -88,7 +88,7 @@ _TEXTS = frozenset(map(str, VALUES))
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Reads the integers of CountFrequency; a wrong one is taken for any value of the chunk."""
+    """Reads the integers of CountFrequency; an error becomes any value of the chunk."""
 
     task: str = TASK
 
@@ -101,19 +101,19 @@ class Numbers:
         return name in _TEXTS
 
     def most(self, profile: Profile) -> int:
-        """The numbers that it likes to count in one go."""
+        """The most numbers of one chunk."""
         return profile.chunk_length
 
     def seconds(self, profile: Profile, elements: int) -> float:
-        """Seconds that it takes to count so many."""
+        """Seconds of counting time."""
         return elements * profile.read_s
 
     def count(
         self, data: Sequence[int], profile: Profile, draws: KeyedRandom, index: int
     ) -> Counter[str]:
-        """The counts that it gets for a chunk; see `Reading`."""
+        """The agent's counts for a chunk; see `Reading`."""
         values = sorted(set(data))
-        counts = miscounted(
+        counts = miscount(
             data, profile.error_for(len(data)), draws, index, lambda chance: chance.choice(values)
         )
         return Counter({str(value): number for value, number in counts.items()})

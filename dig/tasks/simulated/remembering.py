@@ -1,4 +1,4 @@
-"""Simulated agents with a memory of their own: messages do not say which parts they are about.
+"""Simulated agents with a memory: messages name references instead of parts.
 
 A problem that is handed out has a reference (`ref`), and a solution names the references that it
 answers (`answers`) instead of the ranges that it covers. What a reference stands for is known to
@@ -15,13 +15,13 @@ from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.checkpoint import PastActivation
 from dig.tasks.accounting import ANSWERS, REFERENCE, WHOLE
-from dig.tasks.ranges import Range, merged, missing, range_of
+from dig.tasks.ranges import Range, merge, missing, range_of
 
 from .agent import SimulatedAgent
 
 
 class RememberingAgent:
-    """A simulated agent that remembers which parts the references of messages stand for.
+    """A simulated agent with a memory of the parts behind references.
 
     Attributes:
         agent: Decides, as if each message said which parts it is about.
@@ -43,10 +43,10 @@ class RememberingAgent:
         return other
 
     def plan(self, view: View) -> Plan:
-        """Decide by what it is shown and what it remembers."""
+        """Decide by the view and the memory."""
         self._remember(event.payload for event in view.events)
-        known = tuple(map(self._understood, view.events))
-        plan = self.agent.plan(replace(view, events=known))
+        events = tuple(map(self._understood, view.events))
+        plan = self.agent.plan(replace(view, events=events))
         if isinstance(plan.decision, str):
             return plan
         outputs = [
@@ -56,24 +56,24 @@ class RememberingAgent:
         return Plan(plan.think_s, Decision(fates=plan.decision.fates, outputs=outputs))
 
     def restore(self, past: Sequence[PastActivation]) -> None:
-        """Remember what was seen and generated in these activations, and nothing else."""
+        """Rebuild the memory from past activations."""
         self.parts = {}
-        for one in past:
-            self._remember(event.payload for event in one.view.events)
-            self._remember(output.payload for output in one.outputs)
+        for activation in past:
+            self._remember(event.payload for event in activation.view.events)
+            self._remember(output.payload for output in activation.outputs)
 
     def _remember(self, payloads: Iterable[Any]) -> None:
         for payload in payloads:
-            said = payload if isinstance(payload, Mapping) else {}
-            part, reference = range_of(said.get("part")), said.get(REFERENCE, WHOLE)
+            fields = payload if isinstance(payload, Mapping) else {}
+            part, reference = range_of(fields.get("part")), fields.get(REFERENCE, WHOLE)
             if part is not None and isinstance(reference, str):
                 self.parts.setdefault(reference, part)
 
     def _understood(self, event: Pending) -> Pending:
-        """An event with the parts that it is about, as far as it knows them."""
+        """Add the remembered parts to an event."""
         about = tuple(
-            replace(one, work={name: self._covering(work) for name, work in one.work.items()})
-            for one in event.about
+            replace(note, work={name: self._covering(work) for name, work in note.work.items()})
+            for note in event.about
         )
         return replace(event, payload=self._covering(event.payload), about=about)
 
@@ -81,9 +81,9 @@ class RememberingAgent:
         answers = payload.get(ANSWERS) if isinstance(payload, Mapping) else None
         if not isinstance(answers, list):
             return payload
-        ranges = merged(self.parts[one] for one in answers if one in self.parts)
-        rest = {key: value for key, value in payload.items() if key != ANSWERS}
-        return {**rest, "covers": [[*one] for one in ranges]}
+        ranges = merge(self.parts[reference] for reference in answers if reference in self.parts)
+        others = {key: value for key, value in payload.items() if key != ANSWERS}
+        return {**others, "covers": [[*part] for part in ranges]}
 
     def _worded(self, output: NewEvent, reference: str) -> NewEvent:
         """A message with references instead of ranges.
@@ -97,22 +97,22 @@ class RememberingAgent:
             payload = {**payload, REFERENCE: reference}
             self._remember([payload])
         elif output.type == "raw_data":
-            known = self._references([payload["part"]])
-            payload = {**payload, REFERENCE: known[0]} if known else payload
+            references = self._references([payload["part"]])
+            payload = {**payload, REFERENCE: references[0]} if references else payload
         elif isinstance(payload, Mapping) and "covers" in payload:
-            rest = {key: value for key, value in payload.items() if key != "covers"}
-            payload = {**rest, ANSWERS: self._references(payload["covers"])}
+            others = {key: value for key, value in payload.items() if key != "covers"}
+            payload = {**others, ANSWERS: self._references(payload["covers"])}
         return output.model_copy(update={"payload": payload})
 
     def _references(self, covers: Sequence[Sequence[int]]) -> list[str]:
-        """The fewest references that it remembers for some ranges, in the order of the parts."""
-        left = merged((start, stop) for start, stop in covers)
-        found: dict[Range, str] = {}
+        """The fewest remembered references for some ranges, in the order of the parts."""
+        uncovered = merge((start, stop) for start, stop in covers)
+        references: dict[Range, str] = {}
         for reference, part in sorted(self.parts.items(), key=lambda item: -_length(item[1])):
-            if not missing(part, left):
-                found[part] = reference
-                left = tuple(gap for one in left for gap in missing(one, [part]))
-        return [found[part] for part in sorted(found)]
+            if not missing(part, uncovered):
+                references[part] = reference
+                uncovered = tuple(gap for one in uncovered for gap in missing(one, [part]))
+        return [references[part] for part in sorted(references)]
 
 
 def _length(part: Range) -> int:
