@@ -363,7 +363,7 @@ SCHEDULED = [
         "a turn does not take up where it was", WRAPPED,
     ),
     Mutant(
-        "wrap-notes-unread", "adapters/base/turn_notes.py",
+        "wrap-notes-unread", "adapters/base/turn.py",
         "        self.texts.extend(event.notes)\n", "",
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
@@ -375,31 +375,31 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-not-held", "adapters/base/calls.py",
-        "return None if self._session.holds.is_held(self.event) else self._begun()",
-        "return self._begun()",
+        "return None if self._session.holds.is_held(self.event) else self._begin_turn()",
+        "return self._begin_turn()",
         "a callee runs while its message is held", WRAPPED,
     ),
     Mutant(
         "wrap-answer-not-held", "adapters/base/calls.py",
-        "return None if is_held else self._has_come_back(turn)",
-        "return self._has_come_back(turn)",
+        "return None if is_held else self._deliver_answer(turn)",
+        "return self._deliver_answer(turn)",
         "a caller goes on while its answer is held", WRAPPED,
     ),
     Mutant(
         "wrap-bounce-ignored", "adapters/base/calls.py",
-        "await self._was_bounced(turn, self._told(result))",
-        "(await self._was_bounced(turn, self._told(result)) and False)",
+        "await self._was_bounced(turn, self._payload_of(result))",
+        "(await self._was_bounced(turn, self._payload_of(result)) and False)",
         "an answer that comes back is handed out all the same", WRAPPED,
     ),
     Mutant(
         "wrap-failure-untold", "adapters/base/calls.py",
-        "        self._session.guard.run(self._fail, error, default=None)\n", "        return\n",
+        "        if error is not None:\n            self._fail(error)\n", "        return\n",
         "a call that raised or was cancelled stays open for ever", WRAPPED,
     ),
     Mutant(
         "wrap-failure-swallowed", "adapters/base/calls.py",
-        "            self._has_failed(error)\n            raise\n\n    def run_now",
-        "            self._has_failed(error)\n            return None\n\n    def run_now",
+        "            self._fail(error)\n\n    async def run(",
+        "            self._fail(error)\n        return True\n\n    async def run(",
         "what an agent raises does not reach its caller", WRAPPED,
     ),
     Mutant(
@@ -414,7 +414,8 @@ SCHEDULED = [
     ),
     Mutant(
         "wrap-observer-heals", "adapters/base/session.py",
-        "fail_closed=False, healers=None, ladder=False)", "fail_closed=False)",
+        "return replace(setup, healers=None, ladder=False) if mode == \"observe\" else setup",
+        "return setup",
         "a team that is only observed is healed", WRAPPED,
     ),
     Mutant(

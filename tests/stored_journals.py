@@ -169,7 +169,7 @@ def _fail(session: Session, clock: Clock) -> None:
 def _wait(session: Session, clock: Clock) -> None:
     """A turn waits for a person for a long time, and answers afterwards."""
     turn = session.begin("ann", [session.request("may I?", "ann")])
-    turn.begin()
+    turn.act()
     clock.now += 2
     turn.waits()
     clock.now += 4_000

@@ -137,7 +137,7 @@ def test_a_long_session_keeps_nothing_of_what_is_over() -> None:
         session = it.session
         recorder = session.monitor._recorder
         return [
-            len(session._turns), len(session.instances._taken), len(session.instances._agents),
+            len(session._turns), len(session.instances._begun), len(session.instances._agents),
             len(session.holds._asked), len(recorder.payloads._carried), len(recorder.graph.live),
         ]  # fmt: skip
 

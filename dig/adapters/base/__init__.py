@@ -1,14 +1,14 @@
-"""The base of every adapter; adapters import it from here, and from no module in here.
+"""The base of every adapter; adapters import from this package, and from no module in here.
 
-- `session`: what a wrapper tells the monitor. `turn`: one agent at work; `context`: that of the
-  running code. `errors`: which activation raised. `calls`: one agent calls
-  another and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
-- `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of one
+- `session`: the reports of an adapter to the monitor. `turn`: one agent at work; `context`: the
+  turn of the running code. `errors`: the activation that raised. `calls`: one agent calls another
+  and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
+- `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of an agent
   that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
-- `plan`: what an adapter makes of a team. `capabilities`: what a team can be made to do.
-- `payload`: what frameworks pass around, as plain JSON.
-- `guard`: the steps of a session, in which failures stay. `holds`: waiting for what is held.
+- `plan`: the plan for wrapping a team. `capabilities`: the possible interventions in a team.
+- `payload`: a framework's objects as plain JSON.
+- `guard`: the steps of a session, which contain failures. `holds`: waiting for held events.
   `watchdog`: the thread that keeps time.
 """
 
@@ -37,8 +37,7 @@ from .plan import (
 )
 from .relief import RELIEVED
 from .session import Mode, Session, Statistics
-from .turn import HandedOver, Turn
-from .turn_notes import TurnNotes
+from .turn import HandedOver, Turn, TurnNotes
 from .watchdog import LONG_ACTIVATION
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""An agent is called, by another one or from outside, and its result is awaited.
+"""One agent calls another, or a request from outside calls one, and the result is awaited.
 
-The call is an event to the callee, what it returns an event back (a final one, to the outside);
+The call is an event to the callee, the return value an event back (a final event, to the outside);
 docs/wrapping.md has the rules, and what an exception or a cancellation leaves behind.
 """
 
@@ -14,23 +14,27 @@ from typing import Any
 from dig.graph.records import TOOL_CALL
 
 from .context import enclosing, inside
+from .guard import in_step
 from .payload import Pieces, as_payload
 from .session import Session
 from .trampoline import flat
 from .turn import Turn
 
 StartAgent = Callable[[str, tuple[str, ...]], Any]
-"""Starts an agent, by its name, with the notes that stand beside what it is called with."""
+"""Starts an agent, by its name, with the notes that stand beside the call."""
 
 RunAgent = Callable[[str, tuple[str, ...]], Awaitable[Any]]
-"""Runs an agent, by its name, with the notes that stand beside what it is called with.
+"""Runs an agent, by its name, with the notes that stand beside the call.
 
-It is the agent that was called, unless healing has sent the call to another.
+The agent is the callee, unless healing has sent the call to another agent.
 """
 
 
 class Call:
-    """One call, from before the callee runs until its result is handed over."""
+    """One call, from before the callee runs until its result is handed over.
+
+    `with self:` reports an exception of the block to the monitor; the exception goes on.
+    """
 
     def __init__(
         self, session: Session, agent: str, payload: Any, *,
@@ -40,11 +44,12 @@ class Call:
 
         Args:
             session: The session of the team.
-            agent: The agent that is called.
+            agent: The callee.
             payload: The arguments of the call, as plain JSON.
-            tell: Makes plain JSON of what it returns.
-            bounces: Whether an answer to the outside can come back at this moment.
+            tell: Converts the return value to plain JSON.
+            bounces: Returns whether an answer to the outside can come back at this moment.
         """
+        self.guard = session.guard
         self._tell = tell
         self._bounces = bounces
         self._session = session
@@ -54,135 +59,131 @@ class Call:
         self._depth = self._caller.depth + 1 if self._caller else 0
         self._turn: Turn | None = None
         self._answer = ""
-        self.event, self._instance = session.guard.run(self._place, default=("", agent))
+        # One step: no other turn may take the instance before the event is sent to it.
+        self.event, self._instance = self.guard.run(self._send, default=("", agent))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            self._fail(error)
 
     async def run(self, agent: RunAgent) -> Any:
-        """Run the agent, and hand over what it returns or raises."""
+        """Run the agent, and hand over its return value or exception."""
         return await flat(self._run(agent), self._depth)
 
     async def _run(self, agent: RunAgent, turn: Turn | None = None) -> Any:
         relief = self._session.relief
-        try:
-            turn = turn or await self._released()
+        with self:
+            turn = turn or await self._begin_when_released()
             while True:
                 with inside(turn):
                     if relief.is_used:
                         work = partial(agent, self._agent, turn.notes)
-                        result, other = await relief.run(self._agent, (self.event,), work)
+                        result, substitute = await relief.run(self._agent, (self.event,), work)
                     else:
-                        result, other = await agent(self._agent, turn.notes), ""
-                    if not (other or await self._was_bounced(turn, self._told(result))):
+                        result, substitute = await agent(self._agent, turn.notes), ""
+                    if not (substitute or await self._was_bounced(turn, self._payload_of(result))):
                         return result
-                if other:
+                if substitute:
                     turn.relieve()
-                    self._agent = self._instance = other
-                    turn = await self._released()
-        except BaseException as error:
-            self._has_failed(error)
-            raise
+                    self._agent = self._instance = substitute
+                    turn = await self._begin_when_released()
 
     def run_now(self, agent: StartAgent) -> Any:
-        """Run an agent that is not async, in the calling thread, and hand over what it returns.
+        """Run an agent that is not async, in the calling thread, and return its result.
 
-        If that is a coroutine, the agent goes on until it has ended.
+        If the result is a coroutine, the agent goes on until the coroutine has ended.
         """
-        try:
+        with self:
             self._session.block_until_released(self.event)
-            turn = self._begin()
+            turn, begun = self._begin(), list[Awaitable[Any]]()
             while True:
                 with inside(turn):
                     result = agent(self._agent, turn.notes)
                 if iscoroutine(result):
-                    return self._run(_begun(result, agent), turn)
-                self._answer_with(turn, self._told(result))
+                    begun.append(result)  # a bounced answer starts the agent anew, without it
+                    return self._run(lambda *args: begun.pop() if begun else agent(*args), turn)
+                self._send_answer(turn, self._payload_of(result))
                 self._session.block_until_released(self._answer)
-                if not self._has_come_back(turn):
+                if not self._deliver_answer(turn):
                     return result
-        except BaseException as error:
-            self._has_failed(error)
-            raise
 
     def take_back(self, error: BaseException) -> None:
-        """The caller waits no more, and the agent was told so: its turn ends before the caller's.
+        """End the agent's turn before the caller's, since the caller has stopped waiting.
 
-        What the agent still says goes nowhere.
+        The later words of the agent go nowhere.
 
         Args:
-            error: Why, as the caller is told.
+            error: The error that the caller is given instead of an answer.
         """
-        self._has_failed(error)
+        self._fail(error)
         self._caller = None
 
     async def _was_bounced(self, turn: Turn, payload: Any) -> bool:
-        """Hand over what an agent has said; says whether it has come back."""
-        is_back = self._session.guard.run(self._answer_at_once, turn, payload, default=None)
+        """Hand over an answer; returns whether it has come back."""
+        is_back = self.guard.run(self._answer_unless_held, turn, payload, default=None)
         if is_back is None:
             await self._session.wait_until_released(self._answer)
-            is_back = self._has_come_back(turn)
+            is_back = self._deliver_answer(turn)
         return is_back
 
-    def _told(self, result: Any) -> Any:
-        return self._session.guard.call(self._tell, result, default=None)
+    def _payload_of(self, result: Any) -> Any:
+        return self.guard.call(self._tell, result, default=None)
 
-    def _answer_with(self, turn: Turn, payload: Any) -> None:
-        """The agent has said something, which is held for as long as a gate keeps it."""
+    def _send_answer(self, turn: Turn, payload: Any) -> None:
         if self._caller is None:
             self._answer = turn.submit(payload, bounces=self._bounces())
         else:
             self._answer = turn.reply(payload, self._caller.address)
 
-    def _answer_at_once(self, turn: Turn, payload: Any) -> bool | None:
-        """The same, and hand it over unless it is held; says whether it has come back then."""
-        self._answer_with(turn, payload)
+    def _answer_unless_held(self, turn: Turn, payload: Any) -> bool | None:
+        """Send an answer; ``None``: a gate keeps it, else whether it has come back."""
+        self._send_answer(turn, payload)
         is_held = self._session.holds.is_held(self._answer)
-        return None if is_held else self._has_come_back(turn)
+        return None if is_held else self._deliver_answer(turn)
 
-    def _has_come_back(self, turn: Turn) -> bool:
-        """Hand over the answer, which is not held any more, unless it has come back."""
+    def _deliver_answer(self, turn: Turn) -> bool:
+        """Hand over the released answer; returns whether it has come back."""
         if self._caller is None:
             return turn.was_bounced(self._answer)
         self._caller.receive(self._answer)
         return False
 
-    def _place(self) -> tuple[str, str]:
-        """Make the event of the call: a problem, a message, or one that is passed on."""
-        session, caller = self._session, self._caller
-        instance = session.instances.reserve(self._agent)
-        if caller is None:
-            return session.request(self._payload, instance), instance
-        return caller.call(self._payload, instance), instance
+    def _send(self) -> tuple[str, str]:
+        """Generate the event of the call, or pass on an event of the caller."""
+        instance = self._session.instances.reserve(self._agent)
+        send = self._session.request if self._caller is None else self._caller.call
+        return send(self._payload, instance), instance
 
-    async def _released(self) -> Turn:
-        """Begin when the event of the call is not held any more."""
-        turn = self._session.guard.run(self._begun_at_once, default=None)
+    async def _begin_when_released(self) -> Turn:
+        turn = self.guard.run(self._begin_unless_held, default=None)
         if turn is None:
             await self._session.wait_until_released(self.event)
-            turn = self._begin()
-        return turn
+        return turn or self._begin()
 
-    def _begun_at_once(self) -> Turn | None:
-        return None if self._session.holds.is_held(self.event) else self._begun()
+    def _begin_unless_held(self) -> Turn | None:
+        return None if self._session.holds.is_held(self.event) else self._begin_turn()
 
     def _begin(self) -> Turn:
-        begun = self._session.guard.run(self._begun, default=None)
-        return begun or Turn(self._session.guard, self._session.holds, "", ())
+        turn = self.guard.run(self._begin_turn, default=None)
+        return turn or Turn(self.guard, self._session.holds, "", ())
 
-    def _begun(self) -> Turn:
+    def _begin_turn(self) -> Turn:
         elsewhere = self._session.recipients_of(self.event)
         if elsewhere and self._instance not in elsewhere:
             self._session.release_instance(self._instance)
             self._agent = self._instance = elsewhere[0]
         turn = self._turn = self._session.begin(self._instance, (self.event,))
-        # What came from outside is not passed on, but sent to others in the agent's own name.
+        # A request from outside is not passed on, but sent to others in the agent's own name.
         turn.depth = self._depth
         turn.received = (self.event if self._caller else "", self._payload)
         return turn
 
-    def _has_failed(self, error: BaseException) -> None:
-        self._session.guard.run(self._fail, error, default=None)
-
+    @in_step(None)
     def _fail(self, error: BaseException) -> None:
-        """The agent has raised, or its caller was cancelled: nothing may stay open."""
+        """End the call after an exception or a cancellation, so that nothing stays open."""
         caller, session = self._caller, self._session
         session.release(self._answer or self.event)
         if caller is None:
@@ -197,17 +198,11 @@ class Call:
         caller.receive(turn.abandon(error, caller.address, answer=self._answer))
 
 
-def _begun(work: Awaitable[Any], agent: StartAgent) -> RunAgent:
-    """Run an agent that has begun its first work already."""
-    first = [work]
-    return lambda *who: first.pop() if first else agent(*who)
-
-
 class StreamedCall(Call):
-    """A call of an agent that yields. It is iterated in place of what the agent makes.
+    """A call of an agent that yields; iterated in place of the agent's generator.
 
-    The items pass through as they come; the answer, at the end, is all that was yielded. So it
-    cannot come back.
+    The items pass through as they come; the answer is the list of all items. An item cannot be
+    taken back, so the answer never comes back.
     """
 
     def __init__(self, session: Session, agent: str, payload: Any, start: StartAgent) -> None:
@@ -215,47 +210,40 @@ class StreamedCall(Call):
 
         Args:
             session: The session of the team.
-            agent: The agent that is called.
+            agent: The callee.
             payload: The arguments of the call, as plain JSON.
-            start: Makes its async generator.
+            start: Makes the agent's async generator.
         """
         super().__init__(session, agent, payload, bounces=lambda: False)
         self._start = start
         self._items: AsyncGenerator[Any, Any] | None = None
-        self._said = Pieces()
+        self._pieces = Pieces()
 
-    async def asend(self, given: Any) -> Any:
-        """The next item; before the first one, the agent begins."""
+    async def asend(self, value: Any) -> Any:
+        """Return the next item; the agent begins before the first item."""
         if self._items is None:
-            try:
-                turn = await self._released()
+            with self:
+                turn = await self._begin_when_released()
                 with inside(turn):
                     self._items = self._start(self._agent, turn.notes)
-            except BaseException as error:
-                self._has_failed(error)
-                raise
-        return await self._next(self._items.asend(given))
+        return await self._next(self._items.asend(value))
 
     async def athrow(self, error: BaseException) -> Any:
-        """The next item, after something is raised where the agent has yielded the last one."""
+        """Raise an exception where the agent has yielded last, and return the next item."""
         assert self._items is not None
         return await self._next(self._items.athrow(error))
 
     async def aclose(self) -> None:
-        """No more items are wanted; twice does no harm."""
+        """Close the generator; a second call does nothing."""
         turn = self._turn
         if turn is None or self._items is None:
             return
-        try:
-            with inside(turn):
-                await self._items.aclose()
-        except BaseException as error:
-            self._has_failed(error)
-            raise
+        with self, inside(turn):
+            await self._items.aclose()
         if turn.is_open:
-            self._answer_with(turn, self._said.payload())
+            self._send_answer(turn, self._pieces.payload())
             self._session.release(self._answer)
-            self._has_come_back(turn)
+            self._deliver_answer(turn)
 
     async def _next(self, step: Awaitable[Any]) -> Any:
         assert self._turn is not None
@@ -263,37 +251,36 @@ class StreamedCall(Call):
             with inside(self._turn):
                 item = await step
         except StopAsyncIteration:
-            await self._was_bounced(self._turn, self._said.payload())
+            await self._was_bounced(self._turn, self._pieces.payload())
             raise
         except BaseException as error:
-            self._has_failed(error)
+            self._fail(error)
             raise
-        self._said.add(self._told(item))
+        self._pieces.add(self._payload_of(item))
         return item
 
 
 TOOL = "tool:"
-"""Tools are agents whose names begin so, where a user wants to see them (`tools=True`)."""
+"""Prefix of the agents that stand for tools, if tools are shown (`tools=True`)."""
 
 
 class ToolCalls:
     """The tools that agents call, each as a call of the agent `tool:NAME`; used inside steps.
 
-    A tool that a framework tells nothing more of is given up with the turn that has called it.
+    A tool whose end the framework does not report is given up with the turn that called it.
     """
 
     def __init__(self, session: Session) -> None:
-        """Begin with none."""
         self._session = session
-        self._open: dict[Hashable, tuple[Turn, str, str]] = {}  # key -> who asks, instance, event
-        self._turns: dict[Hashable, Turn] = {}  # key -> the tool at work
+        self._open: dict[Hashable, tuple[Turn, str, str]] = {}  # key -> caller, instance, event
+        self._turns: dict[Hashable, Turn] = {}  # key -> the turn of a tool at work
 
-    def call(self, key: Hashable, asker: Turn, name: str, arguments: Any) -> str:
-        """An agent calls a tool, which begins unless a gate keeps the call.
+    def call(self, key: Hashable, caller: Turn, name: str, arguments: Any) -> str:
+        """Report the call of a tool, which begins unless a gate keeps the call.
 
         Args:
-            key: By what the framework knows the call.
-            asker: The turn of the agent.
+            key: The framework's key of the call.
+            caller: The turn of the agent.
             name: The tool.
             arguments: The arguments of the tool.
 
@@ -301,39 +288,39 @@ class ToolCalls:
             The event; await `Session.wait_until_released`, then `begin`.
         """
         instance = self._session.reserve_instance(f"{TOOL}{name}")
-        event = asker.send(as_payload(arguments), instance, TOOL_CALL)
-        self._open[key] = asker, instance, event
+        event = caller.send(as_payload(arguments), instance, TOOL_CALL)
+        self._open[key] = caller, instance, event
         if not self._session.is_held(event):
             self.begin(key)
         return event
 
     def begin(self, key: Hashable) -> None:
-        """The tool begins, whether the call is held or not; twice does no harm."""
+        """Begin the tool's turn, whether the call is held or not; a second call does nothing."""
         if key in self._open and key not in self._turns:
             _, instance, event = self._open[key]
             self._turns[key] = self._session.begin(instance, (event,), at_once=True)
 
     def complete(self, key: Hashable, result: Any) -> None:
-        """A tool has returned; its agent goes on when all that it awaits is there."""
+        """Report a tool's result; the agent goes on when all awaited answers have come."""
         self._end(key, lambda tool, to: tool.end(as_payload(result), to, "tool_result"))
 
     def fail(self, key: Hashable, error: BaseException) -> None:
-        """A tool has raised; its agent gets a notice."""
+        """Report a tool's exception, as a notice to the agent."""
         self._end(key, lambda tool, to: tool.fail(error, to))
 
-    def give_up(self, error: BaseException, asker: Turn | None = None) -> None:
-        """Open calls of one turn, or of all turns, fail."""
-        for key in [key for key, one in self._open.items() if asker in (None, one[0])]:
+    def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
+        """Fail the open calls of one turn, by default of all turns."""
+        for key in [key for key, call in self._open.items() if caller in (None, call[0])]:
             self.fail(key, error)
 
     def _end(self, key: Hashable, end: Callable[[Turn, tuple[str, ...]], str]) -> None:
         if key in self._open:
             self.begin(key)
-            asker, tool = self._open.pop(key)[0], self._turns.pop(key)
-            asker.receive(end(tool, asker.address), at_once=True)
+            caller, tool = self._open.pop(key)[0], self._turns.pop(key)
+            caller.receive(end(tool, caller.address), at_once=True)
 
 
 def current_turn(session: Session) -> Turn | None:
-    """The turn of a session that the running code belongs to, if it goes on."""
-    mine = (turn for turn in enclosing() if turn.guard is session.guard and turn.is_open)
-    return next(mine, None)
+    """The innermost open turn of a session that the running code belongs to."""
+    turns = (turn for turn in enclosing() if turn.guard is session.guard and turn.is_open)
+    return next(turns, None)

@@ -1,8 +1,8 @@
 """Capabilities of a wrapped team, declared; and the substitutes where it lacks one.
 
-An adapter declares a set of these names. What a user demands and it does not have is refused when
-the team is wrapped; what healing wants and it does not have becomes something lesser, or nothing,
-and an `incident` in the trace says so.
+An adapter declares a set of these names. A capability that a user demands and the adapter lacks is
+refused when the team is wrapped; an intervention that needs such a capability becomes something
+lesser, or nothing, and an `incident` in the trace says so.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ CAPABILITIES = {
 """The possible capabilities, and their meaning."""
 
 RELIEVING = frozenset({"reassign", "restart"})
-"""Capabilities to ask another agent: any other one, if the agent that healing wants cannot."""
+"""Capabilities to ask another agent: any agent, if the agent that healing wants cannot."""
 
 Veto = Callable[[Reroute], str | None]
-"""Says why an event cannot be sent elsewhere at this moment; ``None``: it can."""
+"""Returns the reason why an event cannot be sent elsewhere at this moment; ``None``: it can."""
 
 
-def names_in(given: Iterable[str], where: str) -> frozenset[str]:
-    """A set of names that a user has handed in.
+def names_in(names: Iterable[str], where: str) -> frozenset[str]:
+    """Check an option that is a set of names.
 
     Raises:
         SettingsError: The value is no list of names; a string would be taken for its letters.
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise SettingsError(f"{where}={given!r:.60} is no set of names, such as {{'bounce'}}")
-    return frozenset(given)
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise SettingsError(f"{where}={names!r:.60} is no set of names, such as {{'bounce'}}")
+    return frozenset(names)
 
 
 def check_capabilities(names: Iterable[str], where: str) -> frozenset[str]:
-    """A set of capabilities.
+    """Check a set of capabilities.
 
     Raises:
-        SettingsError: One is unknown; the message lists those that are known.
+        SettingsError: A name is unknown; the message lists the known names.
     """
-    found = names_in(names, where)
-    unknown = sorted(found - CAPABILITIES.keys())
+    capabilities = names_in(names, where)
+    unknown = sorted(capabilities - CAPABILITIES.keys())
     if unknown:
         listed = ", ".join(CAPABILITIES)
         raise SettingsError(f"{where} names {', '.join(unknown)}; there is: {listed}")
-    return found
+    return capabilities
 
 
 def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]:
-    """The capabilities that a user allows, which call code of the user's once more.
+    """Check the capabilities that a user allows, since they run code of the user once more.
 
     Raises:
-        SettingsError: One is unknown, or is not to be allowed here.
+        SettingsError: A name is unknown, or cannot be allowed here.
     """
     allowed = check_capabilities(allow, "allow")
     if not allowed <= {*allowable}:
@@ -74,10 +74,10 @@ def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]
 
 
 def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
-    """Refuse what a user demands and an adapter does not declare.
+    """Refuse capabilities that a user demands and an adapter does not declare.
 
     Raises:
-        SettingsError: The message says what is missing, and what there is.
+        SettingsError: The message lists the missing capabilities and the declared ones.
     """
     missing = sorted(check_capabilities(required, "require") - declared)
     if missing:
@@ -86,13 +86,13 @@ def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
 
 
 class Fitting:
-    """Turns what healing wants into what a team can be made to do; this is a `Fit`."""
+    """Turns an intervention into a possible one for a team; a `Fit` of the monitor."""
 
     def __init__(self, declared: frozenset[str], veto: Veto) -> None:
         """Set up.
 
         Args:
-            declared: The capabilities that the team is declared to have.
+            declared: The declared capabilities of the team.
             veto: Asked about every event that is to be sent elsewhere although that is declared.
         """
         self._can = declared
@@ -101,7 +101,7 @@ class Fitting:
     def __call__(
         self, graph: InteractionGraph, wish: Act
     ) -> tuple[Intervention | None, str | None]:
-        """The possible part of an intervention, and the reason why not all of it is."""
+        """Return the possible part of an intervention, and the reason for the lost part."""
         if isinstance(wish, Reroute):
             return self._fit_reroute(graph, wish)
         if isinstance(wish, Replace):
@@ -124,38 +124,41 @@ class Fitting:
             return wish, None
         if needed in RELIEVING & self._can:
             others = (replace(wish, to=(agent,)) for agent in graph.agents)
-            possible = next((one for one in others if self._why_not(one) is None), None)
+            possible = next((other for other in others if self._why_not(other) is None), None)
             if possible is not None:
                 return possible, reason
+        # The lesser means: a note beside an event on its way, else a system event to the agent.
         if is_held and wish.action == "reroute":
             return (Inject(wish.event, wish.note) if "annotate" in self._can else None), reason
-        is_told = "tell" in self._can and wish.to
-        return (as_system_event(graph, wish) if is_told else None), reason
+        can_tell = "tell" in self._can and wish.to
+        return (as_system_event(graph, wish) if can_tell else None), reason
 
     def _why_not(self, wish: Reroute) -> str | None:
         try:
             return self._veto(wish)
-        except Exception as error:  # an adapter's: what it cannot tell, it cannot do
+        except Exception as error:  # of the adapter, which then cannot reroute either
             return f"its wrapper raised {error!r}"
 
 
 MOST_BOUNCES = 2
-"""The number of times that answers to one request go back at most, whatever healing may do."""
+"""The greatest number of times that answers to one request go back, whatever healing wants."""
 
 
 class BounceLimit:
-    """The answers that have gone back, by the request from outside that they were to answer."""
+    """The answers that have gone back, by request from outside."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self._of: dict[str, set[str]] = {}  # request -> the answers to it that have gone back
+        self._bounced: dict[str, set[str]] = {}  # request -> the answers that have gone back
 
     def why_not(self, graph: InteractionGraph, answer: str) -> str | None:
-        """Why an answer cannot go back once more; ``None``: it can, and counts from now on."""
-        self._of = {request: back for request, back in self._of.items() if graph.knows(request)}
-        before = [self._of.setdefault(request, set()) for request in graph.asked_problems(answer)]
-        if any(len(answers - {answer}) >= MOST_BOUNCES for answers in before):
+        """Return why an answer cannot go back once more; ``None``: it can, and counts now."""
+        for request in [request for request in self._bounced if not graph.knows(request)]:
+            del self._bounced[request]  # closed and evicted
+        bounced = [
+            self._bounced.setdefault(request, set()) for request in graph.asked_problems(answer)
+        ]
+        if any(len(answers - {answer}) >= MOST_BOUNCES for answers in bounced):
             return f"answers to this request have gone back {MOST_BOUNCES} times already"
-        for answers in before:
+        for answers in bounced:
             answers.add(answer)
         return None

@@ -1,4 +1,4 @@
-"""The turn that the running code belongs to, and what that code may ask and say."""
+"""The turn that the running code belongs to, for the code of agents and for adapters."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ current: ContextVar[Turn | None] = ContextVar("dig_current_turn", default=None)
 
 
 def notes() -> tuple[str, ...]:
-    """The notes of the monitor for the turn that this code belongs to, oldest first.
+    """The notes of the monitor for the turn of the running code, oldest first.
 
-    Call it inside an agent of a wrapped team; anywhere else there is nothing to tell.
+    Call it inside an agent of a wrapped team; anywhere else there are none.
     """
     turn = current.get()
     return turn.notebook.read() if turn is not None else ()
 
 
 def notes_about() -> tuple[About, ...]:
-    """The content of the notes of the turn that this code belongs to, as data, oldest first."""
+    """The content of the notes for the turn of the running code, as data, oldest first."""
     turn = current.get()
     return turn.about if turn is not None else ()
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """A block of code that waits on purpose: for a person, a queue, a build.
+    """Mark a block of code as waiting on purpose: for a person, a queue, a build.
 
-    However long it lasts, the turn that the code belongs to is no stalled one, and its team is in
-    no deadlock. Outside of a wrapped team the block changes nothing.
+    However long the block lasts, its turn is not reported as stalled, nor its team as deadlocked.
+    Outside of a wrapped team the block changes nothing.
     """
     turn = current.get()
     if turn is None:
@@ -57,10 +57,11 @@ def enclosing() -> Iterator[Any]:
 
 
 class inside:
-    """A block of a `with` statement; its code, and the tasks that it makes, belong to a turn."""
+    """A `with` block whose code, and the tasks made in there, belong to a turn."""
+
+    # A class, not a generator: one is entered for each call and each item of a stream.
 
     def __init__(self, turn: Turn) -> None:
-        """Prepare; nothing is changed yet."""
         self._turn = turn
 
     def __enter__(self) -> None:

@@ -1,8 +1,8 @@
-"""Errors of turns: which activation raised, which only passes on, and which was called off.
+"""Errors of turns: raised by the activation itself, passed on, or called off.
 
-An exception is known again by identity, as long as turns are open: an agent that calls another
-and does not catch its error ends with the same exception, with one raised from it, or with a
-group that contains it.
+Exceptions are compared by identity, as long as turns are open: an agent that calls another agent
+and does not catch its error ends with the same exception, with an exception raised from it, or
+with a group that contains it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dig.graph.records import base_name
 from dig.runtime.errors import describe, stack_of
 
 CalledOffError = FutureCancelledError
-"""The reason in a trace for turns that were called off; it is never raised."""
+"""The recorded error of turns that were called off; never raised."""
 
 MOST_ERRORS = 64
 """The number of exceptions that a session remembers."""
 
 MOST_LINKS = 64
-"""The number of exceptions behind one exception that are looked at."""
+"""The number of exceptions behind one exception to look at; chains may be circular."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TurnFailure:
         error: Type and text of the error, in one line.
         because: The activation of another agent that raised the error; ``None``: this one did.
         cancelled: Whether the activation was called off.
-        stack: The stack trace of an error that the activation raised itself.
+        stack: The stack trace of an error of the activation's own.
     """
 
     error: str
@@ -48,46 +48,45 @@ class TurnFailure:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields of the record of that end."""
+        """The fields of the record of the end."""
         return {"error": self.error, "because": self.because, "cancelled": self.cancelled}
 
 
 class RaisedErrors:
-    """The latest exceptions of a session, with the activations that raised them."""
+    """The latest exceptions of a session, each with the activation that raised it."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._latest: deque[tuple[BaseException, str, str]] = deque(maxlen=MOST_ERRORS)
 
     def failure(self, error: BaseException, agent: str) -> TurnFailure:
-        """The failure of an activation of an agent that ends with an exception."""
+        """Describe the end of an agent's activation by an exception."""
         text = describe(error)
         if is_called_off(error):
             return TurnFailure(text, cancelled=True)
-        because = next(self._raised_by_others(error, agent), None)
+        others = (
+            activation
+            for link in links(error)
+            for raised, activation, raiser in self._latest
+            if raised is link and base_name(raiser) != base_name(agent)
+        )
+        because = next(others, None)
         return TurnFailure(text, because, stack="" if because else stack_of(error))
 
     def add(self, error: BaseException, activation: str, agent: str) -> None:
-        """Remember that an activation of an agent has raised an exception."""
+        """Remember the exception of an agent's activation."""
         self._latest.append((error, activation, agent))
 
     def forget(self) -> None:
-        """No turn is open: no agent can pass an error on any more."""
+        """Forget all exceptions, since no turn is open that could pass an error on."""
         self._latest.clear()
-
-    def _raised_by_others(self, error: BaseException, agent: str) -> Iterator[str]:
-        for link in links(error):
-            for raised, activation, raiser in self._latest:
-                if raised is link and base_name(raiser) != base_name(agent):
-                    yield activation
 
 
 def links(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that it was raised from or that its group contains."""
-    waiting, seen = [error], 0
-    while waiting and seen < MOST_LINKS:
+    """An exception, its causes, and the members of groups, nearest first."""
+    waiting, count = [error], 0
+    while waiting and count < MOST_LINKS:
         link = waiting.pop(0)
-        seen += 1
+        count += 1
         yield link
         if isinstance(link, BaseExceptionGroup):
             waiting += link.exceptions
@@ -97,7 +96,7 @@ def links(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_called_off(error: BaseException) -> bool:
-    """Whether an exception says that a turn was called off, and not that it failed."""
+    """Whether an exception means that a turn was called off, and not that the turn failed."""
     kinds: tuple[type[BaseException], ...] = (
         CancelledError, CalledOffError, GeneratorExit,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Every request to the monitor is made in a synchronous step, whose failures never reach the team.
+"""Synchronous steps in which requests to the monitor are made; failures never reach the team.
 
 The team's own threads and tasks make the steps, one at a time. A failure is counted, logged and
-written down; if the monitor cannot go on (its sink has failed, say), monitoring stops for good.
+recorded; if the monitor cannot go on (its sink has failed, say), monitoring stops for good.
 """
 
 from __future__ import annotations
@@ -29,31 +29,30 @@ _Method = Callable[Concatenate[Any, _P], _T]
 
 
 def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
-    """Have a method of what has a `guard` be one step, or part of one (see `Guard.run`)."""
+    """Make a method of an object with a `guard` one step, or part of one (see `Guard.run`)."""
 
-    def decorated(method: _Method[_P, _T]) -> _Method[_P, _T]:
+    def decorate(method: _Method[_P, _T]) -> _Method[_P, _T]:
         @wraps(method)
-        def stepping(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        def run_step(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
             step = partial(method, **kwargs) if kwargs else method
             result: _T = self.guard.run(step, self, *args, default=default)
             return result
 
-        return stepping
+        return run_step
 
-    return decorated
+    return decorate
 
 
 class ReentrancyLock:
-    """A non-reentrant lock around the monitor that knows its owner, and since when it is held.
+    """A non-reentrant lock around the monitor, with the owner and the time of the last entry.
 
     Attributes:
         entries: The number of times that the lock was acquired.
-        owner: The thread that holds it, if one does.
-        since: When that acquired it, in seconds on `time.monotonic`.
+        owner: The thread that holds the lock; ``None``: no thread does.
+        since: The time when the owner acquired the lock, in seconds on `time.monotonic`.
     """
 
     def __init__(self) -> None:
-        """Begin with no owner."""
         self._lock = Lock()
         self.entries = 0
         self.owner: int | None = None
@@ -66,8 +65,9 @@ class ReentrancyLock:
             timeout_s: The seconds to wait; negative: for as long as it takes.
 
         Returns:
-            Whether the calling thread has it now. Not, if it had it already: a detector that
-            calls the team, for instance, would see a graph in the middle of a change.
+            Whether the calling thread has just acquired the lock. ``False``, if the thread had the
+            lock already: a detector that calls the team, for instance, would see a graph in the
+            middle of a change.
         """
         thread = get_ident()
         if self.owner == thread or not self._lock.acquire(timeout=timeout_s):
@@ -86,17 +86,17 @@ class ReentrancyLock:
 class Guard:
     """Makes the steps of one session, and contains their failures.
 
-    Its session sets the three hooks after it was made.
+    The session sets the three hooks after making the guard.
 
     Attributes:
         monitor: The monitor; requests to it go through `ask`.
         lock: Held during a step.
-        counts: The number of times that something has happened, by name; `faults` and `missed`
-            are counted here.
-        stopped: Why monitoring has stopped; ``None``: it has not.
-        due: When to `tick` next, in seconds since the session began, or earlier.
-        on_effects: Called inside a step with what the monitor has done.
-        on_step_end: Called as a step ends. What it returns is called when the lock is released.
+        counts: Counts by name, of the session too; `faults` and `missed` are counted here.
+        stopped: The reason why monitoring has stopped; ``None``: monitoring goes on.
+        due: The time of the next `tick`, in seconds since the session began, or earlier.
+        on_effects: Called inside a step with the effects of a request.
+        on_step_end: Called as a step ends; the follow-up that it returns is called when the lock is
+            released.
         on_stop: Called once when monitoring stops.
     """
 
@@ -116,7 +116,7 @@ class Guard:
         Args:
             make: Makes the monitor, given a function that returns seconds since the beginning.
             clock: Seconds, from any beginning.
-            strict: Raise what fails in a step, too; for tests.
+            strict: Whether a failure in a step is also raised; for tests.
         """
         self.stopped: str | None = None
         self.lock = ReentrancyLock()
@@ -137,7 +137,7 @@ class Guard:
         return self._clock() - self._began
 
     def incident(self, what: str, detail: Any) -> None:
-        """Write down what changes no graph but must not be silent."""
+        """Record an incident: changes no graph but must not be silent."""
         self.run(self.ask, self.monitor.incident, what, detail, default=NONE)
 
     def tick(self) -> None:
@@ -151,8 +151,8 @@ class Guard:
 
         Args:
             fn: The function; a step that it makes itself is part of this one.
-            args: Its arguments.
-            default: The value that is returned if monitoring has stopped, or the function raised.
+            args: The arguments of the function.
+            default: The return value if monitoring has stopped, or the function raised.
             timeout_s: The seconds to wait for another thread's step; negative: for as
                 long as it takes.
         """
@@ -174,7 +174,7 @@ class Guard:
 
     def _end_step(self) -> None:
         """End a step and release the lock, whatever state the monitor is in."""
-        follow_up: Callable[[], object] = _nothing
+        follow_up: Callable[[], object] | None = None
         try:
             self.due = self.monitor.next_deadline(exact=False)
             follow_up = self.on_step_end()
@@ -182,10 +182,11 @@ class Guard:
             self._report_failure(error)
         finally:
             self.lock.release()
-        follow_up()
+        if follow_up is not None:
+            follow_up()
 
     def call(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
-        """Call a function that a user has handed in; what it raises is counted and written down."""
+        """Call a function of the user; an exception is counted, recorded and contained."""
         try:
             return fn(*args)
         except PART_ERRORS as error:  # an observer must not stop a team
@@ -215,16 +216,17 @@ class Guard:
         return effects
 
     def stop(self, reason: str) -> None:
-        """Monitor no more; inside a step or after the last one."""
+        """Stop monitoring for good; inside a step or after the last one."""
         if self.is_on:
             self.stopped = mask_secrets(reason)
             self.on_stop()
 
     def _report_failure(self, error: Exception) -> None:
-        """A step has failed: carry out what is due, and write the failure down."""
+        """Record that a step has failed, after everything that is due."""
         self.counts["faults"] += 1
         logger.warning("dig: a step of the monitor failed; the team goes on", exc_info=error)
         try:
+            # The failed step may have left effects behind; the tick carries them out first.
             if self.is_on and not self.monitor.is_over:
                 self.ask(self.monitor.tick)
             detail = {"who": "wrapper", "what": f"raised {error!r}"}
@@ -235,7 +237,3 @@ class Guard:
             error = further
         if self.monitor.is_over:
             self.stop(f"monitoring stopped: {error!r}")
-
-
-def _nothing() -> None:
-    """The follow-up of a step whose end has failed: there is none."""

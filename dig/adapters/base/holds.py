@@ -1,4 +1,4 @@
-"""Waiting for events that are held: a gate decides about one, or healing has put it off."""
+"""Waiting for held events: a gate decides about an event, or healing has put it off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .guard import Guard
 
 
 class LoopCaller:
-    """Has functions called on the event loop on which a team runs, from any thread."""
+    """Calls functions on the event loop of a team, from any thread."""
 
     def __init__(self) -> None:
         """Begin without a loop: functions are called at once."""
@@ -28,14 +28,14 @@ class LoopCaller:
         self._soon: Callable[[Callable[[], object]], object] | None = None
 
     def bind_to_current_loop(self) -> None:
-        """The team runs on the loop of the calling task; without such a loop nothing changes."""
+        """Use the loop of the calling task; without such a loop nothing changes."""
         with suppress(RuntimeError):
             loop: Any = current_token().native_token
             self._soon = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
             self._thread = get_ident()
 
     def call(self, fn: Callable[[], object]) -> None:
-        """Call a function: at once on the loop's own thread, soon from another one."""
+        """Call a function: at once on the loop's own thread, soon from another thread."""
         if self._soon is None or get_ident() == self._thread:
             fn()
         else:
@@ -60,6 +60,7 @@ class BackgroundTask:
         else:
             from trio.lowlevel import spawn_system_task
 
+            # A system task begins in the context of the loop, not in that of its maker.
             spawn_system_task(self._run, context=copy_context())
 
     def cancel(self) -> None:
@@ -77,17 +78,16 @@ Waker = Callable[[], None]
 
 
 class HoldWaiter:
-    """The events of a session that are held, and the tasks that wait for them."""
+    """The held events of a session, and the tasks that wait for them."""
 
     def __init__(self, guard: Guard) -> None:
-        """Begin with nothing held."""
         self._guard = guard
         self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
         self._deciding: dict[str, list[BackgroundTask]] = {}  # event -> its gates, at work
-        self._waiting: dict[Waker, str] = {}  # what wakes a task -> the event it awaits
+        self._waiting: dict[Waker, str] = {}  # the waker of a task -> the event it awaits
 
     def ask(self, asked: Asked) -> None:
-        """A gate keeps an event: the first task that waits for the event will run the gate.
+        """Register a gate that keeps an event; the first task to wait for the event runs the gate.
 
         No task ever waits for a continuation, so its gates are resolved at once.
         """
@@ -99,7 +99,7 @@ class HoldWaiter:
         self._asked.setdefault(asked.event.id, []).append(asked)
 
     def has_news(self, instance: str, activation: str) -> bool:
-        """Whether healing has said something to an agent since an activation of it began."""
+        """Whether healing has sent events to an agent since an activation began."""
         graph = self._guard.monitor.graph
         begun = graph.activations.get(activation)
         if begun is None:
@@ -119,12 +119,26 @@ class HoldWaiter:
 
     async def wait_until_released(self, event: str) -> None:
         """Wait until an event is not held, and run the gates that keep it."""
-        if not self._guard.run(self.is_held, event, default=False):
+        guard = self._guard
+        if not guard.run(self.is_held, event, default=False):
             return
         if event not in self._deciding:
             gates = self._asked.get(event, ())
-            self._deciding[event] = [BackgroundTask(partial(self._decide, one)) for one in gates]
-        await self._wait(event)
+            self._deciding[event] = [BackgroundTask(partial(self._decide, gate)) for gate in gates]
+        loop = LoopCaller()
+        loop.bind_to_current_loop()
+        while guard.run(self.is_held, event, default=False):
+            released = anyio.Event()
+            waker = partial(loop.call, released.set)
+            self._waiting[waker] = event
+            due = guard.due
+            try:
+                # The task keeps time itself, for the session may have no watchdog.
+                with anyio.move_on_after(None if due is None else max(0.0, due - guard.now())):
+                    await released.wait()
+            finally:
+                self._waiting.pop(waker, None)
+            guard.tick()
         self._forget(event)
 
     def release(self, event: str) -> None:
@@ -144,54 +158,38 @@ class HoldWaiter:
         sent to the same agent after it.
         """
         agents = self._guard.monitor.graph.agents.values()
-        for event in dict.fromkeys(event for one in agents for event in one.incoming):
+        for event in dict.fromkeys(event for agent in agents for event in agent.incoming):
             if event not in self._waiting.values():
                 self.release(event)
 
-    def to_wake(self) -> list[Waker]:
-        """The functions that wake the tasks whose event is not held any more; inside a step."""
+    def wakers(self) -> list[Waker]:
+        """The wakers of the tasks whose event is not held any more; inside a step."""
         if not self._waiting:
             return []
         is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
-        return [wakes for wakes, event in waiting if not (is_on and self.is_held(event))]
+        return [waker for waker, event in waiting if not (is_on and self.is_held(event))]
 
     def _forget(self, event: str) -> Sequence[Asked]:
         """Cancel the gates of an event that are at work; returns all of its gates."""
-        for one in self._deciding.pop(event, ()):
-            one.cancel()
+        for task in self._deciding.pop(event, ()):
+            task.cancel()
         return self._asked.pop(event, ())
 
-    async def _wait(self, event: str) -> None:
-        guard, loop = self._guard, LoopCaller()
-        loop.bind_to_current_loop()
-        while guard.run(self.is_held, event, default=False):
-            woken = anyio.Event()
-            wakes = partial(loop.call, woken.set)
-            self._waiting[wakes] = event
-            due = guard.due
-            try:
-                with anyio.move_on_after(None if due is None else max(0.0, due - guard.now())):
-                    await woken.wait()
-            finally:
-                self._waiting.pop(wakes, None)
-            guard.tick()
-
     async def _decide(self, asked: Asked) -> None:
-        decided, raised = await attempt(partial(asked.gate.decide, asked.event))
+        decision, raised = await attempt(partial(asked.gate.decide, asked.event))
         error = f"raised {raised!r}" if raised else None
-        self._guard.run(self._resolve, asked, decided, error, default=None)
+        self._guard.run(self._resolve, asked, decision, error, default=None)
 
-    def _resolve(self, asked: Asked, decided: Any, error: str | None) -> None:
+    def _resolve(self, asked: Asked, decision: Any, error: str | None) -> None:
         resolve = self._guard.monitor.resolve
-        self._guard.ask(resolve, asked.gate, asked.event.id, decided, error)
+        self._guard.ask(resolve, asked.gate, asked.event.id, decision, error)
 
 
 class RecipientOrder:
     """Keeps the order of messages for each recipient, although some of them are held."""
 
     def __init__(self) -> None:
-        """Begin with no message waiting."""
-        self._last: dict[Hashable, anyio.Event] = {}
+        self._last: dict[Hashable, anyio.Event] = {}  # recipient -> set when all before have passed
 
     async def wait_turn(
         self, recipient: Hashable, wait: Callable[[], Awaitable[None]] | None

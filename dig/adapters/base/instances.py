@@ -12,55 +12,54 @@ class AgentInstances:
     """The instances that are reserved or at work; used inside steps.
 
     The first turn of an agent is made by the instance with the agent's own name; while that is
-    taken, further ones are `NAME#2`, `NAME#3` and so on, which join and leave.
+    taken, further turns are made by `NAME#2`, `NAME#3` and so on, which join and leave.
     """
 
     def __init__(self, guard: Guard) -> None:
-        """Begin with every agent free."""
         self._guard = guard
-        self._taken: dict[str, bool] = {}  # instance -> whether its turn has begun
+        self._begun: dict[str, bool] = {}  # reserved instance -> whether its turn has begun
         self._agents: dict[str, tuple[str, int]] = {}  # further instance -> its agent, its number
         self._free: dict[str, list[int]] = {}  # agent -> a heap of the numbers to be given next
 
     def reserve(self, agent: str) -> str:
         """Reserve an instance for the next turn of an agent."""
-        instance = agent if agent not in self._taken else self._further(agent)
-        self._taken[instance] = False
+        instance = agent if agent not in self._begun else self._further(agent)
+        self._begun[instance] = False
         if instance not in self._guard.monitor.graph.agents:
             self._guard.ask(self._guard.monitor.join, instance)
         return instance
 
     def take(self, instance: str) -> str:
-        """A turn begins on an instance that was reserved, or on one of this agent."""
-        if self._taken.get(instance, True):
+        """Begin a turn on a reserved instance, or on a further instance of the agent."""
+        if self._begun.get(instance, True):
             instance = self.reserve(instance)
-        self._taken[instance] = True
+        self._begun[instance] = True
         return instance
 
     def is_awaited(self, instance: str) -> bool:
         """Whether an instance is reserved for a turn that has not begun."""
-        return self._taken.get(instance) is False
+        return self._begun.get(instance) is False
 
     def agent_of(self, instance: str) -> str:
-        """The agent that an instance is of."""
+        """The agent of an instance."""
         return self._agents[instance][0] if instance in self._agents else instance
 
     def is_free(self, agent: str, besides: Collection[str] = ()) -> bool:
-        """Whether an agent is there, and has no turn, no reservation and no work to do.
+        """Whether an agent is present, and has no turn, no reservation and no work to do.
 
         Args:
             agent: The agent.
-            besides: Events that it may have.
+            besides: Events that the agent may have.
         """
         state = self._guard.monitor.graph.agents.get(agent)
-        if state is None or agent in self._taken:
+        if state is None or agent in self._begun:
             return False
         held = (*state.buffer.values(), *state.incoming.values())
         return not any(event.work and event.id not in besides for event in held)
 
     def release(self, instance: str) -> None:
-        """A turn is over, or will not begin; a further instance leaves."""
-        if self._taken.pop(instance, None) is None or instance not in self._agents:
+        """Give back the instance of a turn that is over or will not begin."""
+        if self._begun.pop(instance, None) is None or instance not in self._agents:
             return
         agent, number = self._agents.pop(instance)
         heappush(self._free[agent], number)
@@ -69,8 +68,11 @@ class AgentInstances:
             self._guard.ask(monitor.leave, instance)
 
     def empty(self, instance: str) -> None:
-        """A turn will not begin: what lies in front of its instance would wait there for ever."""
-        is_first = instance in self._taken and instance not in self._agents
+        """Give back the instance of a turn that will not begin, with all that lies in front of it.
+
+        An agent's own name leaves and joins again: else the events would wait there for ever.
+        """
+        is_first = instance in self._begun and instance not in self._agents
         self.release(instance)
         monitor = self._guard.monitor
         if is_first and instance in monitor.graph.agents:

@@ -1,11 +1,11 @@
-"""Patching a framework's methods, and telling a session what comes through them."""
+"""Replacements of a framework's methods, and the state of the adapter behind them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from functools import wraps
-from inspect import Signature, isasyncgenfunction, iscoroutinefunction, signature
+from inspect import isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, ClassVar, TypeVar, cast
 
 from .errors import CalledOffError
@@ -14,46 +14,48 @@ from .session import Session
 _T = TypeVar("_T")
 
 _CallWith = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
-"""A function that is called with the arguments of another one: `(args, kwargs)`."""
+"""A function that takes the arguments of a call as `(args, kwargs)`."""
 
 _NOTHING = object()
 
 NOTE = "[monitor] {}"
-"""A note as a framework's messages show it, unless a user says how."""
+"""The text of a note in a framework's message, unless the user formats notes."""
 
 ADAPTER_FAILED = CalledOffError("the wrapper has failed, and does not know what became of this")
-"""Reason in a trace for turns whose end the adapter does not know; it is never raised."""
+"""The recorded error of turns whose end the adapter does not know; never raised."""
 
 
 class Patches:
     """The replaced attributes of a framework's objects, until they are restored."""
 
     def __init__(self) -> None:
-        """Begin with nothing replaced."""
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._is_on = True
 
     def patch(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
-        """Have a method of one object call `replacement(method, *first, ...)` instead.
+        """Replace a method of one object by `replacement(method, *first, ...)`.
 
         Args:
             owner: The object.
             name: The method's name.
-            replacement: The function that is called in its place, with the original method first.
-            first: Further arguments, before those of the call.
+            replacement: The function to call, with the original method as first argument.
+            first: Further arguments, before the arguments of the call.
         """
         self.put(owner, name, self.around(getattr(owner, name), replacement, *first))
 
     def around(
         self, original: Callable[..., Any], replacement: Callable[..., Any], *first: Any
     ) -> Callable[..., Any]:
-        """A function that calls `replacement(original, *first, ...)`; once restored, `original`.
+        """Make a function that calls `replacement(original, *first, ...)`, or `original` later.
 
-        It has the signature of the original, and is awaited or iterated if that is. The
-        replacement is given by position what the original could be given so, in whatever way the
-        caller names it.
+        The function has the signature of the original, and is awaited or iterated if the original
+        is. The replacement gets its arguments by position wherever the original could, even if the
+        caller names them. After `restore`, the function calls the original.
         """
-        known = _signature(original)
+        try:
+            known = signature(original)
+        except (TypeError, ValueError):  # an object that Python cannot look into
+            known = None
 
         def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             if not self._is_on:
@@ -85,69 +87,56 @@ class Patches:
 
 
 def like(original: Callable[..., Any], call: _CallWith) -> Callable[..., Any]:
-    """A function that looks like another one, to `inspect` too, and calls `call(args, kwargs)`."""
+    """Make a function with the looks of `original`, to `inspect` too, that calls `call`."""
     if isasyncgenfunction(original):
 
         @wraps(original)
-        async def iterated(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async def iterate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
             async with aclosing(call(args, kwargs)) as items:
-                step, given = items.asend, None
+                step, argument = items.asend, None
                 while True:
                     try:
-                        item = await step(given)
+                        item = await step(argument)
                     except StopAsyncIteration:
                         return
-                    try:
-                        step, given = items.asend, (yield item)
+                    try:  # asynchronous generators have no `yield from`
+                        step, argument = items.asend, (yield item)
                     except GeneratorExit:
                         raise
                     except BaseException as error:
-                        step, given = items.athrow, error
+                        step, argument = items.athrow, error
 
-        return iterated
+        return iterate
     if iscoroutinefunction(original):
 
         @wraps(original)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
+        async def wait(*args: Any, **kwargs: Any) -> Any:
             return await call(args, kwargs)
 
-        return awaited
-
-    @wraps(original)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return call(args, kwargs)
-
-    return called
-
-
-def _signature(original: Callable[..., Any]) -> Signature | None:
-    try:
-        return signature(original)
-    except (TypeError, ValueError):  # nothing that Python can look into
-        return None
+        return wait
+    return wraps(original)(lambda *args, **kwargs: call(args, kwargs))
 
 
 class AdapterState:
-    """An adapter's knowledge of a team; no failure of it reaches the framework.
+    """An adapter's knowledge of a team; no failure in here reaches the framework.
 
     Attributes:
         session: The session.
-        has_failed: Whether a step has failed, so that what is known may be wrong: then the team is
+        has_failed: Whether a step has failed, so that this knowledge may be wrong: then the team is
             still observed, if `reports_after_failure`, and not healed any more.
-        reports_after_failure: Whether more is told once a step has failed, or nothing but
+        reports_after_failure: Whether steps after a failed one are made, or nothing but
             `on_failure`.
     """
 
     reports_after_failure: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
-        """Begin."""
         self.session = session
         self.has_failed = False
 
     @property
     def only_observes(self) -> bool:
-        """Whether nothing is shown to agents, and nothing sent back."""
+        """Whether agents get no notes, and no answer is sent back."""
         return self.has_failed or self.session.mode == "observe"
 
     def step(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
@@ -155,8 +144,8 @@ class AdapterState:
 
         Args:
             fn: The function.
-            args: Its arguments.
-            default: The value that is returned if the step fails, or is not made.
+            args: The arguments of the function.
+            default: The return value if the step fails, or is not made.
         """
         if self.has_failed and not self.reports_after_failure:
             return default
@@ -175,7 +164,7 @@ class AdapterState:
         result: Any = self.session.guard.run(call, default=_NOTHING)
         if result is not _NOTHING:
             return cast(_T, result)
-        self._fail_now()  # if the step was never begun; else it is known already
+        self._fail_now()  # for a step never begun, as when a detector calls the team
         return default
 
     def on_failure(self) -> None:
@@ -184,5 +173,5 @@ class AdapterState:
     def _fail_now(self) -> None:
         if not self.has_failed:
             self.has_failed = True
-            with suppress(Exception):  # it knows too little: the first failure is reported already
+            with suppress(Exception):  # a second failure tells nothing new
                 self.on_failure()

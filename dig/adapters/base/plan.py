@@ -1,4 +1,4 @@
-"""The plan by which an adapter wraps a team, and the checks that all adapters make before."""
+"""The plan of an adapter for wrapping a team, and the checks that all adapters make first."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Deliver = Callable[[str, str], object]
 
 @dataclass(frozen=True)
 class Attached:
-    """A team that is wrapped.
+    """A wrapped team.
 
     Attributes:
-        team: The object that the user goes on with: the team itself, changed, or a copy of it.
+        team: The object for the user: the team itself, changed, or a copy of it.
         restore: Gives the original team its own behaviour back.
     """
 
@@ -40,12 +40,12 @@ class Attached:
 
 @dataclass(frozen=True)
 class ServedSession:
-    """The parts of a session that differ when its team runs again from its record.
+    """The parts of a session that differ when a team runs again from its journal.
 
     Attributes:
         clock: Seconds; the recorded ones at first.
-        sink: Is given every record.
-        runs: The directory in which its run directory is made.
+        sink: Called with every record.
+        runs: The directory in which the run directory is made.
     """
 
     clock: Callable[[], float]
@@ -55,17 +55,17 @@ class ServedSession:
 
 @dataclass(frozen=True)
 class WrapPlan:
-    """The plan by which an adapter wraps a team, before anything of it is changed.
+    """The plan for wrapping a team, made before anything of the team is changed.
 
     Attributes:
         who: The team in words: `a LangGraph graph`.
-        agents: The agents that are there from the beginning.
-        attach: Puts a session between them.
+        agents: The agents that are present from the beginning.
+        attach: Puts a session between the agents.
         capabilities: The capabilities of the team.
         veto: Asked about each event that healing wants to send elsewhere.
-        on_note: Brings an agent at once what healing says to it, where that can be done.
+        on_note: Brings an agent a note at once, where that can be done.
         about: Further fields of the run's side file.
-        served: The session, if the team runs again from its record.
+        served: The parts of the session, if the team runs again from its journal.
     """
 
     who: str
@@ -82,25 +82,25 @@ class NoteDelivery:
     """Brings agents notes on the event loop of their team.
 
     Attributes:
-        loop: Calls functions there; to be bound with each request.
-        state: Of the adapter; without one, or if that has failed, no note is brought.
+        loop: Calls functions on that loop; to be bound with each request.
+        state: The state of the adapter; without a state, or if it has failed, no note is brought.
     """
 
     def __init__(self, deliver: Deliver | None) -> None:
-        """Begin without a team; `deliver` is a user's function, if there is one."""
+        """Begin without a team; `deliver` is a function of the user."""
         self.loop = LoopCaller()
         self.state: AdapterState | None = None
         self._deliver = deliver
 
     @property
     def on_note(self) -> Deliver | None:
-        """Brings an agent a note (`WrapPlan.on_note`); ``None``: the user has not said how."""
+        """The function for `WrapPlan.on_note`; ``None``: the user has given none."""
         return None if self._deliver is None else self._bring
 
     def _bring(self, agent: str, note: str) -> None:
         state, deliver = self.state, self._deliver
         if deliver is not None and state is not None and not state.only_observes:
-            guard = state.session.guard  # nothing may be raised on that loop
+            guard = state.session.guard  # an exception on that loop would reach the team
             self.loop.call(lambda: guard.call(deliver, agent, note, default=None))
 
 
@@ -108,16 +108,16 @@ class NoteDelivery:
 def importing(
     framework: str, packages: Iterable[str], versions: tuple[str, str], extra: str
 ) -> Iterator[None]:
-    """Check a framework's version; while the block lasts, its modules are imported.
+    """Check a framework's version; the block then imports the framework's modules.
 
     Args:
-        framework: Its name in an error message: `LangGraph`.
-        packages: Its distributions.
+        framework: The framework's name in an error message: `LangGraph`.
+        packages: The framework's distributions.
         versions: The lowest version that was tested, and the first that was not.
-        extra: The extra of this package that installs a fitting one.
+        extra: The extra of this package that installs a fitting version.
 
     Raises:
-        SettingsError: A package is missing, has another version, or lacks what is imported.
+        SettingsError: A package is missing, has another version, or lacks an imported name.
     """
     for package in packages:
         need_version(package, *versions, extra=extra)
@@ -128,29 +128,29 @@ def importing(
 
 
 def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str]) -> None:
-    """Check that a framework's objects or classes have what an adapter relies on.
+    """Check that a framework's objects or classes have the attributes that an adapter uses.
 
     Args:
-        framework: Its name in an error message: `LangGraph`.
+        framework: The framework's name in an error message: `LangGraph`.
         owners: The objects, or classes.
-        names: The attributes that each of them must have; of a class, the fields.
+        names: The attributes that each owner must have; of a class, the fields.
 
     Raises:
-        SettingsError: One is missing; the message says which.
+        SettingsError: An attribute is missing; the message names the attribute.
     """
     for owner in owners:
         kind = owner if isinstance(owner, type) else type(owner)
-        fields = getattr(kind, "__dataclass_fields__", {})
+        fields = getattr(kind, "__dataclass_fields__", {})  # without default they are no attributes
         missing = [name for name in names if name not in fields and not hasattr(owner, name)]
         if missing:
             raise _another_way(framework, f"{kind.__name__} has no {', '.join(missing)}")
 
 
 def need_one_name(agents: Iterable[str]) -> None:
-    """Check that no two agents have one name, which those within a node may have.
+    """Check that no two agents have the same name, as agents within a node may have.
 
     Raises:
-        SettingsError: Two have; the message says which name.
+        SettingsError: Two agents have the same name; the message says which name.
     """
     for name, count in Counter(agents).items():
         if count > 1:
@@ -161,44 +161,43 @@ def need_one_name(agents: Iterable[str]) -> None:
 
 
 def need_version(package: str, at_least: str, below: str, extra: str) -> str:
-    """Check that a framework is one that its adapter was tested with; warn if it is newer.
+    """Check that a framework has a version that was tested; warn if the version is newer.
 
-    A newer one may do: whether it has what the adapter relies on is tested apart from this. With
-    `DIG_ALLOW_UNTESTED=0` in the environment it is refused.
+    A newer version may do, since `need_attributes` checks the used attributes apart from this. With
+    `DIG_ALLOW_UNTESTED=0` in the environment a newer version is refused.
 
     Args:
-        package: Its distribution.
+        package: The framework's distribution.
         at_least: The lowest version that was tested, such as `1.2.22`.
-        below: The first version that was not.
-        extra: The extra of this package that installs a fitting one.
+        below: The first version that was not tested.
+        extra: The extra of this package that installs a fitting version.
 
     Raises:
-        SettingsError: The framework is not there, or older, or newer and refused; the message says
+        SettingsError: The framework is missing, or older, or newer and refused; the message says
             what to install.
     """
     install = f"pip install 'dig-monitor[{extra}]'"
     try:
-        found = version(package)
+        installed = version(package)
     except PackageNotFoundError:
         raise SettingsError(f"{package} is not installed; {install}") from None
-    wanted = f"{package}>={at_least},<{below}"
-    said = f"{package} {found} is installed, and this wrapper was tested with {wanted}; {install}"
-    is_newer = _numbers(found) >= _numbers(below)
-    if _numbers(found) < _numbers(at_least) or (
-        is_newer and os.environ.get("DIG_ALLOW_UNTESTED") == "0"
-    ):
-        raise SettingsError(said)
+    tested = f"this wrapper was tested with {package}>={at_least},<{below}"
+    message = f"{package} {installed} is installed, and {tested}; {install}"
+    is_newer = _numbers(installed) >= _numbers(below)
+    is_refused = is_newer and os.environ.get("DIG_ALLOW_UNTESTED") == "0"
+    if is_refused or _numbers(installed) < _numbers(at_least):
+        raise SettingsError(message)
     if is_newer:
-        warnings.warn(f"{said}, or refuse others: DIG_ALLOW_UNTESTED=0", stacklevel=_OF_USER)
-    return found
+        warnings.warn(f"{message}, or refuse others: DIG_ALLOW_UNTESTED=0", stacklevel=_OF_USER)
+    return installed
 
 
 _OF_USER = 7
 """The place of the call of `dig.wrap` on the stack, from `need_version` in `importing`."""
 
 
-def _another_way(framework: str, what: object) -> SettingsError:
-    return SettingsError(f"this {framework} is put together in another way: {what}")
+def _another_way(framework: str, difference: object) -> SettingsError:
+    return SettingsError(f"this {framework} is put together in another way: {difference}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""Another agent is asked in place of one that is at work and does not answer.
+"""Another agent is asked in place of an agent that is at work and does not answer.
 
-Healing gives what an agent holds to another one (`reassign`), or a problem (`restart`). A call has
-one answer. So the agent that was called is cancelled, and the wrapper runs the other one where the
-first one stood; what the first one still says is not passed on.
+Healing gives the events of an agent to another one (`reassign`), or a problem (`restart`). A call
+has one answer. So the callee is cancelled, and the wrapper runs the substitute in its place; later
+words of the callee are not passed on.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .holds import LoopCaller, Waker
 from .instances import AgentInstances
 
 RELIEVED = CalledOffError("another agent was asked in its place")
-"""The error that a trace has for turns that were given to another agent; it is never raised."""
+"""The recorded error of turns that were given to another agent; never raised."""
 
 
 class AgentAtWork:
-    """An agent that runs, until it returns or is cancelled because another one is asked.
+    """An agent that runs, until it returns or is cancelled because a substitute is asked.
 
     Attributes:
-        agent: Its name.
+        agent: The agent's name.
         events: The events that the agent was called with.
-        scope: Cancels it.
+        scope: The cancel scope around the agent.
         loop: The loop in which the agent runs.
-        stand_in: The agent that is asked in its place; empty: none is.
+        substitute: The agent that is asked instead; empty: none is.
     """
 
     def __init__(self, agent: str, events: Collection[str]) -> None:
@@ -43,26 +43,19 @@ class AgentAtWork:
         self.scope = anyio.CancelScope()
         self.loop = LoopCaller()
         self.loop.bind_to_current_loop()
-        self.stand_in = ""
+        self.substitute = ""
 
 
 class Relief:
-    """The agents that are at work, and in whose place another one may be asked.
+    """The agents at work that another agent may relieve.
 
     Attributes:
-        is_used: Whether the team allows that.
+        is_used: Whether the team allows relief.
     """
 
     def __init__(
         self, guard: Guard, capabilities: Collection[str], instances: AgentInstances
     ) -> None:
-        """Begin with none.
-
-        Args:
-            guard: Makes the steps of the session.
-            capabilities: The capabilities of the team.
-            instances: The instances of its agents.
-        """
         self.is_used = not RELIEVING.isdisjoint(capabilities)
         self._guard = guard
         self._instances = instances
@@ -71,77 +64,78 @@ class Relief:
     async def run(
         self, agent: str, events: Collection[str], work: Callable[[], Awaitable[Any]]
     ) -> tuple[Any, str]:
-        """Run an agent until it returns, or until another one is asked in its place.
+        """Run an agent until it returns, or until a substitute is asked.
 
         Args:
-            agent: Its name.
+            agent: The agent's name.
             events: The events that the agent was called with.
-            work: Runs it.
+            work: Runs the agent.
 
         Returns:
-            What it has returned, and the agent that is asked in its place: empty, if none is. A
-            turn is reserved for that.
+            The return value of the agent, and the substitute: empty, if there is none. An instance
+            is reserved for the substitute.
         """
-        one, result, failure = AgentAtWork(agent, events), None, None
-        self._guard.run(self._at_work.append, one, default=None)
+        worker, result, failure = AgentAtWork(agent, events), None, None
+        self._guard.run(self._at_work.append, worker, default=None)
         try:
-            with one.scope:
+            with worker.scope:
                 result = await work()
         except Exception as error:
-            failure = error
+            failure = error  # a relieved agent may raise whatever it likes about its cancellation
         except BaseException:
-            self._guard.run(self._give_up, one, default=None)
+            self._guard.run(self._give_up, worker, default=None)
             raise
-        self._guard.run(self._forget, one, default=None)
-        if failure is not None and not one.stand_in:
+        self._guard.run(self._forget, worker, default=None)
+        if failure is not None and not worker.substitute:
             raise failure
-        return result, one.stand_in
+        return result, worker.substitute
 
     # --- inside a step ---
 
     def find(self, event: str) -> AgentAtWork | None:
         """The agent that was called with an event last, and has not returned."""
-        return next((one for one in reversed(self._at_work) if event in one.events), None)
+        workers = reversed(self._at_work)
+        return next((worker for worker in workers if event in worker.events), None)
 
     def why_not(self, wish: Reroute) -> str | None:
-        """Why no other agent can be asked about an event; ``None``: one can."""
+        """Return the reason why no other agent can be asked about an event; ``None``: one can."""
         if len(wish.to) != 1:
             return "a call goes to one agent"
-        one = self.find(wish.event)
-        if one is None:
+        worker = self.find(wish.event)
+        if worker is None:
             return "no agent that was called with it can be cancelled"
-        if one.stand_in not in ("", wish.to[0]):
-            return f"{one.stand_in} is asked already"
+        if worker.substitute not in ("", wish.to[0]):
+            return f"{worker.substitute} is asked already"
         return None
 
     def ask(self, event: str, to: str) -> list[Waker]:
-        """Healing has given an event to another agent: returns what cancels the one that has it."""
-        one = self.find(event)
-        if one is None or one.stand_in:
+        """Reassign an event to a substitute; returns callbacks that cancel the agent at work."""
+        worker = self.find(event)
+        if worker is None or worker.substitute:
             return []
-        one.stand_in = self._instances.reserve(to)
-        return [partial(one.loop.call, one.scope.cancel)]
+        worker.substitute = self._instances.reserve(to)
+        return [partial(worker.loop.call, worker.scope.cancel)]
 
     def counts(self, event: str) -> bool:
-        """Whether the words of the agent that has an event count: no other one was asked."""
-        one = self.find(event)
-        return one is None or not one.stand_in
+        """Whether the words of the agent with an event count: no substitute was asked."""
+        worker = self.find(event)
+        return worker is None or not worker.substitute
 
     def answers(self, event: str) -> bool:
-        """The agent that has an event answers: from now on no other one is asked.
+        """Accept an answer to an event: from now on no substitute is asked.
 
         Returns:
             Whether the answer counts.
         """
-        counts, one = self.counts(event), self.find(event)
-        if counts and one is not None:
-            self._forget(one)
+        counts, worker = self.counts(event), self.find(event)
+        if counts and worker is not None:
+            self._forget(worker)
         return counts
 
-    def _forget(self, one: AgentAtWork) -> None:
-        self._at_work = [other for other in self._at_work if other is not one]
+    def _forget(self, worker: AgentAtWork) -> None:
+        self._at_work = [other for other in self._at_work if other is not worker]
 
-    def _give_up(self, one: AgentAtWork) -> None:
-        self._forget(one)
-        if one.stand_in:
-            self._instances.release(one.stand_in)
+    def _give_up(self, worker: AgentAtWork) -> None:
+        self._forget(worker)
+        if worker.substitute:
+            self._instances.release(worker.substitute)

@@ -1,8 +1,8 @@
-"""A session around an existing team: what a wrapper tells the monitor, and learns from it.
+"""A session around an existing team: the reports of an adapter, and the monitor's replies.
 
-A wrapper says when something comes from outside (`request`), when an agent begins and ends
-(`begin`, `Turn`), and waits where an event is held (`is_held`, `released`). Whatever fails in here
-must never reach the team: it is counted, written down and logged, and the team goes on.
+An adapter reports events from outside (`request`) and the begin and end of turns (`begin`, `Turn`),
+and waits where an event is held (`is_held`, `wait_until_released`). A failure in here must never
+reach the team: failures are counted, recorded and logged, and the team goes on.
 """
 
 from __future__ import annotations
@@ -23,18 +23,7 @@ from dig.detectors.interventions import Reroute
 from dig.detectors.notes import nobody_takes
 from dig.errors import SettingsError
 from dig.graph.records import NEVER_RAN, Outcome
-from dig.monitor.messages import (
-    Asked,
-    Delivered,
-    Effect,
-    Healed,
-    Output,
-    Proposed,
-    Raised,
-    Started,
-    Wake,
-)
-from dig.monitor.monitor import Monitor
+from dig.monitor import messages
 from dig.monitor.sinks import Sink
 from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.observers import ask_person
@@ -51,7 +40,7 @@ from .capabilities import (
 )
 from .context import inside
 from .errors import RaisedErrors
-from .guard import NONE, Guard
+from .guard import NONE, Guard, in_step
 from .holds import HoldWaiter, Waker
 from .instances import AgentInstances
 from .payload import as_small_payload
@@ -61,28 +50,27 @@ from .watchdog import Watchdog
 
 Mode = Literal["observe", "heal"]
 
-_ROUTINE = frozenset({Delivered, Started, Wake})
-"""The effects of every message; turns see for themselves what they come to."""
+_ROUTINE = frozenset({messages.Delivered, messages.Started, messages.Wake})
+"""The effects of every message; turns read their result from the graph."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts of a session's sights and misses.
+    """Counts of a session.
 
     Attributes:
         requests: Events from outside.
         turns: Turns that were begun.
         open_turns: Turns that go on.
-        faults: Failures of the wrapper or the monitor that the team was not told of.
+        faults: Failures of the wrapper or the monitor, hidden from the team.
         missed: Steps that were not monitored, because monitoring had stopped.
-        hanging: The number of steps that were found not to return for seconds: a detector's, for
-            instance.
+        hanging: Steps that did not return for seconds: a detector's, for instance.
         long_turns: Activations that took longer than the activation limit.
-        stopped: Why monitoring stopped, if it did.
-        component_failures: The parts that were handed in and failed: detectors, healers, gates and
+        stopped: The reason why monitoring stopped; ``None``: monitoring goes on.
+        component_failures: The failed parts that were handed in: detectors, healers, gates and
             functions of yours.
         detector_share: The share of the time since the session began that detectors took.
-        sink_share: The same of the sink: of the journal, for instance.
+        sink_share: The share that the sink took: the journal, for instance.
     """
 
     requests: int
@@ -94,80 +82,76 @@ class Statistics:
     long_turns: int
     stopped: str | None
     component_failures: tuple[ComponentFailure, ...] = ()
-    detector_share: float = field(default=0.0, compare=False)  # each moment it is another
+    detector_share: float = field(default=0.0, compare=False)  # differs from moment to moment
     sink_share: float = field(default=0.0, compare=False)
 
 
 class Session:
-    """Monitors one team for as long as it is wrapped; may be used from any thread.
+    """The monitor of one team for as long as the team is wrapped; used from any thread.
 
-    Every method is one step, which nothing else can get between; `guard.run` makes one of several.
+    Every method is one step, which nothing else can get between; `guard.run` joins several.
 
     Attributes:
-        guard: Makes the steps; whatever fails in one does not reach the team.
-        monitor: To look at; requests to it go through the session.
+        guard: Makes the steps; failures in a step do not reach the team.
+        monitor: The monitor, to look at; requests to it go through the session.
         mode: `observe` changes nothing; `heal` does what the capabilities allow.
-        capabilities: The capabilities of the team.
-        directory: The directory of its trace, if that is kept.
+        directory: The directory of the session's trace; ``None``: none is kept.
         instances: The instances of agents; to look at, inside steps.
-        holds: The events that are held.
-        relief: The agents in whose place another one may be asked.
+        holds: The held events.
+        relief: The agents that another agent may relieve.
         same_work: Whether equal messages of a turn to several agents are one event.
     """
 
     def __init__(
-        self,
-        agents: Iterable[str],
-        setup: Setup | None = None,
-        *,
+        self, agents: Iterable[str], setup: Setup | None = None, *,
         mode: Mode = "observe",
-        capabilities: Iterable[str] = CAPABILITIES,
-        require: Iterable[str] = (),
+        capabilities: Iterable[str] = CAPABILITIES, require: Iterable[str] = (),
         who: str = "this team",
         sink: Sink = lambda record: None,
         veto: Veto = lambda wish: None,
         on_note: Callable[[str, str], object] | None = None,
         on_finding: Callable[[Finding], object] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        keeps_time: bool = True,
-        same_work: bool = False,
-        strict: bool = False,
-    ) -> None:
+        clock: Callable[[], float] = time.monotonic, keeps_time: bool = True,
+        same_work: bool = False, strict: bool = False,
+    ) -> None:  # fmt: skip
         """Begin to monitor; the first record goes to the sink at once.
 
         Args:
-            agents: The agents' names; others may come later.
+            agents: The agents' names; further agents may join later.
             setup: Detectors, healers, gates, limits and so on; it becomes a session with memory.
             mode: Whether to heal.
             capabilities: The capabilities of the team, names from `CAPABILITIES`.
             require: The capabilities that the team must have.
             who: The team in words, for error messages.
-            sink: Is given every record before its effect happens.
+            sink: Called with every record before the effect of the record happens.
             veto: Asked about each event that healing wants to send elsewhere.
-            on_note: Told of each agent that healing has made a system event for, and its note.
-            on_finding: Told of each finding, after the step that raised it; on any thread.
+            on_note: Called with each agent that healing has made a system event for, and its note.
+            on_finding: Called with each finding, after the step that raised it; on any thread.
             clock: Seconds, from any beginning.
-            keeps_time: Have a thread raise what time makes due; else call `tick`.
+            keeps_time: Whether a thread raises what time makes due; else call `tick`.
             same_work: Whether equal messages of a turn to several agents are one event.
-            strict: Raise what a wrong use of this session leads to; for tests of a wrapper.
+            strict: Whether a wrong use of this session raises; for tests of a wrapper.
 
         Raises:
             SettingsError: The mode or a capability is unknown or missing, or gates are to observe.
         """
         self.mode, self.same_work = mode, same_work
         self.capabilities = check_capabilities(capabilities, "capabilities")
-        setup = fit_setup(setup or Setup(), mode, self.capabilities)
+        setup, agents = fit_setup(setup or Setup(), mode, self.capabilities), tuple(agents)
         demand(require, self.capabilities, who)
         if setup.gates and "hold" not in self.capabilities:
             raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
         self._approve = setup.approve
-        self._forget_step()
+        self._noted: list[messages.Effect] = []  # of the step that goes on
+        self._wakers: list[Waker] = []  # of the same step: they cancel agents that were relieved
         self._turns: dict[Turn, None] = {}
         self._errors, self._bounces = RaisedErrors(), BounceLimit()
-        make = partial(self._make_monitor, setup, tuple(agents), sink)
-        self.guard = guard = Guard(make, clock, strict=strict)
+        fit = Fitting(self.capabilities, self._why_not)
+        self.guard = guard = Guard(
+            lambda now: setup.monitor(agents, now, sink, REAL_TIME, fit), clock, strict=strict
+        )
         guard.on_effects, guard.on_step_end = self._note_effects, self._end_step
         self.monitor = guard.monitor
         self._tally = setup.tally(self.monitor)
@@ -176,60 +160,61 @@ class Session:
         self._watchdog = Watchdog(guard, is_used=keeps_time)
         guard.on_stop = self._watchdog.stop
 
-    def _make_monitor(
-        self, setup: Setup, agents: tuple[str, ...], sink: Sink, now: Callable[[], float]
-    ) -> Monitor:
-        fit = Fitting(self.capabilities, self._refuse)
-        return setup.monitor(agents, now, sink, REAL_TIME, fit)
-
     @property
     def stopped(self) -> str | None:
-        """Why the team is not monitored any more; ``None``: it is."""
+        """The reason why monitoring has stopped; ``None``: monitoring goes on."""
         return self.guard.stopped
 
-    # --- what a wrapper says ---
+    # --- reports of an adapter ---
 
     def request(self, payload: Any, to: str | Iterable[str], type: str = "problem") -> str:
-        """Something comes from outside.
+        """Report an event from outside.
 
         Returns:
             The event's id; empty, if monitoring has stopped.
         """
-        output = Output(as_small_payload(payload), recipients(to), type)
+        # The payload is converted before the step, since that may take a millisecond.
+        output = messages.Output(as_small_payload(payload), recipients(to), type)
         return self.guard.run(self._request, output, default="")
 
     def reserve_instance(self, agent: str) -> str:
         """Reserve an instance for an agent's next turn: its name, or `NAME#2` while that is taken.
 
-        A message that makes a turn of its own is sent to the instance. `begin` takes it, and the
-        turn's end gives it back; so does `release_instance`.
+        A message that makes a turn of its own is sent to the instance. `begin` takes the instance,
+        and the turn's end gives it back; so does `release_instance`.
         """
         return self.guard.run(self.instances.reserve, agent, default=agent)
 
     def release_instance(self, instance: str) -> None:
-        """Give an instance back that no turn was begun on."""
+        """Give back a reserved instance whose turn was never begun."""
         self.guard.run(self.instances.release, instance, default=None)
 
+    @in_step(None)
     def withdraw(self, instance: str, events: Iterable[str], to: str) -> None:
-        """Take back what lies in front of an instance that was reserved and never ran.
+        """Take back the events in front of a reserved instance that never ran.
 
         Args:
             instance: The instance, which is given back.
-            events: The events of the turn that it was reserved for.
-            to: The instance that takes them instead.
+            events: The events of the turn that the instance was reserved for.
+            to: The instance that takes the events instead.
         """
-        self.guard.run(self._withdraw, instance, tuple(events), to, default=None)
+        events = tuple(events)
+        self.release(*events)
+        for event in events:
+            self.guard.ask(self.monitor.redirect, event, (to,))
+        self.guard.incident(NEVER_RAN, {"agent": instance, "events": [*events]})
+        self.instances.empty(instance)
 
     def begin(
         self, agent: str, events: Iterable[str] | None = None, *, at_once: bool = False
     ) -> Turn:
-        """An agent begins to work.
+        """Begin a turn of an agent.
 
         Args:
-            agent: Its name, or an instance that was reserved for it.
-            events: The events of the call: it consumes these, and delays whatever else lies in
-                front of it; ``None``: it takes up all of it.
-            at_once: Release those events first, since they are not waited for any more.
+            agent: The agent's name, or an instance that was reserved for the turn.
+            events: The events of the call: the turn consumes these, and delays all else in front
+                of the agent; ``None``: the turn takes up all events.
+            at_once: Whether to release those events first, since no task waits for them any more.
         """
         events = None if events is None else tuple(events)
         turn = Turn(
@@ -245,11 +230,10 @@ class Session:
     async def activation(
         self, agent: str, events: Iterable[str] | None = None, *, retried: bool = False
     ) -> AsyncIterator[Turn]:
-        """An agent works for as long as the block lasts.
+        """Make a turn of an agent last as long as the block.
 
-        What is not held any more is shown: the block begins when `events` are released. If it
-        raises, the turn fails, and that is raised on; `retried` says that the agent will be
-        started again with the same events.
+        The block begins when `events` are released. If the block raises, the turn fails, and the
+        exception goes on; `retried` says that the agent will be started again with these events.
         """
         events = None if events is None else tuple(events)
         await self.wait_until_released(*(events or ()))
@@ -270,7 +254,7 @@ class Session:
         return self.guard.run(self.holds.is_held, event, default=False)
 
     async def wait_until_released(self, *events: str) -> None:
-        """Wait until events are not held any more; the gates that keep them decide meanwhile.
+        """Wait until no event is held any more; the gates that keep them decide meanwhile.
 
         Returns immediately if none is held. If waiting fails, the error is recorded and the event
         is released.
@@ -305,7 +289,7 @@ class Session:
         )
 
     def redirect(self, event: str, to: str | Iterable[str], again: Any = None) -> None:
-        """The team sends an event to others.
+        """Report that the team sends an event to other agents.
 
         Args:
             event: The event.
@@ -321,10 +305,10 @@ class Session:
         self.guard.tick()
 
     def keep_time(self) -> None:
-        """Have a thread raise what time makes due, in a session that was made without one."""
+        """Have a thread raise what time makes due, in a session that was made without such."""
         self._watchdog.use()
 
-    # --- what a user may ask ---
+    # --- for the user ---
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -332,7 +316,7 @@ class Session:
         return tuple(self._tally.findings)
 
     def statistics(self) -> Statistics:
-        """The counts up to now."""
+        """Count requests, turns, failures and the time that parts of the monitor took."""
         counts = self.guard.counts
         detectors, sink = self.monitor.shares()
         return Statistics(
@@ -351,59 +335,54 @@ class Session:
         return self._tally.result(self.monitor.graph, self.stopped or "it is closed")
 
     def abandon(self, reason: str) -> None:
-        """Monitor no more, and write nothing more either."""
+        """Stop monitoring, and write nothing more either."""
         self.guard.stop(reason)
 
     def close(self, reason: str = "it was closed", outcome: Outcome = "stopped") -> None:
-        """End the session with its last record; the team goes on, and twice does no harm."""
+        """End the session with the last record; the team goes on, a second call does nothing."""
         self.guard.run(self._finish, outcome, reason, default=None)
         self.guard.stop(reason)
 
-    # --- what the guard tells it ---
+    # --- called by the guard ---
 
-    def _note_effects(self, effects: list[Effect]) -> None:
-        """Take what a request has come to into account, inside its step."""
+    def _note_effects(self, effects: list[messages.Effect]) -> None:
+        """Take the effects of a request into account, inside the step of the request."""
         noted = [effect for effect in effects if type(effect) not in _ROUTINE]
         if not noted:
             return
         self._tally.count(noted)
         self._noted += noted
         for effect in noted:
-            if isinstance(effect, Healed) and effect.row.action in RELIEVING:
-                self._wakes += self.relief.ask(effect.row.event or "", *effect.row.to or ())
-            elif isinstance(effect, Asked):
+            if isinstance(effect, messages.Healed) and effect.row.action in RELIEVING:
+                self._wakers += self.relief.ask(effect.row.event or "", *effect.row.to or ())
+            elif isinstance(effect, messages.Asked):
                 self.holds.ask(effect)
 
     def _end_step(self) -> Callable[[], None]:
-        """Take what a step has come to; gives what is to be done when nothing is locked."""
-        wakes, noted = self.holds.to_wake() + self._wakes, self._noted
-        self._forget_step()
-        return partial(self._follow_up, noted, wakes) if noted or wakes else self._watchdog.wake
+        """Return the follow-up of a step, which is called when the lock is released."""
+        wakers, noted = self.holds.wakers() + self._wakers, self._noted
+        self._noted, self._wakers = [], []
+        return partial(self._follow_up, noted, wakers) if noted or wakers else self._watchdog.wake
 
-    def _forget_step(self) -> None:
-        self._noted: list[Effect] = []
-        self._wakes: list[Waker] = []  # they cancel agents that were relieved
-
-    def _follow_up(self, noted: list[Effect], wakes: list[Waker]) -> None:
-        for wake in wakes:
-            self.guard.call(wake, default=None)  # its loop may be closed by now
+    def _follow_up(self, noted: list[messages.Effect], wakers: list[Waker]) -> None:
+        # Code of the user runs here, without the lock: it may call the team or take its time.
+        for waker in wakers:
+            self.guard.call(waker, default=None)  # its loop may be closed by now
         self._watchdog.wake()
         if self._on_note is not None:
-            rows = [one.row for one in noted if isinstance(one, Healed)]
-            for row in [row for row in rows if row.action == "create"]:
-                for instance in row.to or ():
-                    agent = self.instances.agent_of(instance)
+            healed = [effect.row for effect in noted if isinstance(effect, messages.Healed)]
+            for row in [row for row in healed if row.action == "create"]:
+                for agent in map(self.instances.agent_of, row.to or ()):
                     self.guard.call(self._on_note, agent, row.note or "", default=None)
-        if self._on_finding is not None:
-            for finding in [one.finding for one in noted if isinstance(one, Raised)]:
-                self.guard.call(self._on_finding, finding, default=None)
-        if self._approve is not None:
-            for asked in [one for one in noted if isinstance(one, Proposed)]:
-                ask = partial(self._ask_person, asked)
+        for effect in noted:
+            if isinstance(effect, messages.Raised) and self._on_finding:
+                self.guard.call(self._on_finding, effect.finding, default=None)
+            elif isinstance(effect, messages.Proposed) and self._approve:
+                ask = partial(self._ask_person, effect)
                 Thread(target=ask, name="dig approval", daemon=True).start()
 
-    def _ask_person(self, proposed: Proposed) -> None:
-        """Have a person decide about healing, on a thread of its own; the team waits for none."""
+    def _ask_person(self, proposed: messages.Proposed) -> None:
+        """Ask a person about healing, on a thread of its own; the team does not wait."""
         assert self._approve is not None
         heal, error = anyio.run(ask_person, self._approve, proposed)
         self.guard.run(self.guard.ask, self.monitor.decide, proposed.row, heal, error, default=NONE)
@@ -414,18 +393,11 @@ class Session:
         self._turns.pop(turn, None)
         self.instances.release(turn.instance)
 
-    def _withdraw(self, instance: str, events: tuple[str, ...], to: str) -> None:
-        self.release(*events)
-        for event in events:
-            self.guard.ask(self.monitor.redirect, event, (to,))
-        self.guard.incident(NEVER_RAN, {"agent": instance, "events": [*events]})
-        self.instances.empty(instance)
-
     def _finish(self, outcome: Outcome, reason: str) -> None:
         self.guard.ask(self.monitor.finish, outcome)
         self.guard.stop(reason)
 
-    def _request(self, output: Output) -> str:
+    def _request(self, output: messages.Output) -> str:
         if not self._turns:
             self._errors.forget()
         self.guard.ask(self.monitor.inject, output)
@@ -438,13 +410,14 @@ class Session:
         turn.instance = self.instances.take(turn.instance)
         self._turns[turn] = None
         self._watchdog.start()
-        turn.begin()
+        turn.act()
 
     def _stop_waiting(self, event: str, error: Exception) -> None:
-        self.holds.release(event)  # what stayed held would keep back whatever comes after it
+        self.holds.release(event)  # a held event would keep back whatever comes after it
         raise error
 
-    def _refuse(self, wish: Reroute) -> str | None:
+    def _why_not(self, wish: Reroute) -> str | None:
+        """Return the reason why an event cannot be sent elsewhere; ``None``: it can."""
         graph = self.monitor.graph
         event = graph.event(wish.event)
         missing = graph.uncovered_work(event.id) if event.final else [event.id]
@@ -464,10 +437,10 @@ class Session:
 
 
 def fit_setup(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
-    """The setup of a wrapped team, of what was asked for; fitting twice changes nothing.
+    """Adapt a setup to a wrapped team; adapting twice changes nothing.
 
     Args:
-        setup: The setup that was asked for.
+        setup: The user's setup.
         mode: Whether to heal.
         capabilities: The capabilities of the team.
 
@@ -476,9 +449,8 @@ def fit_setup(setup: Setup, mode: Mode, capabilities: Collection[str]) -> Setup:
     """
     if mode not in ("observe", "heal"):
         raise SettingsError(f"there is no mode {mode!r}; choose observe or heal")
-    setup = replace(setup, can_hold=setup.can_hold and "hold" in capabilities)
-    if mode == "heal":
-        return replace(setup, session=True, memory=True, fail_closed=False)
-    if setup.gates:
+    if setup.gates and mode == "observe":
         raise SettingsError("a gate keeps events, so it needs mode='heal'")
-    return replace(setup, session=True, memory=True, fail_closed=False, healers=None, ladder=False)
+    can_hold = setup.can_hold and "hold" in capabilities
+    setup = replace(setup, can_hold=can_hold, session=True, memory=True, fail_closed=False)
+    return replace(setup, healers=None, ladder=False) if mode == "observe" else setup

@@ -1,6 +1,6 @@
 """Calls that are nested deeply do not fill Python's stack.
 
-A monitored call has frames of its own, so agents that hand on to each other a few hundred times
+A monitored call has frames of its own, so agents that call each other a few hundred times deep
 would reach the interpreter's limit earlier than alone. Every `SEGMENT` calls a coroutine is not
 awaited on top of its caller: it is handed down to a trampoline, which runs it while its caller is
 suspended. The limit of frames is the team's own: `sys.getrecursionlimit()`, without ours.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 SEGMENT = 16
-"""So many nested calls stand on top of each other; a lesser depth knows no trampoline."""
+"""The number of nested calls on top of each other; a lesser depth knows no trampoline."""
 
 _SUSPENDS = CO_ASYNC_GENERATOR | CO_COROUTINE | CO_GENERATOR | CO_ITERABLE_COROUTINE
 _OURS = str(Path(__file__).parents[1])
@@ -24,16 +24,17 @@ _Work = Coroutine[Any, Any, Any]
 
 
 def flat(work: _Work, depth: int) -> Awaitable[Any]:
-    """An awaitable in place of a coroutine, in the same frame.
+    """Return an awaitable in place of a coroutine, in the same frame.
 
     Args:
         work: The coroutine of a monitored call.
-        depth: In how many other monitored calls it is nested.
+        depth: The number of monitored calls around this one.
     """
     if depth % SEGMENT or depth == 0:
         return work
     frames = _frames_above_trampoline()
-    # A caller that handles an exception must stay below: that one is the context of others.
+    # A caller that handles an exception must stay below on the stack: Python takes the context of
+    # a new exception from there.
     if frames is None or sys.exc_info()[1] is not None:
         return _Trampoline(work)
     return _Nested(work, frames)
@@ -42,8 +43,8 @@ def flat(work: _Work, depth: int) -> Awaitable[Any]:
 def _frames_above_trampoline() -> int | None:
     """The number of frames of the team between the caller and the nearest trampoline.
 
-    ``None``, if there is none, or something between them would not hand a coroutine down: a task
-    that begins at once, or a function that runs a coroutine by hand.
+    ``None``, if there is no trampoline, or a frame between them would not hand a coroutine down:
+    a task that begins at once, or a function that runs a coroutine by hand.
     """
     frame, frames = sys._getframe(2), 0
     while frame.f_code.co_flags & _SUSPENDS:
@@ -72,7 +73,7 @@ class _Trampoline:
 
     def __init__(self, work: _Work) -> None:
         self._running = [work]
-        self._frames = [0]  # of the team, below each of them
+        self._frames = [0]  # of the team, below each coroutine
 
     def __await__(self) -> Generator[Any, Any, Any]:
         value: Any = None
@@ -80,9 +81,9 @@ class _Trampoline:
         while True:
             try:
                 work = self._running[-1]
-                got = work.send(value) if error is None else work.throw(error)
-            except StopIteration as done:
-                value, error = done.value, None
+                signal = work.send(value) if error is None else work.throw(error)
+            except StopIteration as stop:
+                value, error = stop.value, None
                 self._leave()
                 if not self._running:
                     return value
@@ -93,12 +94,12 @@ class _Trampoline:
                 value, error = None, raised
             else:
                 value = error = None
-                if isinstance(got, _Nested):
-                    error = self._enter(got)
+                if isinstance(signal, _Nested):
+                    error = self._enter(signal)
                     continue
                 try:
-                    value = yield got
-                except BaseException as thrown:  # a cancellation, or that it is closed
+                    value = yield signal
+                except BaseException as thrown:  # a cancellation, or the closing of the coroutine
                     error = thrown
 
     def _enter(self, nested: _Nested) -> RecursionError | None:

@@ -23,41 +23,54 @@ from .guard import Guard, in_step
 from .holds import HoldWaiter
 from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
-from .turn_notes import TurnNotes
 
 MOST_SENT = 64
-"""The number of messages of a turn that are remembered, to know one again."""
+"""The number of messages of a turn that are remembered, to recognise equal ones."""
 
 NOTHING: tuple[str, ...] = ("",)
 
 
-class EqualMessages:
-    """The messages of a turn, where equal ones are one piece of work (`wrap(same_work=True)`)."""
+class TurnNotes:
+    """The notes for a turn, oldest first.
+
+    Attributes:
+        texts: The texts of the notes.
+        about: The content of the notes as data; a note of a gate has none.
+        for_others: Whether the notes are for the next agent, since this agent itself reads none.
+    """
 
     def __init__(self) -> None:
-        """Begin with nothing sent."""
-        self._sent: list[tuple[str, Any, set[str]]] = []  # event, payload, its recipients
+        self.texts: list[str] = []
+        self.about: list[About] = []
+        self.for_others = False
+        self._read = 0
 
-    def add(self, event: str, payload: Any, instance: str) -> None:
-        """The turn has sent a message to an instance."""
-        self._sent.append((event, payload, {instance}))
-        del self._sent[:-MOST_SENT]
+    def take(self, event: Pending) -> None:
+        """Add the notes beside an event, and the text of an event of the system."""
+        if event.sender == SYSTEM:
+            self.texts.append(str(event.payload))
+        self.texts.extend(event.notes)
+        self.about.extend(event.about)
 
-    def find(self, payload: Any, instance: str) -> str:
-        """The earlier message that is now sent to a further instance; empty: there is none."""
-        for event, before, asked in self._sent:
-            if before == payload and instance not in asked:
-                asked.add(instance)
-                return event
-        return ""
+    def read(self) -> tuple[str, ...]:
+        """Return all notes, which count as read from now on."""
+        self._read = len(self.texts)
+        return tuple(self.texts)
 
-    def forget(self, event: str) -> None:
-        """A message has failed: sending it again is another attempt."""
-        self._sent = [one for one in self._sent if one[0] != event]
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The notes that the agent has not read."""
+        return tuple(self.texts[0 if self.for_others else self._read :])
+
+    def inherit(self, notes: Iterable[TurnNotes]) -> None:
+        """Add the unread notes of other turns, each text once."""
+        for other in notes:
+            self.texts.extend(text for text in other.unread if text not in self.texts)
+            self.about.extend(about for about in other.about if about not in self.about)
 
 
 class HandedOver(NamedTuple):
-    """The state of the turn of an agent that handed over.
+    """The events of a turn whose agent handed over.
 
     Attributes:
         events: The events that the next agents are given.
@@ -76,15 +89,13 @@ class Turn:
     No method raises because of the monitor: if that has failed, they do nothing.
 
     Attributes:
-        guard: Makes the steps of its session.
-        instance: The agent's name, or `NAME#2` of an instance that overlapping turns make.
-        events: The events that lay in front of the turn and were taken up by it, in order.
-        submitted: The answer that it has submitted last, if it has.
-        bounces: Whether that can be sent back.
-        is_open: Whether the turn goes on.
-        received: The event that it was called with, and its payload, to know this again if it is
-            passed on; the id is empty if that never is.
-        depth: In how many calls of its session it is nested.
+        instance: The agent's name, or `NAME#2` if turns of the agent overlap.
+        events: The events that the turn has taken up, in order.
+        submitted: The latest answer that the turn has submitted; empty: none.
+        bounces: Whether that answer can be sent back.
+        received: The event of the call and its payload, to recognise the payload where it is passed
+            on; the id is empty if the event must not be passed on.
+        depth: The number of calls of the session around this one.
         outer: The turn in whose code this one was begun, of whatever session.
         notebook: The notes of the monitor for this turn.
     """
@@ -100,16 +111,16 @@ class Turn:
         same_work: bool = False,
         errors: RaisedErrors | None = None,
     ) -> None:
-        """Make one; `Session.begin` does.
+        """Make a turn; `Session.begin` does.
 
         Args:
-            guard: Makes the steps of its session.
-            holds: The session's events that are held.
-            instance: The agent's name, or an instance of it.
+            guard: The guard of the session.
+            holds: The held events of the session.
+            instance: The agent's name, or an instance of the agent.
             events: The events that the turn takes up when it starts; ``None``: all in front of it.
-            on_end: Told inside a step when the turn is over.
+            on_end: Called inside a step when the turn is over.
             same_work: Whether equal messages to several agents are one event.
-            errors: The exceptions that agents of its session have raised.
+            errors: The exceptions that agents of the session have raised.
         """
         self.guard = guard
         self._holds = holds
@@ -125,22 +136,23 @@ class Turn:
         self.outer: Turn | None = None
         self._mine = None if events is None else set(events)  # to be taken up at the next start
         self._awaited = 0  # answers that have not come yet
-        self._waits = 0  # blocks of its code that wait on purpose
+        self._waits = 0  # blocks of the agent's code that wait on purpose
         self._activation: str | None = None
-        self._inputs: dict[str, Fate] = {}  # of the activation in progress, with their fates
+        self._inputs: dict[str, Fate] = {}  # of the activation in progress
         self._queue: list[Output] = []
         self.notebook = TurnNotes()
         self.received: tuple[str, Any] = ("", None)
-        self._equal = EqualMessages() if same_work else None
+        # With same_work, the latest messages: event, payload, recipients.
+        self._sent: list[tuple[str, Any, set[str]]] | None = [] if same_work else None
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The events that it has generated, in order, continuations left out."""
+        """The events that the turn has generated, in order, continuations left out."""
         return tuple(self._outputs)
 
     @property
     def activation(self) -> str | None:
-        """The id of the activation in progress, if one is."""
+        """The id of the activation in progress; ``None``: there is none."""
         return self._activation
 
     @property
@@ -150,20 +162,20 @@ class Turn:
 
     @property
     def about(self) -> tuple[About, ...]:
-        """The content of these notes as data; a note of a gate has none."""
+        """The content of the notes as data; a note of a gate has none."""
         return tuple(self.notebook.about)
 
     def listen(self) -> tuple[str, ...]:
-        """Its `notes`, with what healing has said to the agent since it began."""
+        """Return the `notes`, with those that healing has sent since the turn began."""
         self.guard.run(self._listen, default=None)
         return self.notes
 
     @property
     def address(self) -> tuple[str, ...]:
-        """The address of answers to this turn: its instance, or nowhere once it is over."""
+        """The address of answers to this turn: the instance, or nowhere after the end."""
         return (self.instance,) if self.is_open else ()
 
-    # --- what it does with what it was given ---
+    # --- fates of events ---
 
     def keep(self, event: str) -> None:
         """Leave an event in front of the agent, for another turn (fate `delay`)."""
@@ -179,10 +191,10 @@ class Turn:
 
     @in_step(None)
     def decide(self, fate: Fate) -> None:
-        """Give an event a fate other than `consume`, which is that of all it was given."""
-        self._act()
-        seen = self.guard.monitor.graph.activations[self._activation or ""].inputs
-        if fate.event not in {event.id for event in seen}:
+        """Give an event a fate other than `consume`, the fate of all events without another."""
+        self.act()
+        inputs = self.guard.monitor.graph.activations[self._activation or ""].inputs
+        if fate.event not in {event.id for event in inputs}:
             raise DecisionError(f"event {fate.event!r} is not in front of {self.instance!r}")
         self._inputs[fate.event] = fate
 
@@ -191,7 +203,7 @@ class Turn:
         fate = self._inputs.get(event)
         return self._activation is not None and fate is not None and fate.fate == "consume"
 
-    # --- what it generates ---
+    # --- outputs ---
 
     def emit(self, payload: Any, to: str | Iterable[str], type: str = "message") -> None:
         """Generate an event when the activation ends; for agents that only speak at the end."""
@@ -215,16 +227,16 @@ class Turn:
         return self.guard.run(self._send, [output], int(awaits), default=NOTHING)[0]
 
     def wait_for(self, answers: int = 1) -> None:
-        """The activation ends here with what it has queued, and answers will be received."""
+        """End the activation with the queued events; a number of answers will be received."""
         self.guard.run(self._send, [], answers, default=NOTHING)
 
     @in_step(None)
     def receive(self, event: str = "", *, at_once: bool = False) -> None:
-        """An answer that the turn awaits is there: it is consumed by the next activation.
+        """Take an awaited answer, which the next activation consumes.
 
         Args:
-            event: Its id; empty: the awaited answer will never come.
-            at_once: Release it first, since the framework has handed it over already.
+            event: The event's id; empty: the awaited answer will never come.
+            at_once: Whether to release the event first, since the framework has handed it over.
         """
         if at_once:
             self._holds.release(event)
@@ -234,14 +246,14 @@ class Turn:
             self._mine = {*(self._mine or ()), event}
         self._awaited -= 1
         if self._awaited <= 0:
-            self._act()
+            self.act()
 
     @in_step("")
     def call(self, payload: Any, to: str | Iterable[str], *, awaits: bool = True) -> str:
         """Call another agent: an event of its own, also if a further agent was asked the same.
 
-        What the turn was called with is passed on, if this is equal to it (`received`). In a
-        session with `same_work`, what was sent to another instance before is the same event.
+        The event that the turn was called with is passed on, if the payload is equal (`received`).
+        In a session with `same_work`, an equal message to another instance is the same event.
 
         Args:
             payload: Plain JSON (see `as_payload`).
@@ -251,54 +263,56 @@ class Turn:
         Returns:
             The event's id; empty, if the monitor has stopped.
         """
-        to, answers, is_known = recipients(to), int(awaits), is_whole(payload)
-        equal = self._equal if is_known and len(to) == 1 else None
-        again = equal.find(payload, to[0]) if equal else ""
-        if again:
-            self._send([], answers)
-            self.guard.ask(self.guard.monitor.redirect, again, to, payload)
-            return again
+        to, answers, is_comparable = recipients(to), int(awaits), is_whole(payload)
+        sent = self._sent if is_comparable and len(to) == 1 else None
+        for event, earlier, instances in sent or ():
+            if earlier == payload and to[0] not in instances:
+                instances.add(to[0])
+                self._send([], answers)
+                self.guard.ask(self.guard.monitor.redirect, event, to, payload)
+                return event
         event, received = self.received
-        if event and is_known and received == payload and self.holds(event):
+        if event and is_comparable and received == payload and self.holds(event):
             self.pass_on(event, to)
             self._send([], answers)
         else:
             event = self._send([Output(payload, to)], answers)[0]
-        if equal is not None:
-            equal.add(event, payload, to[0])
+        if sent is not None:
+            sent.append((event, payload, {to[0]}))
+            del sent[:-MOST_SENT]
         return event
 
     def call_failed(self, event: str) -> None:
-        """A call came to nothing: an equal one is another attempt."""
-        if self._equal is not None:
-            self._equal.forget(event)
+        """Note that a call came to nothing: an equal call is another attempt, not the same work."""
+        if self._sent is not None:
+            self._sent = [message for message in self._sent if message[0] != event]
 
     @in_step(None)
     def waits(self) -> None:
-        """Wait for a person, or for something else, on purpose, until the turn `resumes` or ends.
+        """Wait on purpose, for a person for example, until the turn `resumes` or ends.
 
         The trace says so (incident `waits`), and nothing that is still open is overdue meanwhile.
         """
-        self._act()
+        self.act()
         self._waits += 1
         if self._activation is not None:
             self.guard.ask(self.guard.monitor.waits, activation=self._activation)
 
     @in_step(None)
     def resumes(self, answer: Any = None) -> None:
-        """Go on after `waits`, in an activation of its own; the answer is in the continuation."""
+        """Go on after `waits`, in a new activation; the answer is in the continuation."""
         self._waits -= 1
         if self._activation is not None:
             self._go_on([], answer)
-            self._act()
+            self.act()
 
-    # --- how it ends ---
+    # --- the end ---
 
     def end(
         self, payload: Any = None, to: str | Iterable[str] = (), type: str = "message",
         *, usage: Any = None,
     ) -> str:  # fmt: skip
-        """End, with what was queued, and one more event if it has recipients.
+        """End the turn with the queued events, and one more event if there are recipients.
 
         Returns:
             The id of that event; empty, if there is none.
@@ -308,16 +322,12 @@ class Turn:
         return self.guard.run(self._end, last, usage, None, default="")
 
     def reply(self, payload: Any, to: str | Iterable[str]) -> str:
-        """End with what the agent returns to its caller: a message, or a notice if it is ``None``.
-
-        Returns:
-            The id of that event; empty, if there is none.
-        """
+        """End the turn with a return value for the caller: a message, or a notice for ``None``."""
         return self.end(payload, to, "notice" if payload is None else "message")
 
     @in_step(None)
     def forward(self, to: str | Iterable[str], events: Iterable[str] | None = None) -> None:
-        """Pass events on, by default all that the turn was given, and end."""
+        """Pass events on, by default all events of the turn, and end."""
         for event in [event.id for event in self.events] if events is None else events:
             self.pass_on(event, to)
         self._end([], None, None)
@@ -330,17 +340,17 @@ class Turn:
     ) -> HandedOver:  # fmt: skip
         """End, and give the floor to others.
 
-        A silent agent, which only names the next one, passes on what it was given. So handing
+        A silent agent, which only names the next one, passes on the events of the turn. So handing
         over in a circle can be seen.
 
         Args:
             to: The next agents (see `Session.reserve_instance`).
             payload: The words of the agent, as plain JSON.
             type: The type of that event.
-            silent: Whether the agent says nothing of its own, or a function that tells; it is
-                called only if there is something to pass on.
+            silent: Whether the agent says nothing of its own, or a function that returns this; it
+                is called only if there is something to pass on.
             dropped: The payloads of further handoffs, which the framework does not carry out.
-            given: The events that can be passed on; by default all that the turn was given.
+            given: The events that can be passed on; by default all events of the turn.
             split: Whether each of the next agents gets an event of its own.
         """
         to = recipients(to)
@@ -350,27 +360,24 @@ class Turn:
         if events and silent:
             self.forward(to, events)
             return HandedOver(events, is_passed_on=True)
-        said = [Output(payload, one, type) for one in (zip(to) if split else (to,))]
-        self._end([*said, *(Output(one, (), HANDOFF) for one in dropped)], None, None)
-        made = tuple(self._outputs[before:])
-        return HandedOver(made[: len(said)], made[len(said) :])
+        outputs = [Output(payload, agents, type) for agents in (zip(to) if split else (to,))]
+        lost = [Output(handoff, (), HANDOFF) for handoff in dropped]
+        self._end([*outputs, *lost], None, None)
+        generated = tuple(self._outputs[before:])
+        return HandedOver(generated[: len(outputs)], generated[len(outputs) :])
 
     @in_step("")
     def submit(
-        self,
-        answer: Any,
-        *,
-        error: TurnFailure | None = None,
-        usage: Any = None,
+        self, answer: Any, *, error: TurnFailure | None = None, usage: Any = None,
         bounces: bool = True,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Submit an answer to the outside; the turn is over unless the answer comes back.
 
         Await `Session.wait_until_released(event)` if it `is_held`, then ask `was_bounced`.
 
         Args:
             answer: Plain JSON (see `as_payload`).
-            error: Why there is none; such an answer never comes back.
+            error: The reason why there is no answer; such an answer never comes back.
             usage: The cost of the turn.
             bounces: Whether the answer can come back, at once or from a gate that keeps it.
 
@@ -381,7 +388,7 @@ class Turn:
             return ""
         if self._queue:
             self._send([], 0)
-        self._act()
+        self.act()
         self.bounces = bounces and error is None
         final = Output(answer, (), "solution", final=True)
         self.submitted = self._close([final], usage, error)[0]
@@ -390,15 +397,15 @@ class Turn:
 
     @in_step(False)
     def was_bounced(self, answer: str) -> bool:
-        """Whether an answer was bounced: then the turn goes on with it, else it is over."""
+        """Whether an answer was bounced: then the turn goes on with it, else the turn is over."""
         graph = self.guard.monitor.graph
         if not self.is_open:
             return False
         if answer and answer in graph.agents[self.instance].buffer:
             self._mine = {*(self._mine or ()), answer}
-            self._act()
+            self.act()
             return True
-        self._over()
+        self._close_turn()
         return False
 
     @in_step("")
@@ -413,7 +420,7 @@ class Turn:
             to: The recipients of a notice about it.
             submits: The request that the turn works for ends by it, without an answer. Only what
                 was called off by its caller is answered, by the error: that never comes back.
-            retried: The host will start the agent again: it keeps what it was given.
+            retried: Whether the host will start the agent again with the same events.
             how: The end of that request; a limit, or a lack of time, is no error of this turn.
 
         Returns:
@@ -428,20 +435,20 @@ class Turn:
             return answer
         to, activation, events = recipients(to), "", tuple(self.events)
         if self.is_open:
-            self._act()
+            self.act()
             activation = self._activation or ""
         last = [Output({"error": failure.error}, to, "notice")] if to else []
-        name = self._end(last, None, failure, retried)
+        notice = self._end(last, None, failure, retried)
         if activation and not (failure.because or failure.cancelled):
             self._errors.add(error, activation, self.instance)
         if submits and activation:
             self._report_end(events, how, failure, failure.because or activation)
-        return name
+        return notice
 
     def _report_end(
         self, events: Iterable[Pending], how: Failure, failure: TurnFailure, activation: str
     ) -> None:
-        """The requests that some events go back to end without an answer."""
+        """Report that the requests behind some events end without an answer."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
         numbers = [graph.history.event_number(event.id) for event in events]
         for request in graph.unanswered_sources(union([graph.sources_of(n) for n in numbers])):
@@ -451,7 +458,7 @@ class Turn:
 
     @in_step(None)
     def relieve(self) -> None:
-        """End because another agent was asked in its place: what it holds is that one's."""
+        """End because another agent was asked instead, and now has the events of this turn."""
         for event in self.events:
             if event.sender != SYSTEM and self.holds(event.id):
                 self.discard(event.id)
@@ -468,8 +475,8 @@ class Turn:
             error: The error that was raised; cancellation too.
             to: The recipients of a notice about it; ``None``: the request from outside ends by
                 it, unless there is an accepted answer.
-            answer: The answer that the agent has given, if it has; it is released.
-            how: The end of its request, if it has no answer.
+            answer: The answer that the agent has given, if there is one; it is released.
+            how: The end of the request, if there is no answer.
 
         Returns:
             The id of the notice or the answer; empty, if there is none.
@@ -484,50 +491,43 @@ class Turn:
 
     # --- inside a step ---
 
-    def begin(self) -> None:
-        """Start the first activation; `Session.begin` does."""
-        self._act()
-
-    def _act(self) -> None:
-        """Have an activation in progress that has taken up all that has come for the turn."""
+    def act(self) -> None:
+        """Have an activation in progress that has taken up all events for the turn so far."""
         if not self.is_open:
             return
         if self._activation is not None:
             if not self._mine:
                 return
-            self._go_on([])  # it cannot see what came after its start
+            self._go_on([])  # an activation cannot see what came after its start
         effects = self.guard.ask(self.guard.monitor.start, self.instance)
         started = next(effect for effect in effects if isinstance(effect, Started))
         self._activation = started.activation
         if self._waits > 0:
             self.guard.ask(self.guard.monitor.waits, activation=started.activation)
         for event in started.events:
-            is_ours = self._mine is None or event.id in self._mine
-            if is_ours or event.sender == SYSTEM:
-                self._take(event)
+            if self._mine is None or event.id in self._mine or event.sender == SYSTEM:
+                self._inputs[event.id] = Fate(event.id, "consume")
+                self.notebook.take(event)
+                if event.sender != self.instance or event.final:  # else it is a continuation
+                    self.events.append(event)
+        # Notes for another request of the agent stay in front of the agent.
         self._inputs |= {event: Fate(event, "delay") for event in started.kept}
         self._mine = set()
-
-    def _take(self, event: Pending) -> None:
-        self._inputs[event.id] = Fate(event.id, "consume")
-        self.notebook.take(event)
-        if event.sender != self.instance or event.final:  # else it is a continuation
-            self.events.append(event)
 
     def _listen(self) -> None:
         graph, queue = self.guard.monitor.graph, self._queue
         if self._activation and self._holds.has_news(self.instance, self._activation):
-            # What it holds it keeps: an end that has done something may mend the finding.
-            held = {name: it for name, it in self._inputs.items() if graph.event(name).by != SYSTEM}
+            # The events stay with the turn: an end that has done something may mend the finding.
+            held = {id: fate for id, fate in self._inputs.items() if graph.event(id).by != SYSTEM}
             self._inputs |= {event: Fate(event, "delay") for event in held}
             self._close([])
-            self._act()
+            self.act()
             self._inputs, self._queue = {**self._inputs, **held}, queue
 
     def _close(
         self, outputs: list[Output], usage: Any = None, failure: TurnFailure | None = None
     ) -> list[str]:
-        """End the activation in progress, in any case; returns the ids of its outputs."""
+        """End the activation in progress, in any case; returns the ids of the outputs."""
         ask, monitor, activation = self.guard.ask, self.guard.monitor, self._activation
         if activation is None:
             return []
@@ -536,7 +536,7 @@ class Turn:
         self._activation, self._inputs, self._queue = None, {}, []
         try:
             ask(monitor.end, activation, fates, outputs, usage=usage, **error)
-        except PayloadError:  # too large, or what an adapter should have used `as_payload` for
+        except PayloadError:  # too large, or no JSON: the adapter should have used `as_payload`
             outputs = [replace(out, payload=as_small_payload(out.payload)) for out in outputs]
             usage = as_small_payload(usage)
             ask(monitor.end, activation, fates, outputs, usage=usage, **error)
@@ -546,19 +546,19 @@ class Turn:
         if failure is not None and failure.stack:
             ask(monitor.incident, *stack_incident(activation, failure.stack))
         history = monitor.graph.history
-        made = history.outputs(history.activation(activation) or 0)
-        return [history.event_ids[n] for n in made]
+        numbers = history.outputs(history.activation(activation) or 0)
+        return [history.event_ids[n] for n in numbers]
 
     def _send(self, outputs: list[Output], answers: int) -> tuple[str, ...]:
         if not self.is_open:
             return ("",) * len(outputs)
-        self._act()
+        self.act()
         self._awaited += answers
         return self._go_on(outputs)
 
-    def _go_on(self, outputs: list[Output], heard: Any = None) -> tuple[str, ...]:
+    def _go_on(self, outputs: list[Output], answer: Any = None) -> tuple[str, ...]:
         """End the activation, with a continuation; returns the ids of `outputs`."""
-        queued, onward = len(self._queue), Output(heard, (self.instance,), "notice")
+        queued, onward = len(self._queue), Output(answer, (self.instance,), "notice")
         *names, continuation = self._close([*self._queue, *outputs, onward])
         self._outputs += names
         self._mine = {*(self._mine or ()), continuation}
@@ -569,30 +569,30 @@ class Turn:
     ) -> str:
         if not self.is_open:
             return ""
-        self._act()
+        self.act()
         if retried:
             self._inputs = {event: Fate(event, "delay") for event in self._inputs}
         try:
             names = self._close([*self._queue, *last], usage, failure)
         finally:
-            self._over()
+            self._close_turn()
         self._outputs += names
         return names[-1] if last else ""
 
-    def _to_pass_on(self, given: Iterable[str] | None) -> tuple[str, ...]:
+    def _to_pass_on(self, events: Iterable[str] | None) -> tuple[str, ...]:
         """The events that can be passed on: none, if one was consumed already, or is an answer."""
-        if given is not None:
-            return tuple(event for event in given if self.holds(event))
+        if events is not None:
+            return tuple(event for event in events if self.holds(event))
         mine = [event for event in self.events if event.sender != SYSTEM]
         if any(event.final or not self.holds(event.id) for event in mine):
             return ()
         return tuple(event.id for event in self.events if self.holds(event.id))
 
-    def _over(self) -> None:
+    def _close_turn(self) -> None:
         self.is_open = False
         self._on_end(self)
 
 
 def recipients(to: str | Iterable[str]) -> tuple[str, ...]:
-    """Recipients; one alone may go without a list."""
+    """Recipients as a tuple; a single agent may go without a list."""
     return (to,) if isinstance(to, str) else tuple(to)

@@ -1,7 +1,7 @@
 """A thread that ticks a session's monitor on time, and reports steps that hang.
 
-The team's event loop is not ours: there may be none when nothing happens, and it stands still
-while a detector does not return. So findings about absence are raised by a thread, which also
+The event loop belongs to the team: there may be none when nothing happens, and the loop stands
+still while a detector does not return. So findings about absence are raised by a thread, which also
 reports an activation that takes longer than its limit, and a step that does not come back.
 """
 
@@ -20,24 +20,24 @@ LONG_ACTIVATION = "long activation"
 """The incident of an activation that takes longer than its limit."""
 
 HANGS_S = 5.0
-"""After how many seconds a step is reported that has not come back."""
+"""The duration after which a step counts as hanging, in seconds."""
 
 logger = masking_logger("dig.wrap")
 
 
 class Watchdog:
-    """Keeps time while there is something to keep; a daemon that no program waits for.
+    """Keeps time while turns or requests are open; a daemon that no program waits for.
 
     Attributes:
-        hanging: The number of steps that were found not to come back for `HANGS_S`.
-        long_turns: The number of activations that were reported to take too long.
+        hanging: The number of steps that did not come back for `HANGS_S`.
+        long_turns: The number of activations that took longer than their limit.
     """
 
     def __init__(self, guard: Guard, *, is_used: bool) -> None:
         """Begin without a thread; the session starts it with its first turn or request."""
         self._guard = guard
         self._hangs_s = HANGS_S
-        self._moved = Event()
+        self._moved = Event()  # set when the thread shall look again
         self._due: float | None = None
         self._thread: Thread | None = None
         self._is_stopped = not is_used
@@ -47,49 +47,40 @@ class Watchdog:
         self.long_turns = 0
 
     def start(self) -> None:
-        """Keep time from now on; twice does no harm."""
+        """Start the thread; a second call does nothing."""
         if self._thread is None and not self._is_stopped:
             self._thread = Thread(target=self._keep, name="dig watchdog", daemon=True)
             self._thread.start()
 
     def use(self) -> None:
-        """Keep time from now on, although it was made not to."""
+        """Start the thread, although the session was made without."""
         self._is_stopped = False
         self.start()
 
     def wake(self) -> None:
-        """Wake the thread, if something is due before it would wake by itself."""
+        """Wake the thread, if a deadline comes before the thread would wake by itself."""
         due = None if self._is_stopped else self._guard.due
         if due is not None and (self._due is None or due < self._due):
             self._moved.set()
 
     def stop(self) -> None:
-        """Be done; a thread that is in the middle of something finishes that."""
+        """Stop the thread, after the step that it is making."""
         self._is_stopped = True
         self._moved.set()
 
     def _keep(self) -> None:
         while not self._is_stopped:
-            self._moved.clear()
-            self._moved.wait(self._sleep_s())
+            self._moved.clear()  # before the deadline is read, or a change of it would be missed
+            due = self._due = self._guard.due
+            sleep_s = self._hangs_s if due is None else max(0.0, due - self._guard.now())
+            self._moved.wait(min(sleep_s, self._hangs_s))
             if self._is_stopped:
                 return
             if not self._hangs():
                 self._guard.run(self._tick, default=None, timeout_s=self._hangs_s)
 
-    def _sleep_s(self) -> float:
-        """Seconds until something is due, or until it is time to see whether a step hangs."""
-        due = self._due = self._guard.due
-        if due is None:
-            return self._hangs_s
-        return min(max(0.0, due - self._guard.now()), self._hangs_s)
-
-    def _tick(self) -> None:
-        self._guard.tick()
-        self._report_long_turns()
-
     def _hangs(self) -> bool:
-        """Whether a thread is in the monitor and does not come back; reports it once."""
+        """Whether a thread is in the monitor and does not come back; reports each step once."""
         lock = self._guard.lock
         owner, entry = lock.owner, lock.entries
         if owner is None or time.monotonic() - lock.since < self._hangs_s:
@@ -105,13 +96,14 @@ class Watchdog:
             )  # fmt: skip
         return True
 
-    def _report_long_turns(self) -> None:
+    def _tick(self) -> None:
+        self._guard.tick()
         graph = self._guard.monitor.graph
         limit_s = graph.run.limits.activation_limit_s
         self._late &= graph.activations.keys()
         for activation in tuple(graph.activations.values()):
-            took_s = self._guard.now() - activation.us_start / 1_000_000
-            if took_s >= limit_s and activation.id not in self._late:
+            lasts_s = self._guard.now() - activation.us_start / 1_000_000
+            if lasts_s >= limit_s and activation.id not in self._late:
                 self._late.add(activation.id)
                 self.long_turns += 1
                 who = {"activation": activation.id, "agent": activation.agent}
