@@ -227,12 +227,20 @@ def test_adapters_use_what_the_base_exports() -> None:
         for line, dots, name in imports_of(path)
         if not dots and name.startswith("dig.adapters.") and not _is_exported(name)
     ]
+    offenders += [
+        f"{path}:{node.lineno}: base.{node.attr}"
+        for path in files
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "base"
+        if not _is_exported(f"dig.adapters.base.{node.attr}")
+    ]
     assert files and not offenders, "import these from dig.adapters.base:\n" + "\n".join(offenders)
 
 
 def _is_exported(name: str) -> bool:
     package, _, exported = name.rpartition(".")
-    return package == "dig.adapters.base" and exported in vars(dig.adapters.base)["__all__"]
+    is_name = package == "dig.adapters.base" and exported in vars(dig.adapters.base)["__all__"]
+    return is_name or name == "dig.adapters.base"
 
 
 def test_the_root_of_the_package_is_an_overview() -> None:

@@ -1,21 +1,14 @@
-"""Teams of plain callables: the place of each callable, and the agent that it belongs to."""
+"""Teams of plain callables: the place and the agent of each callable."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence
 from dataclasses import dataclass, field, replace
 from dis import get_instructions
 from functools import partial
-from inspect import (
-    getattr_static,
-    isasyncgenfunction,
-    iscoroutinefunction,
-    isfunction,
-    isgeneratorfunction,
-    isroutine,
-)
 from types import MethodType, ModuleType, NoneType
 from typing import Any
 
@@ -26,15 +19,14 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CallablePlace:
-    """The place of a callable in a team, with its agent.
+    """The place of a callable in a team, and its agent.
 
     Attributes:
-        agent: The agent.
         function: The callable.
-        container: A dict or list of the team, or the methods or attributes of one of its objects.
-        key: The place in that.
-        method: The name among several callables of its agent; empty, if it is the only one.
-        is_inherited: Whether an object has it from its class.
+        container: A dict or list of the team, or the methods or attributes of an object.
+        key: The key or index in the container.
+        method: The name among several callables of one agent; empty: the only callable.
+        is_inherited: Whether an object has the callable from its class.
     """
 
     agent: str
@@ -47,13 +39,13 @@ class CallablePlace:
     @property
     def is_awaited(self) -> bool:
         """Whether the callable is an async function."""
-        return iscoroutinefunction(_innermost(self.function))
+        return inspect.iscoroutinefunction(_innermost(self.function))
 
-    def restore(self, other: Function) -> None:
-        """Put it back wherever another still is: the user may have changed the team meanwhile."""
+    def restore(self, replacement: Function) -> None:
+        """Put the callable back wherever the replacement still is, as the user may move it."""
         is_mapping = isinstance(self.container, MutableMapping)
-        there = self.container.items() if is_mapping else enumerate(self.container)
-        for key in [key for key, item in there if item is other]:
+        items = self.container.items() if is_mapping else enumerate(self.container)
+        for key in [key for key, item in items if item is replacement]:
             if self.is_inherited and key == self.key:
                 del self.container[key]
             else:
@@ -63,74 +55,76 @@ class CallablePlace:
 class ObjectMethods(MutableMapping[str, Function]):
     """The methods that one object has in place of those of its class.
 
-    They are kept beside the object, which is as it was: its attributes, its copies, its pickle.
+    They are kept beside the object, so its attributes, copies and pickle are unchanged.
     """
 
     def __init__(self, item: Any) -> None:
-        """Begin; nothing is changed yet."""
         self._item = item
 
     def original(self, name: str) -> Function:
-        """The method that the object has now."""
-        there = vars(type(self._item)).get(name)
-        now: Function
-        if isinstance(there, _SharedMethod):
-            now = self.get(name) or there.bound(self._item)
-        else:
-            now = getattr(self._item, name)
-        return now
+        """The present method of the object."""
+        shared = vars(type(self._item)).get(name)
+        method: Function = (
+            (self.get(name) or shared.bind(self._item))
+            if isinstance(shared, _SharedMethod)
+            else getattr(self._item, name)
+        )
+        return method
 
     def __getitem__(self, name: str) -> Function:
-        return self._all()[name]
+        return self._methods()[name]
 
     def __setitem__(self, name: str, function: Function) -> None:
         owner = type(self._item)
         shared = vars(owner).get(name)
         if not isinstance(shared, _SharedMethod):
-            shared = _SharedMethod(getattr_static(owner, name), is_inherited=shared is None)
+            shared = _SharedMethod(inspect.getattr_static(owner, name), is_inherited=shared is None)
             setattr(owner, name, shared)
-        shared.instead[id(self._item)] = function
+        shared.replacements[id(self._item)] = function
 
     def __delitem__(self, name: str) -> None:
         owner, shared = type(self._item), vars(type(self._item))[name]
-        del shared.instead[id(self._item)]
-        if not shared.instead and shared.is_inherited:
+        del shared.replacements[id(self._item)]
+        if not shared.replacements and shared.is_inherited:
             delattr(owner, name)
-        elif not shared.instead:
+        elif not shared.replacements:
             setattr(owner, name, shared.bare)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._methods())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._methods())
 
-    def _all(self) -> dict[str, Function]:
-        shared = {n: one for n, one in vars(type(self._item)).items() if type(one) is _SharedMethod}
+    def _methods(self) -> dict[str, Function]:
         mine = id(self._item)
-        return {name: one.instead[mine] for name, one in shared.items() if mine in one.instead}
+        return {
+            name: method.replacements[mine]
+            for name, method in vars(type(self._item)).items()
+            if type(method) is _SharedMethod and mine in method.replacements
+        }
 
 
+@dataclass(eq=False)
 class _SharedMethod:
-    """A method of a class, in whose place some of its objects have another one.
+    """A method of a class that is replaced for some objects of the class.
 
     Attributes:
         bare: The method of all other objects, as the class has it.
-        is_inherited: Whether the class has it from another class.
-        instead: The replacements that the objects have in its place, by their ids.
+        is_inherited: Whether the class has the method from another class.
+        replacements: The replacements, by the ids of their objects.
     """
 
-    def __init__(self, bare: Any, *, is_inherited: bool) -> None:
-        self.bare = bare
-        self.is_inherited = is_inherited
-        self.instead: dict[int, Function] = {}
+    bare: Any
+    is_inherited: bool
+    replacements: dict[int, Function] = field(default_factory=dict)
 
     def __get__(self, item: Any, owner: type) -> Any:
-        instead = self.instead.get(id(item))
-        return self.bound(item, owner) if instead is None else instead
+        replacement = self.replacements.get(id(item))
+        return self.bind(item, owner) if replacement is None else replacement
 
-    def bound(self, item: Any, owner: type | None = None) -> Any:
-        """The bare method as an object or a class has it."""
+    def bind(self, item: Any, owner: type | None = None) -> Any:
+        """Bind the bare method to an object or a class."""
         get = getattr(type(self.bare), "__get__", None)
         return self.bare if get is None else get(self.bare, item, owner or type(item))
 
@@ -138,14 +132,14 @@ class _SharedMethod:
 def replace_all(
     places: Iterable[CallablePlace], make: Callable[[CallablePlace], Function]
 ) -> Callable[[], None]:
-    """Put another callable in the place of each, or of none.
+    """Replace the callables in all places, or in none.
 
     Args:
         places: The places of the callables.
-        make: Makes what is put there.
+        make: Makes the replacement.
 
     Returns:
-        Restores those that were there; twice does no harm.
+        A function that restores the callables; a second call does nothing.
 
     Raises:
         SettingsError: An agent cannot be replaced.
@@ -154,14 +148,14 @@ def replace_all(
 
     def restore() -> None:
         while replaced:
-            place, other = replaced.pop()
-            place.restore(other)
+            place, replacement = replaced.pop()
+            place.restore(replacement)
 
     try:
         for place in places:
-            other = make(place)
-            place.container[place.key] = other
-            replaced.append((place, other))
+            replacement = make(place)
+            place.container[place.key] = replacement
+            replaced.append((place, replacement))
     except Exception as error:  # a container or a class of the user's own may refuse
         restore()
         raise SettingsError(f"agent {place.agent!r} cannot be replaced: {error!r}") from error
@@ -176,7 +170,6 @@ class TeamCallables:
         original: The team.
         team: The object in which callables are replaced: the team itself, or a list of a tuple's
             items.
-        places: The place of each callable.
         unwatched: The parts of the team that are not watched, with the reason.
     """
 
@@ -192,19 +185,19 @@ class TeamCallables:
         Raises:
             SettingsError: Two agents have the same name, or the team is a class.
         """
-        found = cls(team, [*team] if isinstance(team, tuple) else team)
+        callables = cls(team, [*team] if isinstance(team, tuple) else team)
         if isinstance(team, MutableMapping):
-            found._add_items({key: str(key) for key in team})
-        elif isinstance(found.team, MutableSequence):
-            found._add_items({number: _name(item) for number, item in enumerate(team)})
+            callables._add_items({key: str(key) for key in team})
+        elif isinstance(callables.team, MutableSequence):
+            callables._add_items({number: _name(item) for number, item in enumerate(team)})
         elif isinstance(team, type):
             raise SettingsError(f"{team.__name__} is a class; wrap an object of it")
         else:
-            found._add_object(team, "")
-        return found
+            callables._add_object(team, "")
+        return callables
 
     def for_user(self) -> Any:
-        """The object that the user goes on with: the team, or for a tuple another one like it."""
+        """The object for the user: the team itself, or another tuple of the same kind."""
         if self.team is self.original:
             return self.team
         make = getattr(type(self.original), "_make", type(self.original))
@@ -216,40 +209,32 @@ class TeamCallables:
             why = self._add_item(item, key, name)
             if len(self.places) == before:
                 self.unwatched.append(f"{name} ({why or 'no methods of its own'})")
-        agents = Counter(names[key] for key in names if self._has(names[key]))
-        twice = [name for name, count in agents.items() if count > 1]
-        if twice:
-            raise SettingsError(f"two agents are called {twice[0]}; wrap a dict of different names")
-
-    def _has(self, agent: str) -> bool:
-        return any(place.agent == agent for place in self.places)
+        agents = {place.agent for place in self.places}
+        for name, count in Counter(names.values()).items():
+            if count > 1 and name in agents:
+                raise SettingsError(f"two agents are called {name}; wrap a dict of different names")
 
     def _add_item(self, item: Any, key: Any, name: str) -> str:
-        """Add what a dict or a list has in one place; if that is nothing, say why."""
+        """Add the callables of one item of a dict or list; if there are none, return why."""
         if isinstance(item, type):
             return "a class"
-        if isgeneratorfunction(_innermost(item)):
+        if inspect.isgeneratorfunction(_innermost(item)):
             return "a generator that is not async"
-        if isroutine(item) or isinstance(item, partial):
-            self.places.append(CallablePlace(name, item, self.team, key))
-        elif callable(item) and is_async(item):
-            self._add_called(item, key, name)
-        elif not self._add_object(item, name):
+        is_function = inspect.isroutine(item) or isinstance(item, partial)
+        if not (is_function or (callable(item) and is_async(item))):
+            if self._add_object(item, name):
+                return ""
             if not callable(item):
                 return f"a {type(item).__name__}, which has no methods that can be watched"
-            self._add_called(item, key, name)
+        place = CallablePlace(name, item, self.team, key)
+        # An object that is called itself is replaced in its class, so that it stays what it is.
+        if not is_function and inspect.isfunction(_static(type(item), "__call__")):
+            place = replace(_method(item, "__call__", name), method="")
+        self.places.append(place)
         return ""
 
-    def _add_called(self, item: Any, key: Any, name: str) -> None:
-        """Add an object that is called itself: in its class, or else in the place where it is."""
-        if isfunction(_static(type(item), "__call__")):
-            place = _method(item, "__call__", name)
-        else:
-            place = CallablePlace(name, item, self.team, key)
-        self.places.append(replace(place, method=""))
-
     def _add_object(self, item: Any, agent: str) -> bool:
-        """Add the public methods of an object: the async ones, or if it has none, the others."""
+        """Add the public methods of an object: the async methods, or without such all methods."""
         if _package(type(item)) in sys.stdlib_module_names and not isinstance(item, ModuleType):
             return False
         methods = {name: _static(item, name) for name in dir(item) if not name.startswith("_")}
@@ -276,17 +261,17 @@ def _method(item: Any, name: str, agent: str) -> CallablePlace:
 
 
 def _static(item: Any, name: str) -> Any:
-    """The attribute of an object or a class, as it is without a monitor."""
-    found = getattr_static(item, name, None)
-    return found.bare if isinstance(found, _SharedMethod) else found
+    """The attribute of an object or a class without the monitor."""
+    attribute = inspect.getattr_static(item, name, None)
+    return attribute.bare if isinstance(attribute, _SharedMethod) else attribute
 
 
 def _is_own(item: Any, name: str, method: Any) -> bool:
-    """Whether a method is a function of the package that an object's class is from."""
+    """Whether a method is a function of the same package as the object's class."""
     if isinstance(method, staticmethod | classmethod):
         method = method.__func__
     owner = next((kind for kind in type(item).__mro__ if name in vars(kind)), object)
-    is_plain = isfunction(method) and not isgeneratorfunction(method)
+    is_plain = inspect.isfunction(method) and not inspect.isgeneratorfunction(method)
     return is_plain and _package(owner) == _package(type(item))
 
 
@@ -299,53 +284,54 @@ def shared_state(places: Iterable[CallablePlace], team: Any) -> Iterable[tuple[s
 
     Args:
         places: The callables of the team.
-        team: The team, in which they find each other.
+        team: The team, in which agents may look each other up.
     """
-    before: dict[int, tuple[str, str, bool]] = {}  # agent, variable, whether it is changed
+    before: dict[int, tuple[str, str, bool]] = {}  # id -> agent, variable, whether it is changed
     for place in places:
-        for key, (name, is_changed) in _captured(place.function, team).items():
+        for key, (name, is_changed) in _closure(place.function, team).items():
             agent, _, was_changed = before.get(key, (place.agent, "", False))
             if agent != place.agent and (is_changed or was_changed):
                 yield agent, place.agent, name
             before[key] = agent, name, is_changed or was_changed
 
 
-def _captured(item: Any, team: Any, inside: frozenset[int] = frozenset()) -> _Captured:
-    """The variables around a function, and around the functions that these are."""
-    found: _Captured = {}
+def _closure(item: Any, team: Any, inside: frozenset[int] = frozenset()) -> _Closure:
+    """The closure of a function, and of the functions in the closure."""
+    variables: _Closure = {}
     while isinstance(item, partial):
         item = item.func
     owner = getattr(item, "__self__", None)
     if owner is not None and not all(map(callable, getattr(owner, "__dict__", {}).values())):
-        found[id(owner)] = "self", True
+        variables[id(owner)] = "self", True
     function = getattr(item, "__func__", item)
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     if code is None or id(function) in inside:
-        return found
-    stored = {one.argval for one in get_instructions(code) if one.opname == "STORE_DEREF"}
+        return variables
+    # Of a constant the cell is what agents share, if one of them stores another constant there.
+    stored = {step.argval for step in get_instructions(code) if step.opname == "STORE_DEREF"}
     for name, cell in zip(code.co_freevars, cells or (), strict=True):
         try:
             value = cell.cell_contents
         except ValueError:  # it is not bound yet
             continue
-        if isfunction(value):
-            found |= _captured(value, team, inside | {id(function)})
+        if inspect.isfunction(value):
+            variables |= _closure(value, team, inside | {id(function)})
         elif isinstance(value, _FIXED):
-            found[id(cell)] = name, name in stored
+            variables[id(cell)] = name, name in stored
         elif value is not team:
-            found[id(value)] = name, True
-    return found
+            variables[id(value)] = name, True
+    return variables
 
 
-_Captured = dict[int, tuple[str, bool]]
-"""By what it is: the name of a variable, and whether it changes or may be changed."""
+_Closure = dict[int, tuple[str, bool]]
+"""By id of an object or a cell: the name of the variable, and whether it changes or may change."""
 _FIXED = (NoneType, bool, int, float, complex, str, bytes, tuple, frozenset, type, ModuleType)
 
 
 def is_async(item: Any) -> bool:
-    """Whether what something makes is awaited, or iterated so."""
+    """Whether the result of a call is awaited, or iterated asynchronously."""
     inner = _innermost(item)
-    return iscoroutinefunction(inner) or isasyncgenfunction(inner)
+    return inspect.iscoroutinefunction(inner) or inspect.isasyncgenfunction(inner)
 
 
 def _innermost(item: Any) -> Any:
@@ -355,13 +341,13 @@ def _innermost(item: Any) -> Any:
             item = item.func
         elif isinstance(item, MethodType | staticmethod | classmethod):
             item = item.__func__
-        elif isroutine(item) or not callable(item) or isinstance(item, type):
+        elif inspect.isroutine(item) or not callable(item) or isinstance(item, type):
             return item
         else:
-            called = getattr_static(type(item), "__call__", None)
-            if called is None or iscoroutinefunction(item):
+            method = inspect.getattr_static(type(item), "__call__", None)
+            if method is None or inspect.iscoroutinefunction(item):
                 return item
-            item = called
+            item = method
 
 
 def _name(item: Any) -> str:

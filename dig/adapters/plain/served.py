@@ -1,11 +1,11 @@
-"""A recorded team runs again; until some record, its stateless agents answer from the journal.
+"""Running a recorded team again, with answers of stateless agents from the journal at first.
 
     served = Served(RecordedRun.read(run, payloads=True), at=41, runs=folder)
     await served.run(entry, dig.unwrap)  # `entry` makes and runs the team again, in `dig.wrap`
 
-The session of the team begins anew, with the recorded times. Each agent's step waits until it is
-its turn by the record, and each record before `at` must equal the recorded one. So the activations
-have their recorded ids, by which the recorded answers are found. From `at` on the run is free.
+The session of the team begins anew, with the recorded times. Each agent's step waits for its place
+in the record, and each record before `at` must equal the recorded one. So the activations have
+their recorded ids, by which the recorded answers are found. From `at` on the run is free.
 """
 
 from __future__ import annotations
@@ -23,70 +23,47 @@ import anyio
 
 from dig._util.redaction import MASK
 from dig._util.text import name, one_line
-from dig.adapters.base import (
-    LONG_ACTIVATION,
-    MOST_IN_ERROR,
-    RECORDED_STACK,
-    STACK,
-    LoopCaller,
-    ServedSession,
-    Session,
-    Turn,
-    current,
-    current_turn,
-    describe,
-)
+from dig.adapters import base
+from dig.adapters.base import Session, Turn, describe
 from dig.errors import DigError, DivergenceError, ReplayError, SettingsError
+from dig.graph import records
 from dig.graph.codec import encode
-from dig.graph.records import (
-    ASIDE,
-    EDITION,
-    NOTICE,
-    SYSTEM,
-    Emit,
-    End,
-    FindingRow,
-    IncidentRow,
-    Join,
-    Record,
-    Start,
-)
+from dig.graph.records import Emit, End, Record
 from dig.monitor.messages import Effect
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
 from dig.traces.replay.recorded_requests import NOT_COMPARED
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 NOT_PLAIN = "answer is no plain JSON"
-"""The incident of an answer of a stateless agent that its caller would get otherwise from JSON."""
+"""The incident of a stateless agent's answer, if JSON would give the caller another value."""
 
 PATIENCE_S = 60.0
-"""A run that goes again may take so much longer than three times what was recorded."""
+"""The time limit of a repeated run, beyond three times the recorded duration."""
 
 GRACE_S = 1.0
-"""A step that differs from the recorded one waits so long for another task to make that."""
+"""The time that a differing step waits for another task to make the recorded step."""
 
-_OTHERWISE = {
+_IMPOSSIBLE = {
     "seat": "the agents of such a team do different work",
     "resend": "an event of such a team is a call, and its caller waits for the answer",
     "omit": "its code decides which calls come from outside",
     "sooner": "no delivery policy keeps its events",
     "wait": "it has no time limit",
 }
-"""Why the other kinds of changes cannot be made in a team of plain callables."""
+"""The reasons why other kinds of changes cannot be made in a team of plain callables."""
 
-_NO_VALUE = object()
 Fits = Callable[[Record], bool | None]
-"""Whether a recorded step is the one that waits: ``None``, it is another agent's; ``False``, it is
-one of the same turn, and another task of it may be meant."""
+"""Whether a recorded step is the waiting one; ``None``: the step is another agent's; ``False``: the
+step is another one of the same turn, and another task of the turn may make it."""
 
 
 class Served:
-    """A run that goes again from its record.
+    """A repeated run of a recorded team.
 
     Attributes:
         at: The first record that may differ from the recorded one.
-        directory: The run directory of the new run, once it has begun.
-        about: Further fields of its side file.
+        directory: The run directory of the new run, once the run has begun.
+        about: Further fields of the side file.
         session_parts: The changes in the session of the team.
     """
 
@@ -110,25 +87,24 @@ class Served:
         if at > len(parent.records):
             raise ReplayError(f"there is no record {at}; the last is {parent.last.t}")
         edition = parent.graph.run.patterns
-        if at and edition != EDITION:
+        if at and edition != records.EDITION:
             raise ReplayError(f"{NOT_COMPARED.format(edition)}, and a team is wrapped as today")
         for change in changes:
             check_change(parent, change, at)
         self.at, self._parent = at, parent
         self.directory: Path | None = None
-        self.session_parts = ServedSession(self._clock, self._take, runs)
+        self.session_parts = base.ServedSession(self._clock, self._take, runs)
         self.about = {} if about is None else about
-        edits = (_edited(parent, one) for one in changes if isinstance(one, EditRecord))
-        self._edits = dict(one for one in edits if one is not None)
-        self._again = {one.activation for one in changes if isinstance(one, AskAgain)}
-        self._tells = sorted(
-            (one for one in changes if isinstance(one, TellAgent)), key=lambda one: one.at
-        )
+        edits = (_new_answer(parent, edit) for edit in changes if isinstance(edit, EditRecord))
+        self._edits = dict(filter(None, edits))
+        self._again = {change.activation for change in changes if isinstance(change, AskAgain)}
+        tells = [change for change in changes if isinstance(change, TellAgent)]
+        self._tells = sorted(tells, key=lambda change: change.at)
         self._limit_s = PATIENCE_S + 3 * parent.times[-1] / 1_000_000
         self._stacks = {
             row.detail["activation"]: row.detail["text"]
             for row in parent.incidents
-            if row.what == STACK
+            if row.what == base.STACK
         }
         self._count = 0  # records of the new run
         self._freed: float | None = None if at else time.monotonic()
@@ -136,7 +112,7 @@ class Served:
         self._team: Any = None
         self._session: Session | None = None
         self._refused: Exception | None = None
-        self._loop = LoopCaller()
+        self._loop = base.LoopCaller()
         self._is_repeating = self._keeps_time = False
 
     # --- the run ---
@@ -147,9 +123,9 @@ class Served:
         """Make and run the team again.
 
         Args:
-            entry: Does that: wraps one team of plain callables, and awaits its answers. What it
-                raises from `at` on belongs to the run.
-            unwrap: Ends the session of the team, if the entry has left that open.
+            entry: Wraps one team of plain callables, and awaits its answers. An exception from
+                `at` on belongs to the run.
+            unwrap: Ends the session of the team, if the entry has left the session open.
 
         Raises:
             ReplayError: Another record came out before `at`, or the journal cannot answer.
@@ -198,20 +174,20 @@ class Served:
         def on_step_end() -> Callable[[], None]:
             follow_up = before()
 
-            def after() -> None:
+            def follow() -> None:
                 follow_up()
-                self._step_is_over(session)
+                self._end_step(session)
 
-            return after
+            return follow
 
         guard.on_effects, guard.on_step_end = on_effects, on_step_end
         guard.run(self._tell, session, default=None)
-        self._step_is_over(session)
+        self._end_step(session)
 
-    def _step_is_over(self, session: Session) -> None:
-        if not self._is_repeating:
+    def _end_step(self, session: Session) -> None:
+        if not self._is_repeating:  # the steps in here end, too
             self._is_repeating = True
-            while self._repeated_due(session):
+            while self._repeat_due(session):
                 pass
             self._is_repeating = False
         if self._freed is not None and not self._keeps_time and session.stopped is None:
@@ -220,18 +196,18 @@ class Served:
         self._on_loop(self._wake)
 
     def _tell(self, session: Session) -> None:
-        """Tell agents what is due by the records so far; inside a step."""
+        """Send agents the notes that are due by the records so far; inside a step."""
         while self._tells and self._count >= self._tells[0].at:
             change = self._tells.pop(0)
             session.guard.ask(session.monitor.tell, change.note, [change.agent])
 
-    def _repeated_due(self, session: Session) -> bool:
-        """Raise what time alone has raised next, by the record; says whether it was raised."""
-        count, step = self._count, self._coming()
+    def _repeat_due(self, session: Session) -> bool:
+        """Repeat a finding or incident of time alone, if it is next; returns whether it was."""
+        count, step = self._count, self._next_step()
         due = self._parent.records[count] if count < self.at else None
-        if isinstance(due, FindingRow) and (step is None or due.us < step.us):
+        if isinstance(due, records.FindingRow) and (step is None or due.us < step.us):
             session.tick()
-        elif isinstance(due, IncidentRow) and due.what == LONG_ACTIVATION:
+        elif isinstance(due, records.IncidentRow) and due.what == base.LONG_ACTIVATION:
             session.guard.incident(due.what, due.detail)
         return self._count > count
 
@@ -248,7 +224,7 @@ class Served:
         return ReplayError(f"record {self._count} did not come again {when}: {record}")
 
     def _refuse(self, error: Exception) -> Exception:
-        """Give up; the first reason counts."""
+        """End the run with an error; the first error counts."""
         self._refused = self._refused or error
         self._on_loop(self._scope.cancel)
         return error
@@ -256,20 +232,20 @@ class Served:
     # --- records and times ---
 
     def _clock(self) -> float:
-        """Seconds since the run began: the recorded moments, then real time from that of `at`."""
+        """Seconds since the run began: the recorded times, then real time from `at` on."""
         times = self._parent.times
         if self._freed is None:
             return times[self._count] / 1_000_000
         return times[min(self.at, len(times) - 1)] / 1_000_000 + time.monotonic() - self._freed
 
     def _take(self, record: Record) -> None:
-        """The sink of the session: each record before `at` must equal the recorded one."""
+        """Compare a record before `at` with the recorded one; the sink of the session."""
         if record.t < self.at:
-            expected, got = encode(self._parent.records[record.t]), encode(record)
-            if expected != got and self._scope.cancel_called:
+            expected, actual = encode(self._parent.records[record.t]), encode(record)
+            if expected != actual and self._scope.cancel_called:
                 self._refuse(self._missing(f"in {self._limit_s:g} s"))
-            elif expected != got:
-                self._refuse(DivergenceError(record.t, expected, got))
+            elif expected != actual:
+                self._refuse(DivergenceError(record.t, expected, actual))
         self._count = record.t + 1
         if self._freed is None and self._count >= self.at:
             self._freed = time.monotonic()
@@ -277,45 +253,45 @@ class Served:
     # --- steps of the agents ---
 
     async def before_call(self, session: Session, agent: str, payload: Any) -> None:
-        """Wait until it is the turn of a call that the running code makes.
+        """Wait for the place of a call of the running code in the record.
 
         Args:
             session: The session of the team.
-            agent: The agent that is called.
+            agent: The callee.
             payload: The arguments of the call, as plain JSON.
         """
-        caller = current_turn(session)
+        caller = base.current_turn(session)
 
-        def is_sent(to: Sequence[str], told: Any) -> bool:
-            return told == payload and all(one.partition("#")[0] == agent for one in to)
+        def is_same(to: Sequence[str], recorded: Any) -> bool:
+            return recorded == payload and all(name.partition("#")[0] == agent for name in to)
 
-        def fits(record: Record) -> bool | None:
+        def compare(record: Record) -> bool | None:
             if caller is None:
                 if isinstance(record, Emit) and record.by is None:
-                    return is_sent(record.to, record.payload)
+                    return is_same(record.to, record.payload)
                 return None
             step = self._step_of(caller, record)
             if step is None:
                 return None
             calls = [*_calls(self._parent, step)]
-            return not calls or any(is_sent(*one) for one in calls)
+            return not calls or any(is_same(*call) for call in calls)
 
-        await self._wait(fits)
+        await self._wait(compare)
 
     async def answer(
         self, function: Callable[..., object], run: Callable[[], Awaitable[Any]], *,
         is_stateless: bool,
     ) -> Any:  # fmt: skip
-        """The answer of the agent whose turn this is: from the journal, or by running it.
+        """Answer for the agent of the running turn: from the journal, or by running the agent.
 
         Args:
             function: The agent's own function.
-            run: Runs it with the arguments of the call.
+            run: Runs the function with the arguments of the call.
             is_stateless: Whether the call may be answered from the journal.
         """
-        turn = current.get()
+        turn = base.current.get()
         assert turn is not None
-        recorded = self._recorded(turn)
+        recorded = self._recorded_activation(turn)
         if recorded is not None and recorded.id in self._again and not is_stateless:
             raise self._refuse(ReplayError(
                 f"{recorded.agent} is not declared stateless, so it runs again in any case; see "
@@ -332,21 +308,23 @@ class Served:
             except Exception as raised:
                 error = raised
             await self._wait(partial(self._ends, turn))
-        ending = self._ending(turn)
-        edited = self._edits.get(ending, _NO_VALUE)
-        if edited is not _NO_VALUE:
-            return edited
+        # The turn ends with the activation in progress, or with the next one to start.
+        step = self._next_step()
+        last = (step and self._step_of(turn, step)) or self._recorded_activation(turn)
+        name = last.id if last else ""
+        if name in self._edits:
+            return self._edits[name]
         if error is not None:
-            stack = self._stacks.get(ending)
-            if stack is not None:  # its lines are not those of this run
-                setattr(error, RECORDED_STACK, stack)
+            stack = self._stacks.get(name)
+            if stack is not None:  # the code may have other lines by now
+                setattr(error, base.RECORDED_STACK, stack)
             raise error
         return result
 
     async def _wait(self, fits: Fits) -> None:
         """Wait until the next recorded step fits, or the run is free."""
         while self._count < self.at:
-            step = self._coming()
+            step = self._next_step()
             fit = step is None or fits(step)
             if fit:
                 return
@@ -354,7 +332,7 @@ class Served:
             with anyio.move_on_after(None if fit is None else GRACE_S) as grace:
                 await moved.wait()
             if grace.cancelled_caught:
-                return  # it is otherwise, as its records will show
+                return  # the step differs, as the comparison of its record will report
 
     def _ends(self, turn: Turn, record: Record) -> bool | None:
         """Whether a turn ends with a record (see `Fits`)."""
@@ -362,23 +340,25 @@ class Served:
         return None if step is None else not [*_calls(self._parent, step)]
 
     def _step_of(self, turn: Turn, record: Record) -> RecordedActivation | None:
-        """The recorded activation that a turn ends or starts with a record, if it goes on so."""
+        """The recorded activation whose start or end a record is, if a turn goes on with it."""
         match record:
             case End(activation=activation) if activation == turn.activation:
                 return self._parent.activations[activation]
-            case Start(activation=activation, agent=agent) if turn.activation is None:
+            case records.Start(activation=activation, agent=agent) if turn.activation is None:
                 return self._parent.activations[activation] if agent == turn.instance else None
         return None
 
-    def _coming(self) -> Record | None:
-        """The next recorded step; an instance that joins belongs to the call after it."""
-        coming = (self._parent.records[t] for t in range(self._count, len(self._parent.records)))
-        return next((one for one in coming if not isinstance(one, (*ASIDE, Join))), None)
+    def _next_step(self) -> Record | None:
+        """The next recorded step; the join of an instance belongs to the call after the join."""
+        for t in range(self._count, len(self._parent.records)):
+            if not isinstance(self._parent.records[t], (*records.ASIDE, records.Join)):
+                return self._parent.records[t]
+        return None
 
     async def _come_due(self, turn: Turn, end: End) -> None:
         """Wait until an answer from the journal comes.
 
-        If the run is free before that, such answers keep their recorded order and moments.
+        If the run is free before that, such answers keep their recorded order and times.
         """
         self._due.add(end.t)
         try:
@@ -391,33 +371,26 @@ class Served:
         finally:
             self._due.discard(end.t)
 
-    def _recorded(self, turn: Turn) -> RecordedActivation | None:
-        """The recorded activation that the one in progress is, if what it was given is the same."""
-        found = self._parent.activations.get(turn.activation or "")
-        if found is None or found.t > self.at:
+    def _recorded_activation(self, turn: Turn) -> RecordedActivation | None:
+        """The recorded activation of the one in progress, if both have the same events."""
+        activation = self._parent.activations.get(turn.activation or "")
+        if activation is None or activation.t > self.at:
             return None
-        used = (self._parent.events[event] for event in found.with_fate("consume"))
-        given = {event.id for event in used if event.by != SYSTEM}
-        return found if given <= {event.id for event in turn.events} else None
-
-    def _ending(self, turn: Turn) -> str:
-        """The activation that a turn ends with: the one in progress, or the next one to start."""
-        coming = self._coming()
-        step = None if coming is None else self._step_of(turn, coming)
-        ending = step or self._recorded(turn)
-        return ending.id if ending else ""
+        consumed = (self._parent.events[event] for event in activation.with_fate("consume"))
+        events = {event.id for event in consumed if event.by != records.SYSTEM}
+        return activation if events <= {event.id for event in turn.events} else None
 
     def _from_journal(
         self, recorded: RecordedActivation, function: Callable[..., object]
     ) -> tuple[Any, Exception | None]:
-        """The answer of an agent, or the exception that it raised."""
+        """The recorded answer of an agent, or the recorded exception."""
         answer = answer_of(self._parent, recorded)
         why = why_not_served(self._parent, recorded)
         if answer is None or why:
             raise self._refuse(ReplayError(f"activation {recorded.id} of {recorded.agent}: {why}"))
         if recorded.end is None or recorded.end.error is None:
             return answer.payload, None
-        error = _raised_again(recorded.end.error, function)
+        error = _exception_of(recorded.end.error, function)
         if error is None:
             raise self._refuse(ReplayError(
                 f"{recorded.agent} raised {one_line(recorded.end.error, 80)!r}, which is neither "
@@ -427,14 +400,14 @@ class Served:
 
 
 serving: ContextVar[Served | None] = ContextVar("dig_serving", default=None)
-"""The run that the running code makes again."""
+"""The repeated run that the running code makes."""
 
 
-# --- what the journal can answer ---
+# --- answers from the journal ---
 
 
 def answer_of(run: RecordedRun, activation: RecordedActivation) -> RecordedEvent | None:
-    """The event that a turn ended with, if this is its last activation."""
+    """The event at the end of a turn, if the activation is the last one of its turn."""
     outputs = run.outputs(activation)
     if len(outputs) != 1 or _is_continuation(outputs[0], activation):
         return None
@@ -442,7 +415,7 @@ def answer_of(run: RecordedRun, activation: RecordedActivation) -> RecordedEvent
 
 
 def _calls(run: RecordedRun, activation: RecordedActivation) -> Iterator[tuple[Sequence[str], Any]]:
-    """The calls that an activation ended with: to whom, and with what."""
+    """The calls at the end of an activation: recipients and payload."""
     if activation.end is None or answer_of(run, activation) is not None:
         return
     for fate in activation.end.fates:
@@ -455,14 +428,13 @@ def _calls(run: RecordedRun, activation: RecordedActivation) -> Iterator[tuple[S
 
 def is_single(run: RecordedRun, activation: RecordedActivation) -> bool:
     """Whether an activation is a whole turn, which called no other agent."""
-    used = [run.events[event] for event in activation.with_fate("consume")]
-    return answer_of(run, activation) is not None and not any(
-        event.agent == activation.agent for event in used
-    )
+    consumed = [run.events[event] for event in activation.with_fate("consume")]
+    is_continued = any(event.agent == activation.agent for event in consumed)
+    return answer_of(run, activation) is not None and not is_continued
 
 
 def why_not_served(run: RecordedRun, activation: RecordedActivation) -> str:
-    """Why a recorded answer cannot be given again; empty: it can."""
+    """Return why a recorded answer cannot be given again; empty: it can."""
     answer = answer_of(run, activation)
     if answer is None or not is_single(run, activation):
         return "it was no call of its own that called no other agent"
@@ -480,7 +452,7 @@ def why_not_served(run: RecordedRun, activation: RecordedActivation) -> str:
 
 
 def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
-    """Check that a change can be made in a run of plain callables that goes again.
+    """Check that a change can be made in a repeated run of plain callables.
 
     Args:
         run: The recorded run.
@@ -492,8 +464,8 @@ def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
     """
     match change:
         case EditRecord():
-            edited = _edited(run, change)
-            recorded = None if edited is None else run.activations[edited[0]]
+            edit = _new_answer(run, change)
+            recorded = None if edit is None else run.activations[edit[0]]
         case AskAgain(activation=activation, note=note):
             recorded = run.activations.get(activation)
             why = f"there is no activation {activation!r}"
@@ -505,14 +477,14 @@ def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
             if agent not in run.agents or not once:
                 _impossible(change, f"there is no agent {agent!r}" if once else "it is done once")
         case _:
-            why = _OTHERWISE[change.kind]
+            why = _IMPOSSIBLE[change.kind]
             _impossible(change, f"it cannot be made in a team of plain callables: {why}")
     if recorded is not None and recorded.t > at:
         _impossible(change, f"{recorded.id} begins later than record {at}, where the run is free")
 
 
 def why_not_again(run: RecordedRun, activation: RecordedActivation) -> str:
-    """Why an agent cannot be asked again in place of its recorded answer; empty: it can."""
+    """Return why an agent cannot be asked again instead of the journal; empty: it can."""
     if is_single(run, activation):
         return ""
     return (
@@ -521,11 +493,11 @@ def why_not_again(run: RecordedRun, activation: RecordedActivation) -> str:
     )
 
 
-def _edited(run: RecordedRun, change: EditRecord) -> tuple[str, Any] | None:
-    """The activation whose answer an edit changes, and the new answer; ``None``: it changes none.
+def _new_answer(run: RecordedRun, change: EditRecord) -> tuple[str, Any] | None:
+    """The activation of an edited answer, and the new answer; ``None``: nothing changes.
 
     Raises:
-        ReplayError: The change is about something else.
+        ReplayError: The change edits no answer.
     """
     record = run.records[change.at] if change.at < len(run.records) else None
     by = getattr(record, "by", None) or getattr(record, "activation", None)
@@ -535,8 +507,8 @@ def _edited(run: RecordedRun, change: EditRecord) -> tuple[str, Any] | None:
         _impossible(change, "the record is no answer of an agent, which alone can be changed")
     if isinstance(record, End):
         fates = [{"event": f.event, "fate": f.fate, "to": [*f.to]} for f in record.fates]
-        same = {"error": record.error, "fates": fates}
-        if all(change.edit[key] == same.get(key) for key in keys):
+        fields = {"error": record.error, "fates": fates}
+        if all(change.edit[key] == fields.get(key) for key in keys):
             return None
         outputs = change.edit.get("outputs")
         if keys != {"outputs"} or not isinstance(outputs, list) or len(outputs) != 1:
@@ -558,7 +530,7 @@ def _impossible(change: RunChange, why: str) -> NoReturn:
 
 
 def _is_continuation(event: RecordedEvent, activation: RecordedActivation) -> bool:
-    return event.type == NOTICE and event.to == (activation.agent,)
+    return event.type == records.NOTICE and event.to == (activation.agent,)
 
 
 def _texts(payload: Any, *, keys: bool) -> Iterator[str]:
@@ -575,14 +547,14 @@ def _texts(payload: Any, *, keys: bool) -> Iterator[str]:
         yield payload
 
 
-def _raised_again(text: str, function: Callable[..., object]) -> Exception | None:
-    """The exception that a text describes, if its class is known and makes the same text."""
-    kind, _, message = text.partition(": ")
-    known = {**vars(builtins), **getattr(function, "__globals__", {})}.get(kind)
-    if not (isinstance(known, type) and issubclass(known, Exception)):
+def _exception_of(text: str, function: Callable[..., object]) -> Exception | None:
+    """Make the described exception again, if the class is in reach and gives the same text."""
+    name, _, message = text.partition(": ")
+    kind = {**vars(builtins), **getattr(function, "__globals__", {})}.get(name)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return None
     try:
-        made = known(message) if message else known()
-    except Exception:  # it is the user's, and may take anything
+        error = kind(message) if message else kind()
+    except Exception:  # a class of the user may take other arguments
         return None
-    return made if describe(made) == text and len(text) < MOST_IN_ERROR else None
+    return error if describe(error) == text and len(text) < base.MOST_IN_ERROR else None
