@@ -19,7 +19,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from dig.adapters.langgraph.routes import new_in, shown
+from dig.adapters.langgraph.routes import as_words, new_in
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
@@ -57,13 +57,13 @@ def test_an_id_that_is_new_for_each_call_stands_in_no_payload(
     message: Callable[[str], Any],
 ) -> None:
     """Two messages that differ in their ids alone are told alike, and their words are kept."""
-    first, second = (shown({"messages": message(uuid4().hex)}) for _ in range(2))
+    first, second = (as_words({"messages": message(uuid4().hex)}) for _ in range(2))
     assert first == second and len(str(first)) > 20
 
 
 def test_an_id_that_a_user_has_made_is_a_word() -> None:
     """An order is another one if its number is another one."""
-    assert shown({"type": "order", "id": 17}) == {"type": "order", "id": 17}
+    assert as_words({"type": "order", "id": 17}) == {"type": "order", "id": 17}
 
 
 def handing_over(make_id: MakeId, whole: bool) -> Any:

@@ -1,4 +1,4 @@
-"""A compiled graph that tells a session of its runs: a copy, with its nodes tapped in each run."""
+"""A monitored copy of a compiled graph, which replaces the nodes for each run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .run import GraphRequest, Within
 from .stops import StopConditions
 
 
-def monitored(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | None = None) -> Any:
-    """A copy of a graph that is monitored; the graph itself is not touched.
+def monitor(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | None = None) -> Any:
+    """Make a monitored copy of a graph; the graph itself is not touched.
 
     Args:
         graph: The graph.
-        team: Its structure, and what it shares with others.
-        outer: The request to the graph that this one is a node of, and the name of that node.
+        team: The structure of the graph.
+        outer: The request to the graph around this one, and the node there that is this graph.
     """
     twin, kind = shallow(graph), graph.__class__
     twin.__class__ = _kind(kind)
@@ -34,13 +34,13 @@ def monitored(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | Non
 
 
 def restore(twin: Any) -> None:
-    """Have a monitored copy run like its original from now on."""
+    """Make a monitored copy run like the original from now on."""
     twin.dig_team = None
 
 
 @cache
 def _kind(kind: Any) -> Any:
-    """A class of graphs that are monitored; whatever runs a graph comes through these two."""
+    """The class of monitored graphs: all ways to run a graph pass `stream` or `astream`."""
 
     class Monitored(kind):  # type: ignore[misc]
         dig_team: GraphTeam | None
@@ -57,32 +57,32 @@ def _kind(kind: Any) -> Any:
 
         @wraps(kind.stream)
         def stream(self, input: Any, config: Any = None, **more: Any) -> Iterator[Any]:
-            call = called(self, input, config, more)
+            call = _call(self, input, config, more)
             if call is None:
                 yield from kind.stream(self, input, config, **more)
                 return
-            with call as asked:
-                while asked.goes_on:
-                    with asked.running():
-                        yield from kind.stream(asked.graph, *asked.given, **asked.more)
-                    asked.submit_now()
+            with call:
+                while call.goes_on:
+                    with call.running():
+                        yield from kind.stream(call.graph, *call.input, **call.more)
+                    call.submit_now()
 
         @wraps(kind.astream)
         async def astream(self, input: Any, config: Any = None, **more: Any) -> AsyncIterator[Any]:
-            call = called(self, input, config, more)
+            call = _call(self, input, config, more)
             if call is None:
                 async with aclosing(kind.astream(self, input, config, **more)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
-            with call as asked:
-                while asked.goes_on:
-                    stream = kind.astream(asked.graph, *asked.given, **asked.more)
-                    with asked.running():
+            with call:
+                while call.goes_on:
+                    stream = kind.astream(call.graph, *call.input, **call.more)
+                    with call.running():
                         async with aclosing(stream) as pieces:
                             async for piece in pieces:
                                 yield piece
-                    await asked.submit()
+                    await call.submit()
 
     Monitored.__name__, Monitored.__qualname__ = kind.__name__, kind.__qualname__
     Monitored.__module__ = kind.__module__
@@ -90,8 +90,8 @@ def _kind(kind: Any) -> Any:
     return Monitored
 
 
-def called(twin: Any, given: Any, config: Any, more: Mapping[str, Any]) -> GraphCall | None:
-    """A call of a monitored copy; ``None``: it is not monitored any more."""
+def _call(twin: Any, input: Any, config: Any, more: Mapping[str, Any]) -> GraphCall | None:
+    """A call of a monitored copy; ``None``: the copy is not monitored any more."""
     team, within = twin.dig_team, None
     if team is not None and twin.dig_outer is not None:
         request, node = twin.dig_outer
@@ -99,7 +99,7 @@ def called(twin: Any, given: Any, config: Any, more: Mapping[str, Any]) -> Graph
         if caller is None:  # the session has ended, or its node is given up
             return None
         within = Within(request, node, caller)
-    return None if team is None else GraphCall(twin, team, given, config, more, within)
+    return None if team is None else GraphCall(twin, team, input, config, more, within)
 
 
 class GraphCall:
@@ -107,47 +107,40 @@ class GraphCall:
 
     Attributes:
         graph: A copy of the graph for this request alone, so that its nodes know their request.
-        given: The input of the graph, and the config.
+        input: The input of the graph, and the config.
         more: The further arguments of the call.
         goes_on: Whether the graph is to run, for the first time or once more.
     """
 
     def __init__(
-        self,
-        twin: Any,
-        team: GraphTeam,
-        given: Any,
-        config: Any,
-        more: Mapping[str, Any],
+        self, twin: Any, team: GraphTeam, input: Any, config: Any, more: Mapping[str, Any],
         within: Within | None,
-    ) -> None:
-        """Begin, with what the graph is called with, and where within another graph."""
+    ) -> None:  # fmt: skip
+        """Begin a request to a graph, with the arguments of the call."""
         self._session = team.shared.session
         stops = StopConditions(twin, config, more)
-        self._request = GraphRequest(team, given, stops, within)
+        self._request = GraphRequest(team, input, stops, within)
         self.graph = shallow(twin)
         self.graph.__class__ = twin._dig_kind
         self.graph.nodes = {
-            key: tapped(node, f"{team.prefix}{plain(key)}", self._request)
+            key: _patch(node, f"{team.prefix}{plain(key)}", self._request)
             for key, node in twin.nodes.items()
         }
-        self.given: tuple[Any, Any] = (given, config)
+        self.input: tuple[Any, Any] = (input, config)
         self.more = stops.arguments
         self.goes_on = True
         self._is_again = False
 
-    def __enter__(self) -> GraphCall:
-        """The graph is called."""
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """The call returns, or raises, which goes on."""
         if error is not None:
             self._abort(error)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The graph runs; once more it may not need more steps than the request has left."""
+        """Run the graph; a further run ends quietly where the request's own limit would end it."""
         try:
             yield
         except GraphRecursionError:
@@ -156,14 +149,14 @@ class GraphCall:
             self._request.step(self._request.cut_short, default=None)
 
     async def submit(self) -> None:
-        """The graph has run to its end; its answer is handed over when nothing keeps it."""
+        """Submit the answer of a graph that has ended, and wait until no gate keeps it."""
         await self._session.wait_until_released(*self._request.last_words)
         self._request.step(self._request.submit, default=None)
         await self._session.wait_until_released(*self._request.answers)
         self._go_on()
 
     def submit_now(self) -> None:
-        """The same at once, even if a gate would wait: on a thread none can decide."""
+        """Submit the answer at once, even if a gate would wait: on a thread no gate can decide."""
         release_now(self._session, self._request.last_words)
         self._request.step(self._request.submit, default=None)
         release_now(self._session, self._request.answers)
@@ -172,23 +165,24 @@ class GraphCall:
     def _go_on(self) -> None:
         again = self._request.step(self._request.again, default=None)
         self.goes_on = self._is_again = again is not None
-        self.given = again or self.given
+        self.input = again or self.input
         if self._request.has_failed:
             self._abort(ADAPTER_FAILED)
 
     def _abort(self, error: BaseException) -> None:
-        """Tell the end of a request that came to nothing, as far as its state is known."""
+        """Report the end of a failed request, as far as its state is known."""
         if not self._session.guard.run(self._request.abort, error, default=False):
             self._request.on_failure()  # a graph around this one is not healed for what is left
 
 
-def tapped(node: Any, name: str, request: GraphRequest) -> Any:
-    """A copy of a node that tells a request of its work, and if it is a graph, of its nodes'."""
+def _patch(node: Any, name: str, request: GraphRequest) -> Any:
+    """Make a copy of a node that reports its work to a request; an inner graph is monitored."""
     team = request.team.inner.get(name)
-    bound = None if team is None else monitored(node.bound, team, (request, name))
+    bound = None if team is None else monitor(node.bound, team, (request, name))
     inner = node.node if bound is None else node.copy({"bound": bound}).node
     if inner is None:
         return node
     twin = shallow(node)
-    twin.__dict__["node"] = PatchedNode(request, name, inner)  # in place of the cached property
+    # `node` is a cached property, so the value in `__dict__` stands in its place.
+    twin.__dict__["node"] = PatchedNode(request, name, inner)
     return twin

@@ -1,4 +1,4 @@
-"""Deliveries that wait for a node to run, and the messages of a node that has run."""
+"""Deliveries to nodes that are to run, and the updates of nodes that have run."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from .stops import StopConditions, Thread
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
-    """Release events at once, and record it: on a thread no task can wait for a gate."""
-    session.guard.run(_release_now, session, events, default=None)
+    """Release held events at once, and record this: on a thread no task can wait for a gate."""
 
+    def release() -> None:
+        for event in filter(session.is_held, events):
+            why = "the graph is called on a thread, where nobody can wait for a gate"
+            session.guard.incident("not held", {"event": event, "why": why})
+            session.release(event)
 
-def _release_now(session: Session, events: Iterable[str]) -> None:
-    for event in filter(session.is_held, events):
-        why = "the graph is called on a thread, where nobody can wait for a gate"
-        session.guard.incident("not held", {"event": event, "why": why})
-        session.release(event)
+    session.guard.run(release, default=None)
 
 
 @dataclass
 class SharedState:
-    """The state that the graphs of a session share: of the wrapped one, and those within it.
+    """The state that the wrapped graph and the graphs within share.
 
     Attributes:
-        annotate: Puts notes into what a node is given.
-        handoff: Whether a node that wrote this has only handed on what it was given.
+        annotate: Puts notes into the input of a node.
+        handoff: Whether a node that wrote this has only handed on its input.
         shows_tools: Whether the tools that nodes call are agents.
-        session: The session, from when it is attached.
-        has_failed: Whether the adapter has failed in any request: events that this has left open
-            may concern others, so that none is healed any more.
+        session: The session, once it is attached.
+        has_failed: Whether the adapter has failed in any request: the open events of that request
+            may concern others, so that no request is healed any more.
         paused: The requests that wait for a person, by thread.
-        ending: Activations that are about to end, and the events that they hand on, with their
-            graph: these may go elsewhere there.
+        ending: Activations that are about to end, and the events that they hand on, each with the
+            graph in which the events may go elsewhere.
     """
 
     annotate: Annotate
@@ -53,19 +53,18 @@ class SharedState:
 
 @dataclass
 class GraphTeam:
-    """The state that all requests to one graph share: the wrapped one, or one that is a node.
+    """The structure of one graph: of the wrapped graph, or of a graph that is a node.
 
     Attributes:
-        prefix: The beginning of its agents' names; empty in the wrapped graph.
-        nodes: The nodes that are agents, with the nodes that their static edges lead to.
+        prefix: The beginning of the agents' names; empty in the wrapped graph.
+        nodes: The nodes that are agents, with the nodes at the end of their static edges.
         joins: The number of nodes that a node waits for, by the channel of the join.
         cached: Nodes whose result LangGraph may take from a cache, without running them.
-        deferred: Nodes that LangGraph runs when nothing else is left, as it does the end.
+        deferred: Nodes that LangGraph runs when nothing else is left, like the end.
         retried: Nodes that LangGraph may run again when they fail.
-        handlers: The node that is run when another fails, by that one.
+        handlers: The error handler of each node that has one.
         keys: The key of each node in the graph, which may be a member of an enum.
-        graph: The compiled graph.
-        shared: The state that it shares with the other graphs of its session.
+        shared: The state that is shared with the other graphs of the session.
         inner: The nodes that are graphs whose nodes are agents, too.
         deaf: Nodes that read no notes, since they only run tools.
     """
@@ -84,46 +83,33 @@ class GraphTeam:
     deaf: frozenset[str]
 
     def __post_init__(self) -> None:
-        """Note how channels, which have the key as text, call the nodes."""
-        self._in_channels = {f"{key}": node for node, key in self.keys.items()}
+        # Names of channels contain the key as `str` has it, also if it is a member of an enum.
+        self._of_channel = {f"{key}": node for node, key in self.keys.items()}
         self.start, self.end = f"{self.prefix}{START}", f"{self.prefix}{END}"
 
     def graphs(self) -> Iterator[GraphTeam]:
-        """This graph, and those within it."""
+        """This graph, and the graphs within."""
         yield self
         for team in self.inner.values():
             yield from team.graphs()
 
     def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
         """The writes that start nodes, as routes."""
-        found = [route for write in writes if (route := route_of(write)) is not None]
-        return [replace(one, node=self._named(one.node)) for one in found]
-
-    def _named(self, in_channels: str) -> str:
-        return self._in_channels.get(in_channels, f"{self.prefix}{in_channels}")
-
-    def goto(self, routes: Iterable[NodeRoute]) -> list[Any]:
-        """Some routes, as a command has them."""
-        return [one.value if one.is_send else self.key(one.node) for one in routes]
-
-    def takes_the_same(self, node: str, other: str) -> bool:
-        """Whether a node can be given what was meant for another: they have one input schema."""
-        specs = self.graph.builder.nodes
-        return specs[self.key(node)].input_schema is specs[self.key(other)].input_schema
-
-    def in_place(self, node: str, other: str) -> Any:
-        """The work of a node, with the writers, and so the edges, of another one."""
-        does = self.graph.nodes[self.key(other)].bound
-        return self.graph.nodes[self.key(node)].copy({"bound": does}).node
+        routes = filter(None, map(route_of, writes))
+        name_of = self._of_channel
+        return [
+            replace(route, node=name_of.get(route.node, f"{self.prefix}{route.node}"))
+            for route in routes
+        ]
 
     def key(self, node: str) -> str:
-        """The key of a node in the graph; of any other name that name."""
+        """The key of a node in the graph; of other names the name itself."""
         return self.keys.get(node, node.removeprefix(self.prefix))
 
 
 @dataclass(eq=False)
 class NodeDelivery:
-    """The delivery that one turn of a node will be started with.
+    """The input of one turn of a node.
 
     Attributes:
         node: The node.
@@ -131,9 +117,9 @@ class NodeDelivery:
         events: The events, by id.
         packet: The value that `Send` gives the node instead of the state.
         is_sent: Whether the turn comes from a `Send`.
-        waits: Whether only joins lead to it, so that it may wait for others.
-        step: The step in which the first of them was sent; the node runs in the next one.
-        made: The nodes that joins which lead to it have heard from, by channel.
+        waits: Whether only joins lead to the turn, so that it may wait for others.
+        step: The step in which the first event was sent; the node runs in the next step.
+        joined: The nodes that have written to a join before the node, by channel.
         unread_notes: The notes for earlier turns that were not read there.
     """
 
@@ -144,27 +130,27 @@ class NodeDelivery:
     is_sent: bool = False
     waits: bool = True
     step: int = 0
-    made: dict[str, set[Any]] = field(default_factory=dict)
+    joined: dict[str, set[Any]] = field(default_factory=dict)
     unread_notes: list[TurnNotes] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class NodeWork:
-    """One execution of a node, as its request knows it.
+    """One execution of a node.
 
     Attributes:
         node: The node.
         task: LangGraph's id of the task, the same for each attempt.
-        is_sent: Whether a `Send` has started it.
+        is_sent: Whether a `Send` has started the node.
         given: The input of the node.
-        config: The config that it is given; its writes pass this object.
+        config: The config of the node; its writes pass this object.
         writes: The values that the node has written.
-        routes: The routes of those writes that start nodes.
-        delivery: The delivery that started the node, once that is known.
-        turn: Its turn, once that has begun.
-        error: The error that the node raised, if it may be run again.
-        stopped: The call of the graph in which LangGraph has stopped at it, for a person.
-        questions: The ids of what it asks that person.
+        routes: The writes that start nodes.
+        delivery: The delivery that started the node, once it is known.
+        turn: The turn of the node, once it has begun.
+        error: The error that the node raised, if the node may be run again.
+        stopped: The call of the graph in which LangGraph has stopped at the node, for a person.
+        questions: The ids of the questions to that person.
     """
 
     node: str
@@ -183,14 +169,14 @@ class NodeWork:
 
 @dataclass(eq=False)
 class OutgoingUpdate:
-    """The messages of a finished node: events, and the routes that they go.
+    """An update of a finished node: events, and the routes to their recipients.
 
     Attributes:
         routes: The writes that start the recipients, with their delivery.
         payload: The payload of a new event.
         type: The type of a new event.
-        events: The events, by id; several, if the node hands on what it was given.
-        before: The nodes that have one of them already: it was sent to them as well.
+        events: The events, by id; several, if the node hands on its input.
+        before: The nodes that have one of the events already, since it was sent to them as well.
     """
 
     routes: list[tuple[NodeRoute, NodeDelivery]]
@@ -206,14 +192,13 @@ class OutgoingUpdate:
 
 
 class PendingDeliveries:
-    """All that waits in one run of a graph; used inside steps of the session.
+    """The waiting deliveries of one run of a graph; used inside steps of the session.
 
     Attributes:
-        step: The step of the graph that goes on.
+        step: The current step of the graph.
     """
 
     def __init__(self, team: GraphTeam) -> None:
-        """Begin empty."""
         self._team = team
         self._session = team.shared.session
         self._waiting: list[NodeDelivery] = []
@@ -224,30 +209,26 @@ class PendingDeliveries:
         return iter(tuple(self._waiting))
 
     def take(self, delivery: NodeDelivery) -> NodeDelivery:
-        """Something does not wait any more."""
+        """Remove a delivery."""
         self._waiting.remove(delivery)
         return delivery
 
     def find(self, node: str, given: Any, is_sent: bool) -> NodeDelivery | None:
-        """The delivery that waits for a node that is started with something now."""
-        mine = [
-            delivery
-            for delivery in self._waiting
-            if delivery.node == node and delivery.is_sent == is_sent
-        ]
+        """The waiting delivery of a node, if possible the one with the same input."""
+        mine = [it for it in self._waiting if it.node == node and it.is_sent == is_sent]
         same = [delivery for delivery in mine if delivery.packet is given]
         return next(iter(same or mine), None)
 
     def new(self, node: str) -> NodeDelivery:
-        """A delivery for a node that runs already, so that it is not kept in here."""
+        """Make a delivery for a node that runs already, so that it does not wait in here."""
         return NodeDelivery(node, self._session.reserve_instance(node))
 
     def address(self, route: NodeRoute) -> NodeDelivery:
-        """The delivery of the turn that a route starts; what is sent to the same node is joined."""
+        """The delivery of the turn that a route starts; edges to the same node share a turn."""
         if route.node != self._team.end and route.node not in self._team.nodes:
-            return NodeDelivery(route.node, route.node)  # the event is lost, and that will show
-        same = (one for one in self._waiting if one.node == route.node and not one.is_sent)
-        later = (one for one in same if not self._is_due(one))
+            return NodeDelivery(route.node, route.node)  # the event is lost, as the trace will show
+        same = (it for it in self._waiting if it.node == route.node and not it.is_sent)
+        later = (delivery for delivery in same if not self._is_due(delivery))
         delivery = None if route.is_send else next(later, None)
         if delivery is None:
             instance = self._session.reserve_instance(route.node)
@@ -256,27 +237,27 @@ class PendingDeliveries:
             self._waiting.append(delivery)
         delivery.waits = delivery.waits and route.is_join
         if route.is_join:
-            delivery.made.setdefault(route.channel, set()).add(route.value)
+            delivery.joined.setdefault(route.channel, set()).add(route.value)
         return delivery
 
     def _is_due(self, delivery: NodeDelivery) -> bool:
-        """Whether a node begins in the step that goes on, so that what is sent now is for later."""
+        """Whether a node begins in the current step, so that new events are for a later turn."""
         comes_last = delivery.node == self._team.end or delivery.node in self._team.deferred
         return delivery.step < self.step and not (delivery.waits or comes_last)
 
     def due(self) -> list[NodeDelivery]:
-        """What the nodes that come next would be given."""
-        return [
-            one for one in self._waiting
-            if one.events and one.node != self._team.end and (not one.waits or self._is_made(one))
-        ]  # fmt: skip
-
-    def _is_made(self, delivery: NodeDelivery) -> bool:
+        """The deliveries of the nodes that come next; a join must be complete."""
         joins = self._team.joins
-        return any(len(made) == joins[channel] for channel, made in delivery.made.items())
+        return [
+            delivery
+            for delivery in self._waiting
+            if delivery.events and delivery.node != self._team.end
+            if not delivery.waits
+            or any(len(nodes) == joins[channel] for channel, nodes in delivery.joined.items())
+        ]
 
     def reserve(self, node: str) -> NodeDelivery:
-        """The delivery of a node that is to run once more."""
+        """Make the delivery of a node that is to run once more."""
         return self.address(branch(node, self._team.key(node)))
 
     def holders(self, event: str) -> set[str]:
@@ -285,30 +266,30 @@ class PendingDeliveries:
         return {*state.copies, *state.flight}
 
     def deliver(self, outgoing: OutgoingUpdate) -> list[NodeRoute]:
-        """Put events where they have arrived, which is not where they were sent if healing says so.
+        """Put events where they have arrived, maybe elsewhere than sent, because of healing.
 
         Returns:
-            The routes that LangGraph shall go.
+            The routes for LangGraph.
         """
-        going: dict[int, NodeRoute] = {}
+        routes: dict[int, NodeRoute] = {}
         for event in outgoing.events:
             arrived = self.holders(event)
             for route, delivery in outgoing.routes:
                 if delivery.instance in arrived or delivery not in self._waiting:
                     delivery.events.append(event)
-                    going[id(route)] = route
+                    routes[id(route)] = route
             for instance in sorted(arrived.difference(outgoing.instances, outgoing.before)):
                 route = outgoing.routes[0][0].to(instance, self._team.key(instance))
                 self._put(instance, event, route)
-                going[id(route)] = route
+                routes[id(route)] = route
         for _, delivery in outgoing.routes:
             if not delivery.events and delivery in self._waiting:
                 self._session.release_instance(self.take(delivery).instance)
-        return list(going.values())
+        return list(routes.values())
 
     def _put(self, instance: str, event: str, route: NodeRoute) -> None:
-        """Give a node something that was sent to another one."""
-        delivery = next((one for one in self._waiting if one.instance == instance), None)
+        """Give a node an event that was sent to another node."""
+        delivery = next((it for it in self._waiting if it.instance == instance), None)
         if delivery is None:
             taken = self._session.reserve_instance(instance)
             if taken != instance:

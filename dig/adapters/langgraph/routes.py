@@ -1,8 +1,7 @@
-"""Writes of a node that start other nodes, and its writes into the shared state.
+"""Writes of a node: those that start other nodes, and those into the shared state.
 
-LangGraph has no messages: a node writes into channels, and some channels start nodes. All of a
-node's writes pass one function, so this is where its edges, gotos and sends can be read, and
-changed, alike.
+LangGraph has no messages: a node writes into channels, and some channels start nodes. All writes of
+a node pass one function, so its edges, gotos and sends can be read, and changed, alike.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from langgraph.types import Command, Send
 from dig.adapters.base import as_payload
 
 BRANCH = "branch:to:"
-"""The channel that starts one node is called so, and then like the node."""
+"""Prefix of the channel that starts one node, before the name of the node."""
 
 JOIN = "join:"
-"""The channel that starts a node after several is called `join:ONE+OTHER:NODE`."""
+"""Prefix of the channel that starts a node after several others: `join:ONE+OTHER:NODE`."""
 
 HANDS_OVER = "transfer_to_"
-"""Tools that hand over to another node are called so, as langgraph-swarm and others make them."""
+"""Prefix of tools that hand over to another node, as langgraph-swarm and others name them."""
 
 Write = tuple[str, Any]
 
@@ -48,17 +47,17 @@ class NodeRoute:
 
     @property
     def packet(self) -> Any:
-        """The input of the node instead of the state, by `Send`; else ``None``."""
+        """The input of the node by `Send`; ``None``: the node gets the state."""
         return self.value.arg if isinstance(self.value, Send) else None
 
     @property
     def is_send(self) -> bool:
-        """Whether the node is given something of its own instead of the state."""
+        """Whether the node gets an input of its own instead of the state."""
         return isinstance(self.value, Send)
 
     @property
     def is_join(self) -> bool:
-        """Whether the node waits for others besides."""
+        """Whether the node waits for several nodes."""
         return self.channel.startswith(JOIN)
 
     @property
@@ -67,14 +66,14 @@ class NodeRoute:
         return self.channel, self.value
 
     def to(self, node: str, key: str) -> NodeRoute:
-        """The same to another node, which has this key in the graph."""
+        """Make the same route to another node, with its key in the graph."""
         if isinstance(self.value, Send):
             return replace(self, node=node, value=Send(key, self.value.arg))
         return branch(node, key)
 
 
 def branch(node: str, key: str) -> NodeRoute:
-    """The route to a node, which has this key in the graph."""
+    """Make the route to a node, with its key in the graph."""
     return NodeRoute(node, f"{BRANCH}{key}", None)
 
 
@@ -84,7 +83,7 @@ def plain(node: str) -> str:
 
 
 def route_of(write: Write) -> NodeRoute | None:
-    """A write as a route, if it starts a node."""
+    """Return a write as a route; ``None``: it starts no node."""
     channel, value = write
     if channel == TASKS:
         return NodeRoute(plain(value.node), channel, value) if isinstance(value, Send) else None
@@ -96,7 +95,7 @@ def route_of(write: Write) -> NodeRoute | None:
 
 
 def update(writes: Iterable[Write]) -> dict[str, Any]:
-    """The writes of a node into the state."""
+    """Select the writes of a node into the state."""
     return {
         channel: value
         for channel, value in writes
@@ -105,130 +104,121 @@ def update(writes: Iterable[Write]) -> dict[str, Any]:
 
 
 def writes_of(command: Command[Any]) -> list[Write]:
-    """A command to the graph above, as the writes that will come of it."""
+    """Convert a command to the graph above into the writes that LangGraph makes of it."""
     goto = command.goto
-    targets: Sequence[Any] = [goto] if isinstance(goto, str | Send) else list(goto)
-    routes = [
-        (TASKS, one) if isinstance(one, Send) else (f"{BRANCH}{one}", None) for one in targets
+    return [
+        *command._update_as_tuples(),
+        *(
+            (TASKS, target) if isinstance(target, Send) else (f"{BRANCH}{target}", None)
+            for target in ([goto] if isinstance(goto, str | Send) else goto)
+        ),
     ]
-    return [*command._update_as_tuples(), *routes]
 
 
 def is_handoff(written: Mapping[str, Any]) -> bool:
-    """Whether a node that wrote this has only handed on what it was given.
+    """Whether a node that wrote this has only handed on its input.
 
     It wrote nothing; or only a message without text that calls a tool named `transfer_to_NAME`
-    (as those of langgraph-swarm and langgraph-supervisor are) and what that tool says.
+    (as langgraph-swarm and langgraph-supervisor do) and the result of that tool.
     """
     if not written.keys() <= {"messages", "active_agent"}:
         return False
     messages = written.get("messages") or []
-    spoken = [one for one in _listed(messages) if getattr(one, "type", "") == "ai"]
+    messages = list(messages) if isinstance(messages, list | tuple) else [messages]
+    spoken = [message for message in messages if getattr(message, "type", "") == "ai"]
     if not spoken:
-        return not _listed(messages)
+        return not messages
     last, calls = spoken[-1], getattr(spoken[-1], "tool_calls", None) or []
     return not last.content and bool(calls) and all(
         str(call.get("name", "")).startswith(HANDS_OVER) for call in calls
     )  # fmt: skip
 
 
-def _listed(messages: Any) -> list[Any]:
-    return list(messages) if isinstance(messages, list | tuple) else [messages]
+def new_in(written: Mapping[str, Any], input: Any) -> dict[str, Any]:
+    """The output of a node; of an extended list of its input only the new items."""
+    before = input if isinstance(input, Mapping) else getattr(input, "__dict__", {})
+    output = dict(written)
+    for channel, value in written.items():
+        old = without_notes(before.get(channel))
+        if not (type(value) is type(old) is list) or value is old or not old:
+            continue
+        if len(old) < len(value) and all(map(is_, old, value)):
+            output[channel] = {"$given": len(old), "$new": value[len(old) :]}
+    return output
 
 
-def new_in(written: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """The output of a node; of a list that it was given and has added to, what is new in it."""
-    before = given if isinstance(given, Mapping) else getattr(given, "__dict__", {})
-    return {
-        channel: _new(value, without_notes(before.get(channel)))
-        for channel, value in written.items()
-    }
-
-
-def _new(value: Any, before: Any) -> Any:
-    if not (type(value) is type(before) is list) or value is before or not before:
-        return value
-    count = len(before)
-    if count >= len(value) or not all(map(is_, before, value)):
-        return value
-    return {"$given": count, "$new": value[count:]}
-
-
-def shown(value: Any) -> Any:
-    """A state, an update or an input as plain JSON, with messages cut down to what was said."""
+def as_words(value: Any) -> Any:
+    """Convert a state, an update or an input to plain JSON, with messages cut to their words."""
     return as_payload(value, _words)
 
 
 def _words(value: Any) -> Any:
     if isinstance(value, BaseMessage):
-        return _message(value)
+        extras = {key: getattr(value, key, None) for key in ("name", "tool_calls")}
+        words = {key: without_ids(extra) for key, extra in extras.items() if extra}
+        return {"role": value.type, "content": without_ids(value.content), **words}
     if isinstance(value, Command):
-        told = {"resume": _answers(value), "update": value.update, "goto": value.goto or None}
-        return {key: one for key, one in told.items() if one is not None}
-    if type(value) is dict and value.get("__type") == "tool_call_with_context":
-        return value["tool_call"]  # beside it stands all that the node may need of the state
-    is_said = type(value) is dict and (value.keys() >= _MESSAGE or value.get("type") == "tool_call")
-    return without_ids(value) if is_said else value
+        parts = {"resume": _answers(value), "update": value.update, "goto": value.goto or None}
+        return {key: part for key, part in parts.items() if part is not None}
+    if type(value) is not dict:
+        return value
+    if value.get("__type") == "tool_call_with_context":
+        return value["tool_call"]  # beside the state, which the tool may need
+    is_message = value.keys() >= _MESSAGE or value.get("type") == "tool_call"
+    return without_ids(value) if is_message else value
 
 
 _MESSAGE = frozenset({"role", "content"})
 _IDS = frozenset({"id", "tool_call_id", "tool_use_id", "call_id"})
-"""Keys of ids that a framework or a model makes for each call anew; they are no words."""
+"""Keys of ids that a framework or a model makes anew for each call; they are no words."""
 
 
 _QUESTION = re.compile("[0-9a-f]{32}")
-"""The id that LangGraph gives an interrupt."""
+"""LangGraph's id of an interrupt."""
 
 
-def without_ids(said: Any) -> Any:
-    """A part of a message, or a list of parts, without the ids of the call that it comes of."""
-    if isinstance(said, list):
-        return [without_ids(part) for part in said]
-    if isinstance(said, dict) and not _IDS.isdisjoint(said):
-        return {key: part for key, part in said.items() if key not in _IDS}
-    return said
-
-
-def _message(message: BaseMessage) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.type, "content": without_ids(message.content)}
-    for key in ("name", "tool_calls"):
-        if found := getattr(message, key, None):
-            said[key] = without_ids(found)
-    return said
+def without_ids(part: Any) -> Any:
+    """Remove the ids of calls from a part of a message, or from a list of parts."""
+    if isinstance(part, list):
+        return [without_ids(item) for item in part]
+    if isinstance(part, dict) and not _IDS.isdisjoint(part):
+        return {key: value for key, value in part.items() if key not in _IDS}
+    return part
 
 
 def _answers(command: Command[Any], questions: Sequence[str] | None = None) -> Any:
     """The answers that a command resumes with, without the ids of the questions."""
-    said = command.resume
-    if not (isinstance(said, dict) and said and all(map(_QUESTION.fullmatch, said))):
-        return said
-    answers = [said[one] for one in (said if questions is None else questions) if one in said]
+    resume = command.resume
+    if not (isinstance(resume, dict) and resume and all(map(_QUESTION.fullmatch, resume))):
+        return resume
+    ids = resume if questions is None else questions
+    answers = [resume[id] for id in ids if id in resume]
     return answers[0] if len(answers) == 1 else answers or None
 
 
-def answer_to(questions: Sequence[str], given: Any) -> Any:
-    """What a graph is called with as the answer to some questions, by id; ``None``: it is none."""
-    said = _answers(given, questions) if isinstance(given, Command) else None
-    return None if said is None else shown(Command(resume=said))
+def answer_to(questions: Sequence[str], input: Any) -> Any:
+    """The answer to questions, by id, in the input of a graph; ``None``: there is none."""
+    answers = _answers(input, questions) if isinstance(input, Command) else None
+    return None if answers is None else as_words(Command(resume=answers))
 
 
 Annotate = Callable[[Any, tuple[str, ...]], Any]
-"""Puts notes into what a node is given: `(state, notes) -> state`, a copy; ``None``: cannot."""
+"""Puts notes into the input of a node: `(state, notes) -> state`, a copy; ``None``: cannot."""
 
 PREFIX = "dig-note-"
-"""Ids of messages that carry notes begin so."""
+"""Prefix of the ids of messages with notes."""
 
 
 def as_messages(state: Any, notes: Sequence[str]) -> Any:
-    """A copy of a state whose `messages` end with the notes; ``None``, if it has no messages.
+    """Copy a state with the notes at the end of `messages`; ``None``: the state has no messages.
 
-    A note is a message of a user called `monitor`. It is not the system's: it quotes what agents
-    have said, and many models refuse a system message that is not the first.
+    A note is a message of a user called `monitor`. It is not the system's: a note quotes agents,
+    and many models refuse a system message that is not the first.
     """
     more = [HumanMessage(note, name="monitor", id=f"{PREFIX}{uuid4()}") for note in notes]
     if isinstance(state, Mapping) and isinstance(state.get("messages"), list):
         return {**state, "messages": [*state["messages"], *more]}
-    if isinstance(state, list) and all(isinstance(one, BaseMessage) for one in state):
+    if isinstance(state, list) and all(isinstance(message, BaseMessage) for message in state):
         return [*state, *more]
     messages = getattr(state, "messages", None)
     if isinstance(messages, list):
@@ -240,11 +230,8 @@ def as_messages(state: Any, notes: Sequence[str]) -> Any:
 
 
 def without_notes(value: Any) -> Any:
-    """A write without the notes in it: a node that returns all of its messages returns them too."""
-    if isinstance(value, list) and any(map(_is_note, value)):
-        return [one for one in value if not _is_note(one)]
-    return value
-
-
-def _is_note(value: Any) -> bool:
-    return isinstance(value, BaseMessage) and str(value.id).startswith(PREFIX)
+    """Remove notes from a write, since a node may return all messages of its input."""
+    items = value if isinstance(value, list) else ()
+    messages = [item for item in items if isinstance(item, BaseMessage)]
+    notes = {id(message) for message in messages if str(message.id).startswith(PREFIX)}
+    return [item for item in items if id(item) not in notes] if notes else value

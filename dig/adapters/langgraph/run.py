@@ -1,12 +1,12 @@
-"""One request to a graph: which node was started by which, and what comes of it.
+"""One request to a graph: the node that started each node, and the answer at the end.
 
-The graph's own `__start__` and `__end__` are agents too: the first gets what comes from outside
-and starts the entry nodes, the second gets what the last nodes wrote and submits it.
+The graph's own `__start__` and `__end__` are agents too: the first gets the event from outside and
+starts the entry nodes, the second gets the updates of the last nodes and submits them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -14,18 +14,12 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, GraphRecursionError
 from langgraph.graph import END
 from langgraph.types import Command, Interrupt
 
-from dig.adapters.base import (
-    RELIEVING,
-    AdapterState,
-    ToolCalls,
-    Turn,
-    is_whole,
-)
+from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
 from dig.detectors.interventions import Reroute
 from dig.graph.records import Failure
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
-from .routes import NodeRoute, answer_to, new_in, shown, update
+from .routes import NodeRoute, answer_to, as_words, new_in, update
 from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, keep
 
 
@@ -34,7 +28,7 @@ class Within(NamedTuple):
 
     Attributes:
         request: The request to the outer graph.
-        node: Its node that is the inner graph.
+        node: The outer node that is the inner graph.
         caller: The turn of that node.
     """
 
@@ -46,28 +40,27 @@ class Within(NamedTuple):
 class GraphRequest(AdapterState):
     """One request to a graph; everything but `step` is used inside steps of the session.
 
-    A team must not be healed for what only the wrapper has got wrong: after a step that failed,
-    nothing but the end is told.
+    A team must not be healed for a mistake of the wrapper: after a failed step, nothing but the end
+    is reported.
 
     Attributes:
         team: The graph.
-        within: The place of its call, if the graph is a node of another one: the turn of that node
-            asks in place of the outside, and gets the answer, which never comes back.
+        within: The place of the call, if the graph is a node of another graph: the turn of that
+            node asks in place of the outside, and gets the answer, which never comes back.
         pending: The deliveries that wait for nodes to run.
-        works: Nodes at work, and those that failed and may be run again.
-        is_asked: Whether something has come from outside.
+        works: Nodes at work, and failed nodes that may be run again.
+        is_asked: Whether an event has come from outside.
         is_paused: Whether LangGraph has stopped: a node asks a person, for instance.
         stops: The conditions on which LangGraph stops.
-        tools: The tools that nodes call, if they are shown.
+        tools: The tools that nodes call, if tools are shown.
         paused: The requests to graphs within this one that wait for a person, by thread.
     """
 
     reports_after_failure = False
 
     def __init__(
-        self, team: GraphTeam, asked: Any, stops: StopConditions, within: Within | None = None
+        self, team: GraphTeam, input: Any, stops: StopConditions, within: Within | None = None
     ) -> None:
-        """Begin; `asked` is what the graph was called with."""
         super().__init__(team.shared.session)
         self.team = team
         self.within = within
@@ -78,39 +71,49 @@ class GraphRequest(AdapterState):
         self.stops = stops
         self.tools = ToolCalls(self.session)
         self.paused: dict[Thread, GraphRequest] = {}
-        self._asked = asked
+        self._input = input
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
         self._cached: list[Turn] = []  # of nodes whose results came from a cache
         self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
         self._answer = ""  # of that turn
-        self._over: list[GraphRequest] = []  # within this one, with nodes that never ran
+        self._ended: list[GraphRequest] = []  # within this one, with nodes that never ran
         self._next: Sequence[str] = ()  # the nodes that run if the answer is not accepted
 
     def on_failure(self) -> None:
-        """Its end is told when the graph has ended."""
+        """Heal no graph of the session any more; the end is reported when the graph has ended."""
         self.team.shared.has_failed = True
 
     # --- a node begins ---
 
     def expect(self, work: NodeWork) -> None:
-        """LangGraph runs a node: find what it was started by; it begins, if that is not held."""
+        """Find the delivery that starts a node; the node begins, if no event of it is held."""
         if self.stops.runs(work.config):
             self._go_on_from_stop(work)
         self.pending.step = self.stops.step
-        again = self._work_before(work)
+        same = [other for other in self.works if other.task == work.task]
+        # An update of the state by hand gives the task of a stopped node another id.
+        stopped = [other for other in self.works if other.stopped is not None]
+        like = [it for it in stopped if (it.node, it.is_sent) == (work.node, work.is_sent)]
+        again = next(iter(same or like), None)
         if again is not None:  # LangGraph tries again, or a person has answered: the turn goes on
             del self.works[again]
             work.delivery, work.turn = again.delivery, again.turn
-            if again.stopped is not None:
-                self._resume(work, again.questions)
+            if again.stopped is not None and work.turn is not None and not self._waits_inside(work):
+                outer = self
+                while outer.within is not None:
+                    outer = outer.within.request
+                work.turn.resumes(answer_to(again.questions, outer._input))
+        elif (waiting := self.pending.find(work.node, work.given, work.is_sent)) is not None:
+            work.delivery = self.pending.take(waiting)
         else:
-            work.delivery = self._delivery_of(work)
+            delivery = self._from_failed(work) or self._from_cache(work.node)
+            work.delivery = delivery or self._from_outside(work)
         self.works[work] = None
         if not any(map(self.session.is_held, work.delivery.events if work.delivery else ())):
             self.begin(work)
 
     def begin(self, work: NodeWork) -> None:
-        """The node's turn begins, with what has been released by now."""
+        """Begin the turn of a node, with the events that have been released by now."""
         if work.delivery is not None and work.turn is None:
             work.turn = self._begin_turn(work.delivery)
 
@@ -120,79 +123,55 @@ class GraphRequest(AdapterState):
         turn.notebook.inherit(delivery.unread_notes)
         return turn
 
-    def _work_before(self, work: NodeWork) -> NodeWork | None:
-        """The work that goes on; somebody who changes the state gives its task another id."""
-        same = [one for one in self.works if one.task == work.task]
-        like = [
-            one for one in self.works
-            if one.stopped is not None and (one.node, one.is_sent) == (work.node, work.is_sent)
-        ]  # fmt: skip
-        return next(iter(same or like), None)
-
     def _go_on_from_stop(self, work: NodeWork) -> None:
-        """Take up what waits for a person in this thread, unless LangGraph runs something else."""
+        """Take up the waiting request of this thread, unless LangGraph runs another node."""
         before = self._paused.pop(self.stops.thread, None) if self.stops.thread else None
         if before is None:
             return
-        if not any(one.node == work.node and one.stopped is not None for one in before.works):
+        stopped = {other.node for other in before.works if other.stopped is not None}
+        if work.node not in stopped:
             before.abort(PASSED_OVER)
             return
         self.pending, self.works, self.paused = before.pending, before.works, before.paused
-        self._over, self.is_asked = before._over, True
-
-    def _resume(self, work: NodeWork, questions: Sequence[str]) -> None:
-        """A person has answered; a node that is a graph goes on in there."""
-        if work.turn is None or self._waits_inside(work):
-            return
-        outer = self
-        while outer.within is not None:
-            outer = outer.within.request
-        work.turn.resumes(answer_to(questions, outer._asked))
+        self._ended, self.is_asked = before._ended, True
 
     @property
     def _paused(self) -> dict[Thread, GraphRequest]:
         return (self.within.request if self.within else self.team.shared).paused
 
-    def _delivery_of(self, work: NodeWork) -> NodeDelivery:
-        found = self.pending.find(work.node, work.given, work.is_sent)
-        if found is not None:
-            return self.pending.take(found)
-        return self._from_failed(work) or self._from_cache(work.node) or self._from_outside(work)
-
     def _from_outside(self, work: NodeWork) -> NodeDelivery:
-        """The request from outside has started this node, since no node of the team has.
+        """Make the delivery of a node started by the request from outside, and by no node.
 
-        If that is not the beginning of the graph, `__start__` gives it to all nodes that go on: it
-        is one problem, so that what they make of it belongs together.
+        In the middle of a graph, `__start__` gives the request to all nodes that go on: it is one
+        problem, so that their outputs belong together.
         """
-        delivery, asked = self.pending.new(work.node), shown(self._asked)
+        delivery, input = self.pending.new(work.node), as_words(self._input)
         self.is_asked = True
         if work.node == self.team.start:
-            delivery.events.append(self._ask(asked, delivery.instance))
+            delivery.events.append(self._ask(input, delivery.instance))
             return delivery
         turn = self._resumed
         if turn is None:
             instance = self.session.reserve_instance(self.team.start)
-            event = self._ask(asked, instance)
+            event = self._ask(input, instance)
             turn = self._resumed = self.session.begin(instance, (event,), at_once=True)
-        delivery.events.append(turn.send(asked, (delivery.instance,), awaits=False))
+        delivery.events.append(turn.send(input, (delivery.instance,), awaits=False))
         return delivery
 
-    def _ask(self, asked: Any, instance: str) -> str:
-        """The event of a question to the graph, from outside or from the node that it is."""
-        if self.within is not None:
-            return self.within.caller.call(asked, instance)
-        return self.session.request(asked, (instance,))
+    def _ask(self, input: Any, instance: str) -> str:
+        """Generate the event of the request, from outside or from the outer node."""
+        ask = self.session.request if self.within is None else self.within.caller.call
+        return ask(input, instance)
 
     def _end_resumed(self) -> None:
-        """No further node goes on where an earlier request has stopped, or a cache was read."""
+        """End the turns that have started nodes in the middle of the graph."""
         self._end_cached()
         turn, self._resumed = self._resumed, None
         if turn is not None:
             turn.end()
 
     def _from_failed(self, work: NodeWork) -> NodeDelivery | None:
-        """A node that failed has started this one, which takes care of the error and the work."""
+        """Make the delivery of an error handler: the failed node's events and its error."""
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
                 delivery, turn = self.pending.new(work.node), failed.turn
@@ -205,7 +184,7 @@ class GraphRequest(AdapterState):
         return None
 
     def _from_cache(self, node: str) -> NodeDelivery | None:
-        """Nodes whose results came from a cache have started this one, and maybe others yet."""
+        """Make the delivery of a node that results from a cache have started."""
         cached = [delivery for delivery in self.pending if delivery.node in self.team.cached]
         if cached:
             self._end_cached()
@@ -214,32 +193,35 @@ class GraphRequest(AdapterState):
             return None
         delivery = self.pending.new(node)
         for turn in self._cached:
-            shown = turn.send({"$from": "cache"}, (delivery.instance,), awaits=False)
-            delivery.events.append(shown)
+            event = turn.send({"$from": "cache"}, (delivery.instance,), awaits=False)
+            delivery.events.append(event)
         return delivery
 
     def _end_cached(self) -> None:
-        """No further node is started by results from a cache, as far as these go."""
         cached, self._cached = self._cached, []
         for turn in cached:
             turn.end()
 
     def turn_instead(self, delivery: NodeDelivery) -> Turn:
-        """The turn of a node that LangGraph will not run for what waits there."""
+        """Begin a turn in place of a node that LangGraph will not run for a delivery."""
         instance = self.pending.take(delivery).instance
         return self.session.begin(instance, delivery.events, at_once=True)
 
     # --- a node ends ---
 
     def finish(self, work: NodeWork) -> list[NodeRoute]:
-        """A node has returned; gives the routes that LangGraph shall go now."""
+        """End the turn of a node that has returned; returns the routes for LangGraph."""
         del self.works[work]
         turn, written = work.turn, update(work.writes)
         if turn is None:
             return work.routes
         if self._is_handoff(work, turn, written):
             routes = [(route, self.pending.address(route)) for route in work.routes]
-            updates = [self._pass_on(turn, routes)]
+            events = [event.id for event in turn.events]
+            holders = set().union(*map(self.pending.holders, events)) - {turn.instance}
+            updates = [OutgoingUpdate(routes, events=events, before=frozenset(holders))]
+            with self._leaving(turn):
+                turn.forward(updates[0].instances)
         else:
             updates, before = self._updates(work, written), len(turn.outputs)
             for outgoing in updates:
@@ -248,19 +230,18 @@ class GraphRequest(AdapterState):
                 turn.end()
             for outgoing, event in zip(updates, turn.outputs[before:], strict=True):
                 outgoing.events = [event]
-        self._hand_on_notes(work, turn, [leg for outgoing in updates for leg in outgoing.routes])
+        if turn.notebook.unread:
+            self._hand_on_notes(work, turn, updates)
         going = [route for outgoing in updates for route in self.pending.deliver(outgoing)]
-        as_written = {id(route): place for place, route in enumerate(work.routes)}
-        going.sort(key=lambda route: as_written.get(id(route), len(as_written)))
+        # LangGraph applies writes in order, so routes that are not new keep their places.
+        places = {id(route): place for place, route in enumerate(work.routes)}
+        going.sort(key=lambda route: places.get(id(route), len(places)))
         return [route for route in going if route.node != self.team.end]
 
-    def _hand_on_notes(
-        self, work: NodeWork, turn: Turn, legs: Iterable[tuple[NodeRoute, NodeDelivery]]
-    ) -> None:
-        """Have the next nodes read the notes that were too late for this one, or that it cannot."""
-        if not turn.notebook.unread:
-            return
-        readers = [delivery for _, delivery in legs if delivery.node in self.team.nodes]
+    def _hand_on_notes(self, work: NodeWork, turn: Turn, updates: list[OutgoingUpdate]) -> None:
+        """Have the next nodes read the notes that came too late for this node, or unread by it."""
+        deliveries = [delivery for outgoing in updates for _, delivery in outgoing.routes]
+        readers = [delivery for delivery in deliveries if delivery.node in self.team.nodes]
         for delivery in readers:
             delivery.unread_notes.append(turn.notebook)
         if not readers:
@@ -269,11 +250,11 @@ class GraphRequest(AdapterState):
             self.session.guard.incident("note not shown", detail)
 
     def fail(self, work: NodeWork, error: BaseException) -> None:
-        """A node has raised, and may be run again; what it was given is not lost."""
+        """Note the error of a node; a node that may be run again keeps its events."""
         work.error = error
         turn, delivery = work.turn, work.delivery
         if work not in self.works:
-            return  # an attempt that timed out, and comes to its end when another goes on already
+            return  # an attempt that timed out, and ends when another goes on already
         if turn is None or delivery is None or work.node not in self.team.retried:
             return
         keeps = all(map(turn.holds, delivery.events))  # not if it has called tools
@@ -282,41 +263,43 @@ class GraphRequest(AdapterState):
             work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
     def give_up(self, work: NodeWork, error: BaseException, delivery: NodeDelivery) -> None:
-        """A node has failed for good; the node of the delivery is told."""
+        """End the work of a node that has failed for good, with a notice for a delivery."""
         self.works.pop(work, None)
         for thread, inner in tuple(self.paused.items()):
             if inner.within is not None and inner.within.caller is work.turn:
                 self.paused.pop(thread).abort(error)
         if work.turn is not None:
             delivery.events.append(work.turn.fail(error, (delivery.instance,)))
-        elif work.delivery is not None:  # it has not begun, or its last attempt has ended
+        elif work.delivery is not None:  # the node has not begun, or its last attempt has ended
             self._withdraw(work.delivery, delivery)
 
-    def pause(self, work: NodeWork, asked: Sequence[Interrupt]) -> None:
-        """A node asks a person, and will be run again with the answer.
+    def pause(self, work: NodeWork, questions: Sequence[Interrupt]) -> None:
+        """Pause a node that asks a person, and will be run again with the answer.
 
-        Its turn stays open, unless no thread is kept with which somebody can go on. A node that is
-        a graph awaits that as before, while the nodes in there wait.
+        The turn stays open, unless no checkpointer keeps a thread to go on with. A node that is a
+        graph goes on waiting for its own nodes.
         """
         self.is_paused = True
         if self.stops.thread is None:
             self.works.pop(work, None)
             if work.turn is not None:
                 delivery = self.end_delivery()
-                question = {"$asks": shown([one.value for one in asked])}
-                delivery.events.append(work.turn.end(question, (delivery.instance,)))
+                payload = {"$asks": as_words([question.value for question in questions])}
+                delivery.events.append(work.turn.end(payload, (delivery.instance,)))
             return
-        work.stopped, work.given, work.questions = self.stops, None, [one.id for one in asked]
+        work.stopped, work.given = self.stops, None
+        work.questions = [question.id for question in questions]
         if work.turn is not None and not self._waits_inside(work):
             work.turn.waits()
 
     def _waits_inside(self, work: NodeWork) -> bool:
-        return any(one.within and one.within.caller is work.turn for one in self.paused.values())
+        inner = (request.within for request in self.paused.values())
+        return any(within and within.caller is work.turn for within in inner)
 
     def _stays_open(self) -> bool:
-        """Whether LangGraph has stopped for a person: what waits is open until the thread goes on.
+        """Whether LangGraph has stopped for a person: waiting turns stay open with their thread.
 
-        At a breakpoint the nodes that come next wait.
+        At a breakpoint the next nodes wait.
         """
         thread, end = self.stops.thread, self.end_delivery()
         if thread is None:
@@ -327,7 +310,7 @@ class GraphRequest(AdapterState):
             work.turn = self._begin_turn(delivery, at_once=True)
             work.turn.waits()
             self.works[work] = None
-        for work in [one for one in self.works if one.stopped not in (None, self.stops)]:
+        for work in [work for work in self.works if work.stopped not in (None, self.stops)]:
             self.give_up(work, PASSED_OVER, end)
         if not any(work.stopped is self.stops for work in self.works):
             return False
@@ -340,11 +323,11 @@ class GraphRequest(AdapterState):
         return NodeRoute(self.team.end, END, None)
 
     def end_delivery(self) -> NodeDelivery:
-        """The delivery of the agent that submits."""
+        """The delivery of the agent `__end__`, which submits the answer."""
         return self.pending.address(self._to_end)
 
     def _is_handoff(self, work: NodeWork, turn: Turn, written: Mapping[str, Any]) -> bool:
-        """Whether a node decided which node is next, and nothing else."""
+        """Whether a node has chosen the next nodes, and done nothing else."""
         static = self.team.nodes.get(work.node, frozenset())
         targets = {route.node for route in work.routes}
         return (
@@ -357,25 +340,16 @@ class GraphRequest(AdapterState):
             and self.session.guard.call(self.team.shared.handoff, written, default=False)
         )
 
-    def _pass_on(self, turn: Turn, routes: list[tuple[NodeRoute, NodeDelivery]]) -> OutgoingUpdate:
-        """A node hands on all that it was given."""
-        events = [event.id for event in turn.events]
-        before = set().union(*map(self.pending.holders, events)) - {turn.instance}
-        outgoing = OutgoingUpdate(routes, events=events, before=frozenset(before))
-        with self._leaving(turn):
-            turn.forward(outgoing.instances)
-        return outgoing
-
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
-        """The events of a node: one for each route, or one for equal sends if that is declared."""
+        """The events of a node: one for each route; with `same_work` one for equal sends."""
         updates: list[OutgoingUpdate] = []
-        wrote = shown(new_in(written, work.given))
+        wrote = as_words(new_in(written, work.given))
         for route in work.routes:
-            payload = shown(route.packet) if route.is_send else wrote
+            payload = as_words(route.packet) if route.is_send else wrote
             leg = (route, self.pending.address(route))
             may_be_same = self.session.same_work and route.is_send and is_whole(payload)
-            sends = (one for one in updates if may_be_same and one.routes[0][0].is_send)
-            outgoing = next((one for one in sends if one.payload == payload), None)
+            sends = (update for update in updates if may_be_same and update.routes[0][0].is_send)
+            outgoing = next((update for update in sends if update.payload == payload), None)
             if outgoing is None:
                 updates.append(OutgoingUpdate([leg], payload))
             else:
@@ -390,15 +364,16 @@ class GraphRequest(AdapterState):
 
     @contextmanager
     def _leaving(self, turn: Turn) -> Iterator[None]:
-        """A turn ends in the block, while its events may be sent elsewhere."""
-        leaving = {str(turn.activation), *(event.id for event in turn.events)}
+        """Let healing send the events of a turn elsewhere while the turn ends in the block."""
+        # Before and after, LangGraph has planned already which nodes run next.
+        ids = {str(turn.activation), *(event.id for event in turn.events)}
         ending = self.team.shared.ending
-        ending.update(dict.fromkeys(leaving, self.team))
+        ending.update(dict.fromkeys(ids, self.team))
         try:
             yield
         finally:
-            for one in leaving:
-                ending.pop(one, None)
+            for id in ids:
+                ending.pop(id, None)
 
     # --- the end of the request ---
 
@@ -409,16 +384,12 @@ class GraphRequest(AdapterState):
 
     @property
     def last_words(self) -> tuple[str, ...]:
-        """The words that `__end__` will put together, a part of which a gate may keep."""
-        return tuple(
-            event
-            for delivery in self.pending
-            if delivery.node == self.team.end
-            for event in delivery.events
-        )
+        """The events for `__end__`; a gate may keep some of them."""
+        ends = (delivery for delivery in self.pending if delivery.node == self.team.end)
+        return tuple(event for delivery in ends for event in delivery.events)
 
     def submit(self) -> None:
-        """The graph has nothing left to run: `__end__` submits what the last nodes wrote."""
+        """Submit the updates of the last nodes as the answer of `__end__`."""
         self._end_resumed()
         if not self.is_asked or self._stays_open():
             return
@@ -427,72 +398,59 @@ class GraphRequest(AdapterState):
             self.is_paused = True
         if self.is_paused:
             self._withdraw_to(self.end_delivery())
-        self._turn = self.turn_instead(self.end_delivery())
-        self._say(self._turn)
-
-    def _say(self, turn: Turn) -> None:
-        told = [event.payload for event in turn.events if event.type != "notice"]
-        payload = told[0] if len(told) == 1 else told
+        turn = self._turn = self.turn_instead(self.end_delivery())
+        updates = [event.payload for event in turn.events if event.type != "notice"]
+        payload = updates[0] if len(updates) == 1 else updates
         if self.within is not None:
             self._answer = turn.reply(payload, self.within.caller.address)
             return
+        # If the answer comes back, the nodes that wait run, else those that spoke last.
+        speakers = {str(event.sender).partition("#")[0] for event in turn.events}
+        waiting = {delivery.node for delivery in self._deliveries_of_nodes()}
+        waiting |= {inner.within.node for inner in self._ended if inner.within is not None}
         stays = self.team.shared.has_failed or self.is_paused
-        self._next = [] if stays else self._who_goes_on(turn)
+        self._next = [] if stays else sorted(waiting or self.team.nodes.keys() & speakers)
         bounces = bool(self._next) and self.stops.allow(self._next)
         self._answer = turn.submit(payload, bounces=bounces)
 
-    def _who_goes_on(self, turn: Turn) -> list[str]:
-        """The nodes that run if the answer comes back: those that wait, else those that spoke."""
-        said = {str(event.sender).partition("#")[0] for event in turn.events}
-        waiting = {delivery.node for delivery in self._deliveries_of_nodes()}
-        waiting |= {one.within.node for one in self._over if one.within is not None}
-        return sorted(waiting or self.team.nodes.keys() & said)
-
     def again(self) -> tuple[Command[str], dict[str, Any]] | None:
-        """The input of the graph for an answer that came back, with the config for that.
-
-        Returns:
-            ``None``, if the answer was accepted.
-        """
+        """Return the input and config of the next run of the graph; ``None``: it has ended."""
         turn, self._turn = self._turn, None
         if turn is None:
             return None
         if self._comes_back(turn):
-            self._forget_over()  # a node that is a graph runs from its beginning
-            return self._send_back(turn, self._next), self.stops.config_of_rest()
+            self._close_ended()  # a node that is a graph runs from its beginning
+            deliveries = [self.pending.reserve(node) for node in self._next]
+            turn.forward([delivery.instance for delivery in deliveries], (self._answer,))
+            for delivery in deliveries:
+                delivery.events.append(self._answer)
+                delivery.waits = False
+            goto = [self.team.key(delivery.node) for delivery in deliveries]
+            return Command(goto=goto), self.stops.config_of_rest()
         if self.within is None:
-            self._forget_who_waits()
-        elif self._over or self._deliveries_of_nodes():
-            self.within.request._over.append(self)  # open until the outer graph answers: ET
+            self._close()
+        elif self._ended or self._deliveries_of_nodes():
+            self.within.request._ended.append(self)  # open until the outer graph answers: ET
         return None
 
     def _comes_back(self, turn: Turn) -> bool:
-        """Hand over the answer, which is not held any more, unless it comes back."""
+        """Hand over the released answer; returns whether the answer has come back."""
         if self.within is None:
             return turn.was_bounced(self._answer)
         self.within.caller.receive(self._answer)
         return False
 
     def cut_short(self) -> None:
-        """The graph ran once more, and the steps that the request had left were not enough."""
+        """Let the first answer stand, since the remaining steps of the request were too few."""
         self.is_paused = True
         detail = {"why": "the recursion limit of the request is reached; its answer stands"}
         self.session.guard.incident("bounce failed", detail)
 
-    def _send_back(self, turn: Turn, nodes: Iterable[str]) -> Command[str]:
-        """Have nodes run once more, with the answer that came back in front of them."""
-        deliveries = [self.pending.reserve(node) for node in nodes]
-        turn.forward([delivery.instance for delivery in deliveries], (self._answer,))
-        for delivery in deliveries:
-            delivery.events.append(self._answer)
-            delivery.waits = False
-        return Command(goto=[self.team.key(delivery.node) for delivery in deliveries])
-
     def abort(self, error: BaseException) -> bool:
-        """The graph has raised, or its caller does not wait for its end.
+        """End a request whose graph has raised, or whose caller does not wait any more.
 
         Returns:
-            ``True``: its end is told.
+            ``True``: the end is recorded.
         """
         self._end_resumed()
         if isinstance(error, GraphInterrupt) and self._stays_open():
@@ -500,15 +458,25 @@ class GraphRequest(AdapterState):
         if self._turn is not None:  # the task that waited for the answer was cancelled
             self.session.release(*self.answers)
             self._comes_back(self._turn)
-        self._forget_over()
+        self._close_ended()
         if self._turn is not None or not self.is_asked:
             return True
         end = self.end_delivery()
-        how, called_off = self._ending(error), CALLED_OFF if isinstance(error, Exception) else error
+        is_of_node = any(isinstance(work.error, Exception) for work in self.works)
+        how: Failure = "error"
+        if isinstance(error, GraphRecursionError):
+            how = "limit"
+        elif isinstance(error, TIMEOUTS) and not is_of_node:  # else a node's own error
+            how = "timeout"
+        called_off = CALLED_OFF if isinstance(error, Exception) else error
         for work in sorted(self.works, key=lambda work: work.error is None):
             self.give_up(work, work.error or called_off, end)
-        if isinstance(error, GraphBubbleUp):
-            self._end_for_outer()
+        if isinstance(error, GraphBubbleUp):  # the outer graph decides about the next nodes
+            self.is_paused = True
+            self.submit()
+            if self._turn is not None:
+                self.session.release(*self.answers)
+                self._comes_back(self._turn)
             return True
         self._withdraw_to(end)
         turn = self.turn_instead(end)
@@ -519,40 +487,24 @@ class GraphRequest(AdapterState):
             caller.receive(turn.abandon(error, caller.address))
         return True
 
-    def _ending(self, error: BaseException) -> Failure:
-        """The end of the request: LangGraph's own limits are errors of no node."""
-        if isinstance(error, GraphRecursionError):
-            return "limit"
-        is_of_node = any(isinstance(work.error, Exception) for work in self.works)
-        return "timeout" if isinstance(error, TIMEOUTS) and not is_of_node else "error"
-
-    def _end_for_outer(self) -> None:
-        """The graph that this one is a node of has to know something, and decides what is next."""
-        self.is_paused = True
-        self.submit()
-        if self._turn is not None:
-            self.session.release(*self.answers)
-            self._comes_back(self._turn)
-
     def _deliveries_of_nodes(self) -> list[NodeDelivery]:
         return [delivery for delivery in self.pending if delivery.node != self.team.end]
 
-    def _forget_over(self) -> None:
-        """The same of the graphs within this one, whose requests are over already."""
-        over, self._over = self._over, []
-        for request in over:
-            request._forget_who_waits()
+    def _close_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        for request in ended:
+            request._close()
 
-    def _forget_who_waits(self) -> None:
-        """The request is over: no node will run any more."""
-        self._forget_over()
+    def _close(self) -> None:
+        """Close an ended request, and those within: no node will run any more."""
+        self._close_ended()
         if self._deliveries_of_nodes():
             end = self.end_delivery()
             self._withdraw_to(end)
             self.turn_instead(end).end()
 
     def _withdraw_to(self, end: NodeDelivery) -> None:
-        """Nodes that never ran are no turns: what they were to be given goes to `__end__`."""
+        """Give the events of nodes that never ran to `__end__`, since such nodes have no turn."""
         for delivery in self._deliveries_of_nodes():
             self._withdraw(self.pending.take(delivery), end)
 
@@ -562,7 +514,7 @@ class GraphRequest(AdapterState):
 
 
 def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
-    """Why an event cannot be sent elsewhere at this moment, in the graphs of a session."""
+    """Return why an event cannot be sent elsewhere at this moment; ``None``: it can."""
     shared = graphs[0].shared
     if shared.has_failed:
         return "the wrapper has failed, and may be wrong about who runs next"
@@ -570,7 +522,7 @@ def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
     if unknown:
         return f"{unknown[0]} is no node"
     if wish.action in RELIEVING:
-        return _why_no_relief(graphs, wish)
+        return _veto_relief(graphs, wish)
     history = shared.session.monitor.graph.history
     event = history.event(wish.event)
     maker = None if event is None else history.by(event)
@@ -581,14 +533,20 @@ def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
     return f"{far[0]} is a node of another graph" if far else None
 
 
-def _why_no_relief(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
-    """Why a node's function cannot be run in place of another node's."""
+def _veto_relief(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
+    """Return why a node's function cannot be run in place of another node's."""
     (other,), session = wish.to, graphs[0].shared.session
-    one, team = session.relief.find(wish.event), next(t for t in graphs if other in t.nodes)
+    worker, team = session.relief.find(wish.event), next(t for t in graphs if other in t.nodes)
     if other in team.handlers.values():
         return f"{other} takes errors"
-    node = "" if one is None else session.instances.agent_of(one.agent)
-    if one is None or node not in team.nodes or not team.takes_the_same(node, other):
+    node, specs = "", team.graph.builder.nodes
+    if worker is not None:
+        node = session.instances.agent_of(worker.agent)
+    if (
+        worker is None
+        or node not in team.nodes
+        or (specs[team.key(node)].input_schema is not specs[team.key(other)].input_schema)
+    ):
         return f"{other} takes another state"
-    is_free = session.instances.is_free(other, one.events)
+    is_free = session.instances.is_free(other, worker.events)
     return None if is_free else f"{other} is at work"
