@@ -1,4 +1,4 @@
-"""The monitor between the agents of a team that exists already.
+"""The monitor between the agents of an existing team.
 
 - `wrapping`: `dig.wrap`, which puts the parts together. `registry`: which adapter wraps which team.
 - `base`: what every adapter is built from.

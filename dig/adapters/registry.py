@@ -1,7 +1,7 @@
 """The adapter for each kind of team.
 
-A team is told by the module of its class, or of a class that it is made from, so no framework is
-imported to find out; the adapter's own module is imported when its first team comes.
+A team is recognised by the module of its class, or of a base class, so no framework is imported;
+the adapter's own module is imported when its first team comes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = (
     ("agent_framework.", "dig.adapters.agent_framework"),
     ("ag2.", "dig.adapters.ag2"),
 )
-"""The beginning of a class's module, and the module of the adapter; anything else is `plain`."""
+"""Prefixes of the modules of classes, and the modules of adapters; all other teams are `plain`."""
 
 PLAIN = "dig.adapters.plain.adapter"
 
@@ -31,16 +31,16 @@ NOT_YET = (
     "haystack_experimental", "langroid", "letta", "llama_index", "metagpt", "pydantic_ai",
     "semantic_kernel", "smolagents", "strands", "swarm", "swarms",
 )  # fmt: skip
-"""The packages of frameworks whose teams have no adapter: as plain objects they would show nothing
-of what goes on between their agents."""
+"""The packages of frameworks without adapter: as plain objects their teams would show no messages
+between agents."""
 
 
 @runtime_checkable
 class Adapter(Protocol):
-    """The module of an adapter: it has this one function."""
+    """The interface of an adapter's module."""
 
     def plan(self, team: Any, **options: Any) -> WrapPlan:
-        """Look at a team, and refuse what cannot be wrapped.
+        """Make the plan for wrapping a team.
 
         Raises:
             SettingsError: The team, its framework's version or an option does not fit.
@@ -49,14 +49,17 @@ class Adapter(Protocol):
 
 
 def adapter_of(team: Any) -> Adapter:
-    """The adapter for a team, with its module imported.
+    """Import the adapter for a team.
 
     Raises:
-        SettingsError: There is none for its framework.
+        SettingsError: There is no adapter for the team's framework.
     """
     origins = [f"{kind.__module__}." for kind in type(team).__mro__]
     for prefix, module in KINDS:
-        if any(origin.startswith(prefix) for origin in origins) and _is_meant(prefix):
+        if not any(origin.startswith(prefix) for origin in origins):
+            continue
+        # Users have packages called `agents` of their own; the SDK's has a Runner.
+        if not prefix.startswith("agents.") or hasattr(sys.modules.get("agents"), "Runner"):
             return _load(module, team)
     refused = next((f for f in NOT_YET if any(o.startswith(f"{f}.") for o in origins)), None)
     if refused is not None:
@@ -67,11 +70,6 @@ def adapter_of(team: Any) -> Adapter:
             "and give it as adapter=.. (docs/wrapping.md has one in fifty lines)"
         )
     return _load(PLAIN, team)
-
-
-def _is_meant(prefix: str) -> bool:
-    """Whether a module is a framework's; users have packages called `agents` of their own."""
-    return not prefix.startswith("agents.") or hasattr(sys.modules.get("agents"), "Runner")
 
 
 def _load(module: str, team: Any) -> Adapter:

@@ -1,4 +1,4 @@
-"""`dig.wrap`: a team that exists already, monitored, with a journal of what happens in it."""
+"""`dig.wrap`: monitor an existing team, and keep a journal of its run."""
 
 from __future__ import annotations
 
@@ -42,22 +42,20 @@ _KINDS = {
     "setup": Setup, "limits": Limits, "adapter": Adapter, "policy": Policy, "same_work": bool,
     "tools": bool, "inside": bool, "contents": bool,
 }  # fmt: skip
-"""Types of arguments that are no function."""
+"""Types of the arguments that are no functions."""
 
 _CHECKED = ("annotate", "deliver", "handoff", "tools", "inside")
-"""Options of adapters that are checked alike, wherever they are taken."""
+"""Options of adapters that are checked alike in every adapter."""
 
-_ELSEWHERE = {
+_OTHER_TEAMS = {
     "inside": "graphs of LangGraph and workflows of agent-framework",
     "tools": "agents of the OpenAI Agents SDK, graphs of LangGraph and teams of AutoGen",
 }
-"""The teams that have an option which others lack."""
+"""The teams with an option that other teams lack."""
 
 
 def wrap(
-    team: _T,
-    *,
-    mode: Mode = "observe",
+    team: _T, *, mode: Mode = "observe",
     journal: str | Path | None = None, segment_bytes: int | None = SEGMENT_BYTES,
     limits: Limits | None = None,
     usual: Usual | TeamUsual | str | Path | None = None,
@@ -72,27 +70,27 @@ def wrap(
     otlp: str | None = None, contents: bool = False,
     **options: Any,
 ) -> _T:  # fmt: skip
-    """Put the monitor between the agents of a team, until `unwrap`; if it fails, the team goes on.
+    """Put the monitor between a team's agents until `unwrap`; a failed monitor lets the team go on.
 
     Args:
-        team: A dict, list, tuple or object of callables, or a framework's (docs/wrapping.md).
+        team: A dict, list, tuple or object of callables, or a framework's team (docs/wrapping.md).
         mode: `observe` changes nothing; `heal` adds notes and does what the team allows.
-        journal: The directory in which the trace's run directory is made; ``None``: none is kept.
-        segment_bytes: The size of a file of the trace; ``None``: it stays one file.
+        journal: The directory in which the run directory is made; ``None``: no trace is kept.
+        segment_bytes: The size of a file of the trace; ``None``: the trace stays one file.
         limits: The thresholds of the patterns; by default those of our commands.
         usual: The usual findings of the team: the file that `digmon learn` made, or counts.
         policy: The policy about findings (docs/policy.md).
         approve: Asks a person about healing where the policy says so, on a thread of its own.
-        setup: All else about the run; by default the standard detectors and healers.
+        setup: The further settings of the run; by default the standard detectors and healers.
         keep: The records of closed history that stay in memory; ``None``: all. A setup has its own.
         require: The capabilities that the team must have (`dig.adapters.CAPABILITIES`).
         same_work: Whether equal messages of an agent to several others are one piece of work.
-        adapter: The function that wraps a team which no adapter of ours knows (docs/wrapping.md).
-        sink: Is given every record too.
-        on_finding: Told of each finding; maybe on another thread.
+        adapter: An adapter of your own, for a team that ours do not know (docs/wrapping.md).
+        sink: Called with every record, too.
+        on_finding: Called with each finding; maybe on another thread.
         on_alarm: The alarms' destination: `dig.runtime.Alerts`, or a function, called on a thread.
         otlp: The address of an OpenTelemetry receiver; ``None``: the variable `DIG_OTLP` has it.
-        contents: Whether payloads are sent there, too.
+        contents: Whether payloads are exported, too.
         options: The further options of the team's adapter.
 
     Returns:
@@ -104,19 +102,21 @@ def wrap(
     """
     if id(team) in _wrapped:
         return team
-    given = {"limits": limits, "policy": policy, "approve": approve}
+    parts = {"limits": limits, "policy": policy, "approve": approve}
     more: dict[str, Any] = {"on_finding": on_finding, "same_work": same_work}
-    _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **given)
+    _check(setup=setup, adapter=adapter, sink=sink, contents=contents, **more, **parts)
     plan = _plan(adapter or adapter_of(team), team, options)
-    setup = fit_setup(_setup(setup, plan, keep, usual, given), mode, plan.capabilities)
+    setup = fit_setup(_setup(setup, plan, keep, usual, parts), mode, plan.capabilities)
     files = _Files(_directory(journal, plan, mode, setup, segment_bytes))
-    more |= {"sink": _sinks(plan, files, sink, on_alarm), "mode": mode, "require": require}
-    make, export = partial(_session, plan, setup, **more), _Export(plan, otlp, contents=contents)
+    alerts = Alerts.of(on_alarm) if plan.served is None else None
+    sinks = (files, sink, None if alerts is None else alerts.sink())
+    make = partial(_session, plan, setup, sinks, mode=mode, require=require, **more)
+    export = _Export(plan, otlp, contents=contents)
     return cast(_T, _attach(team, plan, make, files, export))
 
 
 class _Export:
-    """The export of a session to the receiver that a call or the environment names, if one does."""
+    """The export of a session to an OpenTelemetry receiver; without address it does nothing."""
 
     def __init__(self, plan: WrapPlan, otlp: str | None, *, contents: bool) -> None:
         self._stack = ExitStack()
@@ -133,41 +133,42 @@ class _Export:
         self._follow = self._stack.enter_context(sending(address, self._tell, content=content))
 
     def follow(self, session: Session) -> None:
-        """Follow a session from its first record on."""
+        """Export a session from the first record on."""
         if self._follow is not None:
             self._follow(session.directory).attach(session.monitor)
 
     def close(self) -> None:
-        """Send what waits, and log what became of it; twice does no harm."""
+        """Send all waiting spans, and log the result; a second call does nothing."""
         self._stack.close()
 
     def _tell(self, report: ExportReport) -> None:
         logger.log(WARNING if report.lost else INFO, "dig: OTLP: %s", report)
 
 
-def _session(plan: WrapPlan, setup: Setup, **given: Any) -> Session:
-    """The session of a team, which begins with its first record."""
-    if plan.served is not None:
-        given |= {"clock": plan.served.clock, "keeps_time": False}
+def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **options: Any) -> Session:
+    """Begin the session of a team, with the first record."""
+    if plan.served is not None:  # a repeated run exports and alarms nothing
+        sinks = (sinks[0], plan.served.sink)
+        options |= {"clock": plan.served.clock, "keeps_time": False}
         if setup.gates or setup.approve:
             raise SettingsError(
                 f"{plan.who} with gates, or with a person who is asked, cannot run again from its "
                 "record: what they decided is not repeated"
             )
     try:
-        session = Session(
+        return Session(
             plan.agents, setup, capabilities=plan.capabilities, who=plan.who,
-            veto=plan.veto, on_note=plan.on_note, **given,
+            veto=plan.veto, on_note=plan.on_note, **options,
+            sink=FanOut(*(sink for sink in sinks if sink is not None)),
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
         raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
-    return session
 
 
 def _directory(
     journal: str | Path | None, plan: WrapPlan, mode: Mode, setup: Setup, segment_bytes: int | None
 ) -> Callable[[], RunDirectory] | None:
-    """Makes the run directory, if one is to be kept."""
+    """Return a function that makes the run directory; ``None``: no trace is kept."""
     if plan.served is not None:
         journal = plan.served.runs
     if journal is None:
@@ -182,19 +183,10 @@ def _directory(
     return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
 
 
-def _sinks(plan: WrapPlan, files: _Files, sink: Sink | None, on_alarm: OnAlarm | None) -> FanOut:
-    """The sinks of the records; a team that runs again from its record sends nothing elsewhere."""
-    if plan.served is not None:
-        return FanOut(files, plan.served.sink)
-    alerts = Alerts.of(on_alarm)
-    further = (sink, None if alerts is None else alerts.sink())
-    return FanOut(files, *(one for one in further if one is not None))
-
-
 def _attach(
     team: Any, plan: WrapPlan, make: Callable[[], Session], files: _Files, export: _Export
 ) -> Any:
-    """Put the monitor into a team, and return it; if that cannot be, the session is over."""
+    """Put the monitor into a team; on failure the session ends and the files are closed."""
     with ExitStack() as undo:
         undo.callback(export.close)
         session = make()
@@ -208,51 +200,47 @@ def _attach(
     return attached.team
 
 
-def _check(**given: Any) -> None:
-    """Refuse what is not of its kind, or no function, unless it was left out."""
-    for name, value in given.items():
+def _check(**arguments: Any) -> None:
+    """Refuse an argument of the wrong type, or without a type here, if it is no function."""
+    for name, value in arguments.items():
         kind = _KINDS.get(name)
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
-            wanted = kind.__name__ if kind else "function"
+            expected = kind.__name__ if kind else "function"
             hint = "; load_policy of dig.detectors.policy_settings reads one from a file"
-            raise SettingsError(f"{name}={value!r:.60} is no {wanted}{hint * (kind is Policy)}")
+            raise SettingsError(f"{name}={value!r:.60} is no {expected}{hint * (kind is Policy)}")
 
 
 def _setup(
-    setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, given: Mapping[str, Any]
+    setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, parts: Mapping[str, Any]
 ) -> Setup:
-    """The setup of a call of `wrap`; what was given beside it replaces its parts."""
+    """The setup of a call of `wrap`, with the parts that other arguments replace."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup(
         "wrapped", keep=keep, limits=Thresholds().limits,
         detectors=standard, healers=standard_healers, ladder=True,
     )  # fmt: skip
-    setup = replace(setup, **{name: part for name, part in given.items() if part is not None})
-    return setup if usual is None else replace(setup, usual=_counts(usual, plan, setup.limits))
-
-
-def _counts(usual: object, plan: WrapPlan, limits: Limits) -> Usual:
-    """The usual findings of a team, which must be the one that they were learned from."""
+    setup = replace(setup, **{name: part for name, part in parts.items() if part is not None})
     if isinstance(usual, str | Path):
         usual = TeamUsual.read(Path(usual))
     if isinstance(usual, TeamUsual):
-        return usual.of_team(plan.agents, limits)
-    if isinstance(usual, Usual):
-        return usual
-    raise SettingsError(f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual")
+        usual = usual.of_team(plan.agents, setup.limits)  # refuses the findings of another team
+    if usual is not None and not isinstance(usual, Usual):
+        raise SettingsError(
+            f"usual={usual!r:.60} is no file that `digmon learn` made, and no Usual"
+        )
+    return setup if usual is None else replace(setup, usual=usual)
 
 
 def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
-    takes = [*signature(adapter.plan).parameters.values()][1:]
-    known = [parameter.name for parameter in takes if parameter.kind != Parameter.VAR_KEYWORD]
-    unknown = sorted(options.keys() - known)
-    if unknown and len(known) == len(takes):
-        close = get_close_matches(unknown[0], [*known, *signature(wrap).parameters], 1)
-        listed = ", ".join(known) or "none"
-        hint = f"besides those of dig.wrap it has: {listed}"
-        if unknown[0] in _ELSEWHERE:
-            hint = f"{_ELSEWHERE[unknown[0]]} have it; {hint}"
+    parameters = [*signature(adapter.plan).parameters.values()][1:]
+    names = [it.name for it in parameters if it.kind != Parameter.VAR_KEYWORD]
+    unknown = sorted(options.keys() - names)
+    if unknown and len(names) == len(parameters):
+        close = get_close_matches(unknown[0], [*names, *signature(wrap).parameters], 1)
+        hint = f"besides those of dig.wrap it has: {', '.join(names) or 'none'}"
+        if unknown[0] in _OTHER_TEAMS:
+            hint = f"{_OTHER_TEAMS[unknown[0]]} have it; {hint}"
         elif close:
             hint = f"did you mean {close[0]}?"
         raise SettingsError(f"there is no option {unknown[0]!r} for this team; {hint}")
@@ -261,7 +249,7 @@ def _plan(adapter: Adapter, team: Any, options: Mapping[str, Any]) -> WrapPlan:
 
 
 def unwrap(team: _T) -> _T:
-    """Take the monitor out of a team again, and end its session; twice does no harm.
+    """Take the monitor out of a team, and end the session; a second call does nothing.
 
     Returns:
         The original team.
@@ -289,23 +277,18 @@ def session_of(team: Any) -> Session:
     return wrapped.session
 
 
-def _forget_all() -> list[_Wrapped]:
-    forgotten = [*_wrapped.values()]
-    _wrapped.clear()
-    return forgotten
-
-
 @atexit.register
 def _close_all() -> None:
-    """Programs that never unwrap their team have a complete trace and a result too."""
-    for wrapped in _forget_all():
-        wrapped.end("the program ended")
+    """End all sessions, so that a program without `unwrap` has a complete trace and a result."""
+    while _wrapped:
+        _wrapped.pop(next(iter(_wrapped))).end("the program ended")
 
 
 def _leave_to_parent() -> None:
-    """In a child process that was forked: the session and its files are the parent's."""
-    for wrapped in _forget_all():
-        wrapped.session.abandon("this process was forked from the one that is monitored")
+    """Abandon all sessions in a forked process, since they and their files are the parent's."""
+    while _wrapped:
+        session = _wrapped.popitem()[1].session
+        session.abandon("this process was forked from the one that is monitored")
 
 
 if hasattr(os, "register_at_fork"):
@@ -314,7 +297,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """A wrapped team with its session; kept until it is unwrapped."""
+    """A wrapped team with its session, kept until `unwrap`."""
 
     original: Any
     attached: Attached
@@ -328,11 +311,11 @@ class _Wrapped:
         self.export.close()
 
 
-_wrapped: dict[int, _Wrapped] = {}  # by the id of what the user has; kept alive in here
+_wrapped: dict[int, _Wrapped] = {}  # by the id of the user's object, which is kept alive in here
 
 
 class _Files:
-    """The run directory of a wrapped team; a sink, which makes it with the first record."""
+    """The run directory of a wrapped team, made with the first record; a sink."""
 
     def __init__(self, make: Callable[[], RunDirectory] | None) -> None:
         self._make = make
@@ -349,11 +332,11 @@ class _Files:
 
     @property
     def path(self) -> Path | None:
-        """The run directory, if one is kept."""
+        """The run directory; ``None``: no trace is kept."""
         return None if self._directory is None else self._directory.path
 
     def close(self, session: Session) -> None:
-        """Write down how it ended, and close the files; twice does no harm."""
+        """Write the result, and close the files; a second call does nothing."""
         directory, self._directory, self._make = self._directory, None, None
         if directory is None:
             return
