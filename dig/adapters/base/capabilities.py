@@ -154,9 +154,8 @@ class BounceLimit:
         """Return why an answer cannot go back once more; ``None``: it can, and counts now."""
         for request in [request for request in self._bounced if not graph.knows(request)]:
             del self._bounced[request]  # closed and evicted
-        bounced = [
-            self._bounced.setdefault(request, set()) for request in graph.asked_problems(answer)
-        ]
+        requests = graph.asked_problems(answer)
+        bounced = [self._bounced.setdefault(request, set()) for request in requests]
         if any(len(answers - {answer}) >= MOST_BOUNCES for answers in bounced):
             return f"answers to this request have gone back {MOST_BOUNCES} times already"
         for answers in bounced:
