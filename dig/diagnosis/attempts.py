@@ -1,4 +1,4 @@
-"""Attempts: the parts of a run that try to solve a problem by one plan.
+"""Attempts: parts of a run, each to solve a problem by a plan.
 
 Activations overlap, so an attempt is a set of them, and several may go on at the same time. It
 begins with a *plan point*: an activation that
@@ -22,8 +22,8 @@ from dig.tasks.accounting import SOLUTION
 from dig.traces.run import RecordedActivation, RecordedRun
 
 
-def attempts(run: RecordedRun) -> dict[str | None, tuple[Attempt, ...]]:
-    """The attempts of a run, by the problem that they try to solve.
+def find_attempts(run: RecordedRun) -> dict[str | None, tuple[Attempt, ...]]:
+    """Find the attempts of a run, by problem.
 
     Args:
         run: The run, from its first record on.
@@ -36,34 +36,34 @@ def attempts(run: RecordedRun) -> dict[str | None, tuple[Attempt, ...]]:
     return {
         problem: tuple(
             _attempt(run, f"p{next(numbers)}", plan, activations)
-            for plan, activations in _Plans(run, problem, members).parted().items()
+            for plan, activations in _Plans(run, problem, members).split().items()
         )
         for problem, members in _by_problem(run).items()
     }
 
 
 def _by_problem(run: RecordedRun) -> dict[str | None, list[RecordedActivation]]:
-    """The activations that each problem concerns; all, in a run that is no session."""
+    """The activations of each problem; all, in a run without a session."""
     graph = run.graph
     if not graph.run.session:
         return {None: [*run.activations.values()]}
-    found: dict[str | None, list[RecordedActivation]] = {
+    by_problem: dict[str | None, list[RecordedActivation]] = {
         event.id: [] for event in run.events.values() if event.by is None and event.is_work
     }
     for activation in run.activations.values():
         for source in graph.source_ids(graph.activation_sources(activation.id)):
-            if source in found:
-                found[source].append(activation)
-    return found
+            if source in by_problem:
+                by_problem[source].append(activation)
+    return by_problem
 
 
 class _Plans:
-    """The plan points among the activations that a problem concerns."""
+    """The plan points among the activations of a problem."""
 
     def __init__(
         self, run: RecordedRun, problem: str | None, members: Iterable[RecordedActivation]
     ) -> None:
-        """Look at the ended activations in the order in which they ended.
+        """Look at the ended activations in the order of their ends.
 
         Args:
             run: The run.
@@ -72,12 +72,12 @@ class _Plans:
         """
         self._run = run
         self._problem = problem
-        self._members = {one.id: one for one in members}
-        self._taken: set[str] = set()  # problems from outside that were consumed
-        self._split: set[str] = set()  # work that was split
+        self._members = {act.id: act for act in members}
+        self._consumed: set[str] = set()  # problems from outside
+        self._split: set[str] = set()  # work
         self._ends: dict[str, int] = {}  # of the plan points
         self._latest: dict[str, str] = {}  # the latest plan point of each activation that has one
-        ended = [(one.end, one) for one in self._members.values() if one.end is not None]
+        ended = [(act.end, act) for act in self._members.values() if act.end is not None]
         for end, activation in sorted(ended, key=lambda pair: pair[0].t):
             if self._is_plan(activation):
                 self._ends[activation.id] = end.t
@@ -88,16 +88,16 @@ class _Plans:
             if activation.end is None:  # it works on what it sees
                 self._inherit(activation.id, activation.inputs)
 
-    def parted(self) -> dict[str | None, list[str]]:
-        """The activations by plan point, in the order in which the plan points ended."""
-        found: dict[str | None, list[str]] = {plan: [] for plan in self._ends} or {None: []}
-        first = next(iter(found))
+    def split(self) -> dict[str | None, list[str]]:
+        """Return the activations by plan point, in the order of the plan points' ends."""
+        parts: dict[str | None, list[str]] = {plan: [] for plan in self._ends} or {None: []}
+        first = next(iter(parts))
         for name in self._members:
-            found[self._latest.get(name, first)].append(name)
-        return found
+            parts[self._latest.get(name, first)].append(name)
+        return parts
 
     def _inherit(self, activation: str, used: Iterable[str]) -> None:
-        """Give an activation the latest plan point of those that generated what it used."""
+        """Give an activation the latest plan point among the generators of its inputs."""
         generators = (self._run.events[event].by for event in used)
         plans = [self._latest[by] for by in generators if by in self._latest]
         if plans:
@@ -109,34 +109,28 @@ class _Plans:
     def _reasons(self, activation: RecordedActivation) -> Iterator[bool]:
         run = self._run
         inputs = run.inputs(activation)
-        yield self._is_first(
-            one.id for one in inputs if one.by is None and one.is_work and self._poses(one.id)
-        )
-        told = any(one.final for one in inputs) or self._read_note(activation)
-        yield told and any(output.is_work for output in run.outputs(activation))
+        problems = {
+            event.id
+            for event in inputs
+            if event.by is None and event.is_work and self._problem in (None, event.id)
+        }
+        yield not problems <= self._consumed
+        self._consumed |= problems
+        # A system event without a named fate is consumed.
+        notes = (e for e in activation.inputs if run.events[e].by == SYSTEM)
+        has_note = any(activation.fates.get(note, "consume") == "consume" for note in notes)
+        has_news = has_note or any(event.final for event in inputs)
+        yield has_news and any(output.is_work for output in run.outputs(activation))
         if run.is_problem_generating(activation):
-            work = {one.id for one in inputs if one.is_work}
+            work = {event.id for event in inputs if event.is_work}
             yield not self._split.isdisjoint(work)
-            yield any(one.type == SOLUTION for one in inputs)
+            yield any(event.type == SOLUTION for event in inputs)
             self._split |= work
-
-    def _poses(self, event: str) -> bool:
-        return self._problem in (None, event)
-
-    def _is_first(self, problems: Iterable[str]) -> bool:
-        new = {*problems} - self._taken
-        self._taken |= new
-        return bool(new)
-
-    def _read_note(self, activation: RecordedActivation) -> bool:
-        """Whether an activation consumed a system event; one without a named fate is consumed."""
-        notes = (e for e in activation.inputs if self._run.events[e].by == SYSTEM)
-        return any(activation.fates.get(note, "consume") == "consume" for note in notes)
 
 
 def _attempt(run: RecordedRun, name: str, plan: str | None, activations: list[str]) -> Attempt:
-    made = (event for one in activations for event in run.outputs(run.activations[one]))
-    finals = [event for event in made if event.final]
+    outputs = (event for act in activations for event in run.outputs(run.activations[act]))
+    finals = [event for event in outputs if event.final]
     accepted = [event.id for event in finals if event.accepted_t is not None]
     if accepted:
         ended = "accepted"

@@ -1,4 +1,4 @@
-"""The run to be explained, with the files beside it, and the case made of it.
+"""A recorded run with the files beside it, and the case for suspects.
 
 A `RunSource` knows the side file and the result, since experiments and goals need them. A `Case` is
 what suspects are given: it has neither seeds, nor faults, nor the true answer.
@@ -32,7 +32,7 @@ from dig.traces.journal.journal import RESULT, SIDE, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.run import RecordedRun
 
-from .attempts import attempts
+from .attempts import find_attempts
 from .failures import failures
 from .goal import Finished, Goal, Judgement, milestones
 from .signs.analysis import RunAnalysis, Sign, UsualTeam
@@ -43,7 +43,7 @@ SourceKind = Literal["run", "trace"]
 
 @dataclass(frozen=True)
 class Case:
-    """All that a suspect gets.
+    """Everything that a suspect gets.
 
     Attributes:
         name: The name of the source.
@@ -68,27 +68,27 @@ class Case:
 
     @cached_property
     def steps(self) -> Mapping[str, int]:
-        """The number of each activation, counted from 0 in the order of their start."""
+        """The number of each activation, counted from 0 in the order of starts."""
         return {name: number for number, name in enumerate(self.run.activations)}
 
     @cached_property
     def analysis(self) -> RunAnalysis:
-        """The analysis in which signs are found."""
+        """The analysis of the run, for signs."""
         return RunAnalysis(self.run, self.accounting, self.usual)
 
     @cached_property
     def signs(self) -> Sequence[Sign]:
-        """The signs in its records about its agents."""
+        """The signs about the agents of the run."""
         return find_signs(self.analysis)
 
     def attempt_of(self, activation: str | None) -> str | None:
-        """The attempt that an activation belongs to."""
-        return next((one.id for one in self.attempts if activation in one.activations), None)
+        """Return the attempt of an activation."""
+        return next((each.id for each in self.attempts if activation in each.activations), None)
 
 
 @dataclass(frozen=True)
 class RunSource:
-    """A recorded run that is explained.
+    """A recorded run to explain.
 
     Attributes:
         path: The run directory or trace.
@@ -127,43 +127,44 @@ class RunSource:
 
     @property
     def name(self) -> str:
-        """The name of its directory, or of its file without endings."""
+        """The name of the run directory, or of the file without endings."""
         return self.trace.parent.resolve().name if self.side else self.trace.name.split(".")[0]
 
     @property
     def kind(self) -> SourceKind:
-        """`run`, or `trace` for one without a side file."""
+        """`run`, or `trace` without a side file."""
         return "run" if self.side else "trace"
 
     @property
     def sha256(self) -> str:
-        """The checksum of its trace."""
+        """The checksum of the trace."""
         return sha256(self.trace.read_bytes()).hexdigest()
 
     @property
     def is_whole(self) -> bool:
-        """Whether the run came to its own end; one that was cut off or interrupted did not."""
+        """Whether the run was neither cut off nor interrupted."""
         finish = self.run.finish
         return finish is not None and self.result.get("reason") != INTERRUPTED
 
     @property
     def wrapped(self) -> str | None:
-        """The wrapped team, if the run is one of a wrapped team: code that ran outside of dig."""
+        """The wrapped team, if the run has one: code outside of dig."""
         return str(self.side.get("team")) if "capabilities" in self.side else None
 
     @property
     def is_plain_team(self) -> bool:
-        """Whether the run is one of a wrapped team of plain callables, which can run again."""
+        """Whether the wrapped team is one of plain callables: it can run again."""
         return self.wrapped == PLAIN_TEAM
 
     @property
     def forks(self) -> Path:
-        """The directory of its forks, unless a user names another."""
+        """The directory of the forks, unless a user names another."""
         return forks_beside(self.trace)
 
     @cached_property
     def task(self) -> Task | None:
-        """Its task, if it is one of this package; no other code is imported for a file."""
+        """The task of the run, if this package has it."""
+        # No other code is imported because a file, which may come from anybody, names it.
         if self.side.get("task") not in [*TASKS]:
             return None
         try:
@@ -172,13 +173,13 @@ class RunSource:
             return None
 
     def fresh_detectors(self) -> list[Detector]:
-        """The detectors of runs like this one."""
+        """Make the detectors of the run."""
         return [*standard(), *plugins.detectors(self.detectors)]
 
     def finished(
         self, since: int = 0, run: RecordedRun | None = None, result: Any = None
     ) -> Finished:
-        """The run, or a fork of it, as goals judge it.
+        """Prepare the run, or a fork, for a goal.
 
         Args:
             since: The first record whose findings count.
@@ -199,37 +200,37 @@ class RunSource:
             raise TraceError(self.trace, None, str(error)) from None
 
     def judged(self, goal: Goal, since: int = 0) -> Judgement:
-        """The judgement of the run and its progress; findings before `since` do not count."""
+        """Judge the run, with the progress; findings before `since` do not count."""
         key = (goal.text, since)
         if key not in self._judged:
             self._judged[key] = goal(self.finished(since))
         return self._judged[key]
 
     def milestones(self, goal: Goal) -> int:
-        """The number of its milestones."""
+        """Return the number of milestones."""
         return len(milestones(self.finished(), self.judged(goal)))
 
     def case(
         self, goal: Goal, accounting: Accounting | None = None, usual: UsualTeam | None = None
     ) -> Case:
-        """The case that suspects are given.
+        """Make the case for suspects.
 
         Args:
             goal: When the run is good.
             accounting: Reads its payloads; ``None``: as its task does.
             usual: The usual habits in good runs of its sort, if they are known.
         """
-        found = tuple(one for some in attempts(self.run).values() for one in some)
-        reads = accounting or getattr(self.task, "accounting", PAYLOADS)
+        attempts = (each for group in find_attempts(self.run).values() for each in group)
+        accounting = accounting or getattr(self.task, "accounting", PAYLOADS)
         finished = self.finished()
         return Case(
-            self.name, self.kind, self.run, failures(finished, goal), found, reads,
+            self.name, self.kind, self.run, failures(finished, goal), tuple(attempts), accounting,
             usual or UsualTeam(), finished.headline,
         )  # fmt: skip
 
 
 def read_case(path: Path, goal: Goal | None = None) -> Case:
-    """The case of a recorded run, for suspects.
+    """Read the case of a recorded run, for suspects.
 
     Args:
         path: The run directory or trace.
@@ -247,9 +248,9 @@ def _result(folder: Path) -> Mapping[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(read_file(path))
+        result = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise SettingsError(f"{path} is no JSON object")
-    return found
+    return result

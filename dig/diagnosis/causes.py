@@ -27,7 +27,7 @@ COMPONENT = "component"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Something in a state that it is not in without the fault.
+    """A component part in a state caused by the fault.
 
     Attributes:
         type: The type of the node.
@@ -56,7 +56,7 @@ class Node:
 
     @property
     def id(self) -> str:
-        """`event:e37:lost`, `outcome:wrong`; of a node in a projection its component."""
+        """`event:e37:lost`, `outcome:wrong`; in a projection the component."""
         if self.type == COMPONENT:
             return self.component
         return ":".join(part for part in (self.type, self.name, self.state) if part)
@@ -64,7 +64,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
-    """A step: that the source is in its state is why the target is in its own.
+    """A step: the state of the source is the reason for the state of the target.
 
     Attributes:
         source: A node's id.
@@ -79,7 +79,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """The beginning of a failure: a component, and the kind of its fault."""
+    """The beginning of a failure: a component, and the kind of fault."""
 
     component: str
     kind: str
@@ -87,7 +87,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class CausalGraph:
-    """Verified consequences of one or several faults in one run.
+    """Verified consequences of the faults in a run.
 
     Attributes:
         nodes: In order of their onset.
@@ -102,7 +102,7 @@ class CausalGraph:
     alarms: tuple[str, ...] = ()
 
     def node(self, name: str) -> Node:
-        """The node with this id.
+        """Return the node with an id.
 
         Raises:
             KeyError: There is no such node.
@@ -113,7 +113,7 @@ class CausalGraph:
         raise KeyError(name)
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as `causal_graph.json` has it."""
+        """Return the content of `causal_graph.json`."""
         return {
             "nodes": [{"id": node.id, **asdict(node)} for node in self.nodes],
             "edges": [asdict(edge) for edge in self.edges],
@@ -123,7 +123,7 @@ class CausalGraph:
 
     @classmethod
     def read(cls, body: Any) -> CausalGraph:
-        """The graph that `to_json` made this of.
+        """Read a graph from the result of `to_json`.
 
         Raises:
             RecordError: The data are not a causal graph; the message names the place.
@@ -134,15 +134,15 @@ class CausalGraph:
             tuple(_all(Cause, body, "root_causes")),
             tuple(map(str, _list(body, "alarms"))),
         )
-        known = {node.id for node in graph.nodes}
+        ids = {node.id for node in graph.nodes}
         named = {end for edge in graph.edges for end in (edge.source, edge.target)}
         for name in sorted(named.union(graph.alarms), key=str):
-            if name not in known:
+            if name not in ids:
                 raise RecordError(f"the causal graph names {name!r}, which is none of its nodes")
         return graph
 
     def project(self) -> CausalGraph:
-        """The graph over components: agents, `task` and `outcome`, without steps within one."""
+        """Return the graph over components: agents, `task` and `outcome`."""
         at: dict[str, Node] = {}
         for node in self.nodes:  # in order of onset
             at.setdefault(node.component, node)
@@ -153,16 +153,22 @@ class CausalGraph:
             if source != target:
                 rules.setdefault((source, target), set()).add(edge.rule)
         return CausalGraph(
-            tuple(_as_component(node) for node in at.values()),
+            tuple(
+                replace(
+                    node,
+                    type=COMPONENT,
+                    name=node.component,
+                    state=COMPONENT,
+                    value=None,
+                    twin=None,
+                    baseline=None,
+                )
+                for node in at.values()
+            ),
             tuple(Edge(*ends, ",".join(sorted(names))) for ends, names in sorted(rules.items())),
             self.root_causes,
             tuple(dict.fromkeys(component[alarm] for alarm in self.alarms)),
         )
-
-
-def _as_component(node: Node) -> Node:
-    component = replace(node, type=COMPONENT, name=node.component, state=COMPONENT)
-    return replace(component, value=None, twin=None, baseline=None)
 
 
 _T = TypeVar("_T", Node, Edge, Cause)
@@ -181,10 +187,10 @@ def _list(body: Any, key: str) -> list[Any]:
 def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
     names = {field.name for field in fields(kind)}
     for place, row in enumerate(_list(body, key)):
-        given = set(row) - {"id"} if isinstance(row, Mapping) else set()
-        if given != names:
-            told = ", ".join(sorted(names))
-            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {told}")
+        keys = set(row) - {"id"} if isinstance(row, Mapping) else set()
+        if keys != names:
+            wanted = ", ".join(sorted(names))
+            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {wanted}")
         try:
             yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
         except ValidationError as error:

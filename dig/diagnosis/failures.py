@@ -1,4 +1,4 @@
-"""Failures: what says that a run is not good.
+"""Failures: reasons why a run is not good.
 
 for failure in failures(run, Goal.parse("default")):
     print(failure.kind, failure.about, failure.evidence)
@@ -19,11 +19,11 @@ from .causes import OUTCOME
 from .goal import Finished, Goal, has_answer, is_session
 
 LONGEST = 120
-"""The number of characters of a sentence at most: payloads and texts from outside are in it."""
+"""The most characters of a sentence: payloads and texts from outside are in it."""
 
 
 def failures(run: Finished, goal: Goal) -> tuple[Failure, ...]:
-    """Everything by which a run is not good; nothing, if the goal is met.
+    """List the reasons why a run is not good; empty if the goal is met.
 
     Args:
         run: The run; it has a record at least.
@@ -36,21 +36,23 @@ def failures(run: Finished, goal: Goal) -> tuple[Failure, ...]:
     if judged.good:
         return ()
     recorded = RecordedRun(run.records)
-    found = [
-        *_of_the_end(run, recorded),
-        *(_of_finding(recorded, finding) for finding in run.unhealed),
+    failures = [
+        *_end_failures(run, recorded),
+        *(_finding_failure(recorded, finding) for finding in run.unhealed),
     ]
-    if not found or goal.is_own:
-        found.append(_of_the_goal(run, goal, recorded, judged.why))
-    return tuple(found)
+    if not failures or goal.is_own:
+        failures.append(_goal_failure(run, goal, recorded, judged.why))
+    return tuple(failures)
 
 
-def _of_the_end(run: Finished, recorded: RecordedRun) -> Iterator[Failure]:
-    """Failures by how the run ended, and by its answer."""
+def _end_failures(run: Finished, recorded: RecordedRun) -> Iterator[Failure]:
+    """The failures by the end of the run, and by the answer."""
     finish, answer = recorded.finish, recorded.answer
-    how = _HOW.get(finish.outcome, NO_ANSWER) if finish else "the trace ends without an outcome"
+    how = _ENDS.get(finish.outcome, NO_ANSWER) if finish else "the trace ends without an outcome"
     end = (Evidence(recorded.last.t, how),)
-    if is_session(run.records):
+    if run.headline is not None and run.headline.stage == "request":
+        pass  # the request that failed is a finding, which also says why there is no answer
+    elif is_session(run.records):
         judged = has_answer(run)
         if not judged.good:
             yield Failure("no-answer", OUTCOME, (Evidence(recorded.last.t, judged.why),))
@@ -60,34 +62,34 @@ def _of_the_end(run: Finished, recorded: RecordedRun) -> Iterator[Failure]:
     score = run.score
     if answer is not None and score is not None:
         if not score.valid:
-            yield _of_answer(answer, one_line(score, LONGEST))
+            yield _answer_failure(answer, one_line(score, LONGEST))
         elif score.complete is False:
-            yield _of_answer(answer, "the answer is not complete")
+            yield _answer_failure(answer, "the answer is not complete")
 
 
-_HOW = {
+_ENDS = {
     "timeout": "the run ended by its time limit",
     "stopped": "the run was stopped",
     "error": "the run ended with an error",
 }
 
 
-def _of_answer(answer: RecordedEvent, says: str) -> Failure:
+def _answer_failure(answer: RecordedEvent, says: str) -> Failure:
     return Failure("bad-answer", answer.id, (Evidence(answer.accepted_t, says),))
 
 
-def _of_finding(run: RecordedRun, finding: Finding) -> Failure:
-    """The failure that an unhealed finding shows; it is about the first thing that it names."""
+def _finding_failure(run: RecordedRun, finding: Finding) -> Failure:
+    """The failure of an unhealed finding, about the first part of the subject."""
     subject = finding.subject
     about = subject.get("event") or run.agent_of(subject.get("activation", "")) or finding.pattern
     says = one_line(f"{finding.pattern}: {finding_text(finding)}", LONGEST)
     return Failure("finding", about, (Evidence(finding.t, says),))
 
 
-def _of_the_goal(run: Finished, goal: Goal, recorded: RecordedRun, why: str) -> Failure:
-    """The failure of a run that only the user's goal calls one."""
+def _goal_failure(run: Finished, goal: Goal, recorded: RecordedRun, why: str) -> Failure:
+    """The failure of a run by the user's goal alone."""
     says = one_line(why, LONGEST)
     unmet = goal.unmet(run)
     if unmet is not None and unmet.key.startswith("score.") and recorded.answer is not None:
-        return _of_answer(recorded.answer, says)
+        return _answer_failure(recorded.answer, says)
     return Failure("complaint", OUTCOME, (Evidence(recorded.last.t, says),))

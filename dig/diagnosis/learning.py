@@ -1,4 +1,4 @@
-"""Learns from good runs of a team which findings are usual for it (`digmon learn`)."""
+"""Learns the usual findings of a team from good runs (`digmon learn`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dig.traces.journal.reader import follow_trace
 from .goal import Finished, Goal
 
 AT_LEAST = 100
-"""The number of good runs that are enough, unless the user says otherwise."""
+"""The least number of good runs, by default."""
 
 NOT_ANSWERED = "no answer to the problem was accepted"
 _RUN = ""
@@ -40,7 +40,7 @@ REFUSED = "refused"
 
 @dataclass
 class _Problem:
-    """The unit that is counted: a run, or a problem of a session.
+    """A unit of counting: a run, or a problem of a session.
 
     Attributes:
         raised: The number of findings, by pattern.
@@ -54,7 +54,7 @@ class _Problem:
 
     @property
     def why_not(self) -> str:
-        """Why it is no good problem of a session; empty if it is."""
+        """The reason against a problem of a session; empty if it is good."""
         if not self.is_answered:
             return NOT_ANSWERED
         if self.healed:
@@ -74,11 +74,11 @@ class ProblemCounts:
     def __init__(self) -> None:
         """Begin with no record."""
         self.problems: dict[str, _Problem] = {}
-        self._waiting: dict[str, _Problem] = {}  # those that are not answered
+        self._open: dict[str, _Problem] = {}  # without an answer
         self._rows: dict[int, tuple[str, list[_Problem]]] = {}  # of findings that are no notices
 
     def look(self, graph: InteractionGraph, record: Record) -> None:
-        """Take note of a record that the graph was just changed by."""
+        """Count a record, after the graph was changed by it."""
         if record.t == 0 and not graph.run.session:
             self._pose(_RUN)
         match record:
@@ -94,23 +94,24 @@ class ProblemCounts:
                     problem.healed[pattern] = None
 
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
-        """Take note of a finding, when it is raised."""
+        """Count a finding, when it is raised."""
         for problem in self._about(graph, finding.subject):
             problem.raised[finding.key] += 1
 
     def _pose(self, name: str) -> None:
-        self.problems[name] = self._waiting[name] = _Problem()
+        self.problems[name] = self._open[name] = _Problem()
 
     def _answer(self, graph: InteractionGraph) -> None:
-        for name in [*self._waiting]:
+        # One answer may be about several problems: all with an event behind it.
+        for name in [*self._open]:
             if not graph.unanswered_sources(graph.sources_of(graph.history.event_number(name))):
-                self._waiting.pop(name).is_answered = True
+                self._open.pop(name).is_answered = True
 
     def _about(self, graph: InteractionGraph, subject: Any) -> list[_Problem]:
         sources: list[str] = [_RUN]
         if graph.run.session:
             sources = graph.unanswered_sources(graph.sources_about(subject) or NOTHING)
-        return [self._waiting[name] for name in sources if name in self._waiting]
+        return [self._open[name] for name in sources if name in self._open]
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Learned:
 
     @property
     def usual(self) -> dict[str, int]:
-        """The usual number of findings with a key in a run, by key; those with any."""
+        """The usual number of findings in a run, by key; keys without any are left out."""
         return most_usual(self.team.usual)
 
     def to_json(self) -> dict[str, Any]:
@@ -140,16 +141,14 @@ class Learned:
     def lines(self) -> list[str]:
         """As lines for a person."""
         good = self.team.usual.runs
-        told = [f"Learned from {counted(good, 'good run')} of {self.runs:,}."]
-        told += [f"  {count:,} not good: {safe_text(why)}" for why, count in self.bad.items()]
-        usual = [f"  {safe_text(pattern)} up to {counted(j, 'time')} a run" for pattern, j in
-                 self.usual.items()]  # fmt: skip
+        lines = [f"Learned from {counted(good, 'good run')} of {self.runs:,}."]
+        lines += [f"  {count:,} not good: {safe_text(why)}" for why, count in self.bad.items()]
         if good < LEAST_RUNS:
-            return [
-                *told,
-                f"Nothing is usual, as in all teams with fewer than {LEAST_RUNS} good runs.",
-            ]
-        return [*told, "Usual, and so no alarm:" if usual else "Nothing is usual.", *usual]
+            fewer = f"as in all teams with fewer than {LEAST_RUNS} good runs"
+            return [*lines, f"Nothing is usual, {fewer}."]
+        lines.append("Usual, and so no alarm:" if self.usual else "Nothing is usual.")
+        usual = self.usual.items()
+        return lines + [f"  {safe_text(key)} up to {counted(j, 'time')} a run" for key, j in usual]
 
 
 def learn(
@@ -158,9 +157,9 @@ def learn(
     detectors: Callable[[], Sequence[Detector]],
     *,
     at_least: int = AT_LEAST,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Callable[[str, int, int], None] = lambda unit, count, total: None,
 ) -> Learned:
-    """Learn what is usual for a team from its good runs.
+    """Learn the usual findings of a team from good runs.
 
     In a session each environment work event that was answered is a run, good if no error and no
     warning about it was healed.
@@ -181,7 +180,7 @@ def learn(
     for number, path in enumerate(traces):
         progress("runs", number, len(traces))
         problems = ProblemCounts()
-        finished, graph = _examined(path, detectors(), problems)
+        finished, graph = _examine(path, detectors(), problems)
         team = team or TeamUsual(team_names(graph.run.agents), graph.run.limits, _NONE, path)
         if unlike := team.unlike(graph.run.agents, graph.run.limits):
             raise SettingsError(
@@ -210,7 +209,7 @@ _NONE = Usual(0, {})
 
 
 def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]]:
-    """By key: in how many runs it was raised once or more, twice or more, and so on.
+    """Count by key in how many runs it was raised once or more, twice or more, and so on.
 
     Args:
         runs: The number of findings of each run, by key.
@@ -224,26 +223,26 @@ def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]
     }
 
 
-def _examined(
+def _examine(
     path: Path, detectors: Sequence[Detector], problems: ProblemCounts
 ) -> tuple[Finished, InteractionGraph]:
-    """Go through a run once."""
+    """Go through a run once, with detectors and counters."""
     watch, mending = Watch(detectors), Mending()
-    records, found = list[Record](), list[Finding]()
-    for one in follow_trace(path, watch):
-        if isinstance(one, Finding):
-            found.append(one)
-            mending.add(watch.graph, one)
-            problems.add(watch.graph, one)
+    records, findings = list[Record](), list[Finding]()
+    for item in follow_trace(path, watch):
+        if isinstance(item, Finding):
+            findings.append(item)
+            mending.add(watch.graph, item)
+            problems.add(watch.graph, item)
         else:
-            records.append(one)
-            mending.look(watch.graph, one)
-            problems.look(watch.graph, one)
-    healed = {name: None for one in problems.problems.values() for name in one.healed}
+            records.append(item)
+            mending.look(watch.graph, item)
+            problems.look(watch.graph, item)
+    healed = {name: None for each in problems.problems.values() for name in each.healed}
     finished = Finished(
         records,
         read_beside(path, RESULT),
-        tuple(mending.unmended_errors(found)),
+        tuple(mending.unmended_errors(findings)),
         tuple(healed),
         str(path),
     )
@@ -251,7 +250,7 @@ def _examined(
 
 
 def _severity(row: FindingRow) -> object:
-    """The worth of a recorded finding; rows of old files do not say."""
+    """The severity of a recorded finding; rows of old files do not say."""
     return row.severity or severity(row.pattern)
 
 

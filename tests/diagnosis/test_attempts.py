@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
-from dig.diagnosis.attempts import attempts
+from dig.diagnosis.attempts import find_attempts
 from dig.graph.codec import decode
 from dig.show.document import Attempt
 from dig.traces.run import RecordedRun
@@ -21,7 +21,7 @@ def recorded(*parts: Any, **keys: Any) -> RecordedRun:
 
 def plans(run: RecordedRun) -> list[tuple[str | None, str]]:
     """The plan point and the activations of each attempt."""
-    some = (one for each in attempts(run).values() for one in each)
+    some = (one for each in find_attempts(run).values() for one in each)
     return [(one.plan, " ".join(one.activations)) for one in some]
 
 
@@ -42,7 +42,9 @@ OVER = row(9, "finish", outcome="stopped")
 def test_a_run_with_one_plan_is_one_attempt() -> None:
     """An activation that only waits, or has not ended, belongs to it, too."""
     run = recorded(POSED, SPLIT, turn(2, "v2", "b", e1="delay"), start(3, "v3", "c", "e2"), OVER)
-    assert attempts(run) == {None: (Attempt("p1", "v1", ("v1", "v2", "v3"), None, "no answer"),)}
+    assert find_attempts(run) == {
+        None: (Attempt("p1", "v1", ("v1", "v2", "v3"), None, "no answer"),)
+    }
 
 
 def test_a_returned_answer_begins_an_attempt_where_work_is_made_of_it() -> None:
@@ -103,7 +105,7 @@ def test_how_an_attempt_ended() -> None:
     """By its last answer; without one by the run, which may be cut off."""
 
     def ended(*parts: Any) -> list[tuple[str | None, str]]:
-        return [(one.accepted, one.ended) for one in attempts(recorded(*parts))[None]]
+        return [(one.accepted, one.ended) for one in find_attempts(recorded(*parts))[None]]
 
     assert ended(POSED, SPLIT, ONE, EARLY, deliver(3, "e4", None)) == [("e4", "accepted")]
     assert ended(POSED, SPLIT, ONE, EARLY, BOUNCED, OVER) == [(None, "bounced")]
@@ -126,7 +128,7 @@ def test_in_a_session_each_problem_has_attempts_of_its_own() -> None:
         turn(3, "v3", "c", e1="consume", x1="consume"),
         session=True,
     )  # fmt: skip
-    assert attempts(run) == {
+    assert find_attempts(run) == {
         "e0": (Attempt("p1", "v1", ("v1", "v3"), None, "cut off"),),
         "x0": (Attempt("p2", "v2", ("v2", "v3"), None, "cut off"),),
     }
@@ -138,7 +140,7 @@ def test_every_activation_is_in_one_attempt_of_each_problem_that_it_concerns(
 ) -> None:
     """Of ended ones: in that of the latest plan point among themselves and their ancestors."""
     run = RecordedRun(map(decode, rows))
-    for problem, some in attempts(run).items():
+    for problem, some in find_attempts(run).items():
         members = [name for name in run.activations if _concerns(run, name, problem)]
         assert sorted(one for each in some for one in each.activations) == sorted(members)
         points = {t: one for one, t in _plan_points(run, problem, members).items()}

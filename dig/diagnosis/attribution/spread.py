@@ -9,6 +9,7 @@ before it in the end), D (it was sent something by the cause), in any combinatio
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,72 +25,70 @@ from dig.tasks.ranges import difference
 from dig.traces.run import RecordedRun
 
 SHARE = 0.45
-"""The least share of the known runs in which a step is there that is said to be there."""
+"""The least share of known runs for a step to be told."""
 LEAST = 30
-"""The least number of known runs that a share is taken from."""
+"""The least number of known runs behind a share."""
 TABLE = "spread.json"
 ANY = "any"
 
 Step = tuple[str, str]
-"""From one component to another one; in the table from one role to another one."""
+"""From a component to another; in the table from a role to another."""
 
 
 def chain(run: RecordedRun, activation: str) -> list[str]:
-    """A path of activations by lineage, from one to the last one that goes back to it.
+    """Return a path of activations by lineage, from an activation to the last descendant.
 
     Args:
         run: The run.
         activation: The first activation.
     """
     before: dict[str, str] = {}
-    for one in run.activations.values():
-        generators = [run.events[event].by for event in one.inputs]
-        used = next((by for by in reversed(generators) if by in before or by == activation), None)
-        if used is not None and one.id != activation:
-            before[one.id] = used
+    for act in run.activations.values():
+        generators = [run.events[event].by for event in act.inputs]
+        by = next((by for by in reversed(generators) if by in before or by == activation), None)
+        if by is not None and act.id != activation:
+            before[act.id] = by
     path = [next(reversed(before), activation)]
     while path[-1] in before:
         path.append(before[path[-1]])
     return path[::-1]
 
 
-def ending(analysis: RunAnalysis) -> str:
-    """The end of a run in a word: `whole` or `part` of an answer, else its outcome."""
+def name_end(analysis: RunAnalysis) -> str:
+    """Name the end of a run: `whole` or `part` of an answer, else the outcome."""
     answer, last = analysis.run.answer, analysis.run.last
     if answer is not None:
         return "part" if difference(analysis.whole, analysis.about([answer])) else "whole"
     return last.outcome if isinstance(last, Finish) else "cut off"
 
 
-def roles(analysis: RunAnalysis, cause: str) -> dict[str, str]:
-    """The role of each component, from the records alone.
+def find_roles(analysis: RunAnalysis, cause: str) -> dict[str, str]:
+    """Find the role of each component, from the records alone.
 
     Args:
         analysis: The run.
         cause: The agent at fault.
     """
     run = analysis.run
-    wanted: dict[str, int] = {}
+    reports = Counter[str]()
     for event in analysis.sent:
-        to = analysis.parts.report_to(event) if analysis.parts is not None else None
-        for agent in [to] if to else []:
-            wanted[agent] = wanted.get(agent, 0) + 1
-    collector = max(wanted, key=lambda one: wanted[one], default=None)
+        if analysis.parts is not None and (to := analysis.parts.report_to(event)):
+            reports[to] += 1
+    collector = max(reports, key=reports.__getitem__, default=None)
     waiting = {agent for live in run.graph.live.values() if live.work for agent in live.copies}
-    told = {to for event in analysis.sent if event.agent == cause for to, _ in event.arrivals}
-    found = {cause: "R", TASK: "T", OUTCOME: "O"}
+    informed = {to for event in analysis.sent if event.agent == cause for to, _ in event.arrivals}
+    roles = {cause: "R", TASK: "T", OUTCOME: "O"}
     for agent in run.agents:
         if agent != cause:
-            flags = (agent == collector, agent in waiting, agent in told)
-            found[agent] = "".join(
-                letter for letter, holds in zip("CWD", flags, strict=True) if holds
-            )
-    return found
+            flags = (agent == collector, agent in waiting, agent in informed)
+            letters = zip("CWD", flags, strict=True)
+            roles[agent] = "".join(letter for letter, holds in letters if holds)
+    return roles
 
 
 @dataclass
 class Spread:
-    """The frequency of steps from one role to another one.
+    """The frequency of steps between roles.
 
     Attributes:
         pairs: For a mechanism and an end, with a bar between: how many pairs of components there
@@ -101,7 +100,7 @@ class Spread:
     def learn(
         self, analysis: RunAnalysis, cause: str, mechanism: str | None, steps: Iterable[Step]
     ) -> None:
-        """Take note of a run whose way is known.
+        """Count the steps of a run.
 
         Args:
             analysis: The run.
@@ -109,8 +108,8 @@ class Spread:
             mechanism: The mechanism of the failure.
             steps: The true steps between components.
         """
-        role, true = roles(analysis, cause), set(steps)
-        for key in _keys(mechanism, ending(analysis)):
+        role, true = find_roles(analysis, cause), set(steps)
+        for key in _keys(mechanism, name_end(analysis)):
             rows = self.pairs.setdefault(key, {})
             for source in role:
                 for target in role:
@@ -120,15 +119,15 @@ class Spread:
                         row[1] += (source, target) in true
 
     def steps(self, analysis: RunAnalysis, cause: str, mechanism: str | None) -> list[Step]:
-        """The steps that a failure probably took.
+        """Return the probable steps of a failure.
 
         Args:
             analysis: The run.
             cause: The agent at fault.
             mechanism: The mechanism of the failure.
         """
-        role = roles(analysis, cause)
-        keys = _keys(mechanism, ending(analysis))
+        role = find_roles(analysis, cause)
+        keys = _keys(mechanism, name_end(analysis))
         return [
             (source, target)
             for source in role
@@ -137,14 +136,14 @@ class Spread:
         ]
 
     def _share(self, keys: Iterable[str], pair: str) -> float:
-        for key in keys:
-            known, true = self.pairs.get(key, {}).get(pair, (0, 0))
-            if known >= LEAST:
-                return true / known
+        for key in keys:  # from the most special one on
+            total, true = self.pairs.get(key, {}).get(pair, (0, 0))
+            if total >= LEAST:
+                return true / total
         return 0.0
 
     def to_json(self) -> Mapping[str, Any]:
-        """As plain JSON, in order."""
+        """Return plain JSON, in order."""
         return {
             key: {pair: rows[pair] for pair in sorted(rows) if rows[pair][1]}
             for key, rows in sorted(self.pairs.items())
@@ -156,25 +155,25 @@ def _keys(mechanism: str | None, end: str) -> tuple[str, str, str]:
 
 
 @cache
-def shipped() -> Spread:
-    """The table that is shipped."""
+def read_shipped() -> Spread:
+    """Read the shipped table."""
     text = files("dig.diagnosis.attribution").joinpath(TABLE).read_text(encoding="utf-8")
     return Spread(json.loads(text))
 
 
-def way(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
-    """The steps by which a failure probably went on, each with a record about one of its ends.
+def trace_steps(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
+    """Return the probable steps from a cause to the outcome, each with a record.
 
     Args:
         case: The run.
         cause: The beginning of the failure.
     """
     analysis = case.analysis
-    steps = shipped().steps(analysis, cause.agent, cause.mechanism)
+    steps = read_shipped().steps(analysis, cause.agent, cause.mechanism)
     if not any(source == cause.agent for source, _ in steps):
         steps += _by_lineage(case, cause)
     about = _records_about(analysis.run)
-    about[cause.agent] = next((e.t for e in cause.evidence if e.t is not None), cause.t or 0)
+    about[cause.agent] = next((row.t for row in cause.evidence if row.t is not None), cause.t or 0)
     last = analysis.run.last.t
     return [
         (source, target, about.get(target if target == OUTCOME else source, last))
@@ -183,22 +182,22 @@ def way(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
 
 
 def _by_lineage(case: Case, cause: Candidate) -> list[Step]:
-    """The steps from agent to agent along lineage, and from the last one to the outcome."""
+    """The steps from agent to agent along lineage, and at last to the outcome."""
     run = case.run
     path = chain(run, cause.activation) if cause.activation in run.activations else []
-    agents = list(dict.fromkeys([cause.agent, *(run.activations[one].agent for one in path)]))
+    agents = list(dict.fromkeys([cause.agent, *(run.activations[name].agent for name in path)]))
     return list(zip(agents, [*agents[1:], OUTCOME], strict=True))
 
 
 def _records_about(run: RecordedRun) -> dict[str, int]:
-    """For each component a record that is about it, as late as may be."""
-    found: dict[str, int] = {}
+    """The last record about each component."""
+    last: dict[str, int] = {}
     for record in run.records:
         match record:
             case Emit(event=event) if run.events[event].is_work:
-                found[TASK] = record.t
+                last[TASK] = record.t
             case Start(agent=agent) | Deliver(to=str(agent)):
-                found[agent] = record.t
+                last[agent] = record.t
             case Finish():
-                found[OUTCOME] = record.t
-    return found
+                last[OUTCOME] = record.t
+    return last

@@ -24,7 +24,7 @@ from dig.show.document import Hypothesis, Reason, Verdict
 from dig.traces.replay.kinds import in_words
 from dig.traces.run import RecordedRun
 
-from .fulfilment import Comparison, is_fulfilled
+from .fulfilment import ForkComparison, is_fulfilled
 from .replays import Replay, Replayer, ReplayRequest, make_replay, read_fork
 from .significance import Row, fisher, verdict
 
@@ -307,7 +307,7 @@ class Trials:
         assert changed.fork is not None
         parent, rows = self.source.run, hypothesis.interventions
         other = parent if control.fork is None else read_fork(control.fork)
-        comparison = Comparison(parent, read_fork(changed.fork), other)
+        comparison = ForkComparison(parent, read_fork(changed.fork), other)
         if not is_fulfilled(rows, comparison, hypothesis.expects):
             return False
         return self._helper is None or self._helper.is_followed(rows, comparison.fork)

@@ -18,7 +18,7 @@ from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ForkComparison:
     """A fork beside the runs that it is compared with.
 
     Attributes:
@@ -33,7 +33,7 @@ class Comparison:
 
 
 def is_fulfilled(
-    rows: Sequence[Mapping[str, Any]], comparison: Comparison,
+    rows: Sequence[Mapping[str, Any]], comparison: ForkComparison,
     expects: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
     """Whether all interventions of a hypothesis were carried out, and the expected acts came.
@@ -50,7 +50,7 @@ def is_fulfilled(
     return expects is None or is_expected(expects, comparison.fork, first)
 
 
-def _is_carried_out(change: kinds.RunChange, comparison: Comparison) -> bool:
+def _is_carried_out(change: kinds.RunChange, comparison: ForkComparison) -> bool:
     parent, fork, control = comparison.parent, comparison.fork, comparison.control
     match change:
         case kinds.EditRecord(at=at):
@@ -107,7 +107,7 @@ def _is_sent_again(sent: RecordedEvent, at: int, fork: RecordedRun) -> bool:
 
 
 def differing_decisions(
-    agent: str, at: int, comparison: Comparison
+    agent: str, at: int, comparison: ForkComparison
 ) -> Iterator[tuple[RecordedActivation, RecordedActivation | None]]:
     """Find the activations of an agent in a fork with another decision than in the control.
 

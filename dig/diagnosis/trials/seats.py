@@ -18,7 +18,7 @@ from dig.show.document import Candidate, Hypothesis
 from dig.traces.run import RecordedRun
 
 from .arms import Trials, Tried, first_record, move
-from .fulfilment import Comparison, differing_decisions, is_other
+from .fulfilment import ForkComparison, differing_decisions, is_other
 
 DRAWS = 2
 """The number of other decisions of an activation to look at."""
@@ -135,7 +135,7 @@ def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypot
     if fork is None:
         return
     agent = str(tried.hypothesis.interventions[0]["agent"])
-    decisions = differing_decisions(agent, tried.at, Comparison(case.run, fork, case.run))
+    decisions = differing_decisions(agent, tried.at, ForkComparison(case.run, fork, case.run))
     new, old = next(decisions, (None, None))
     # Another activation has other inputs, so only the same one can take over the decision.
     if new is None or old is None or old.end is None or old.id != new.id:

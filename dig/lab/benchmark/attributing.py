@@ -14,8 +14,8 @@ from types import MappingProxyType
 
 from dig._util.text import one_line
 from dig.detectors import standard
-from dig.diagnosis.attempts import attempts
-from dig.diagnosis.attribution.spread import Spread, way
+from dig.diagnosis.attempts import find_attempts
+from dig.diagnosis.attribution.spread import Spread, trace_steps
 from dig.diagnosis.case import Case
 from dig.diagnosis.failures import failures
 from dig.diagnosis.goal import Finished, Goal
@@ -102,7 +102,7 @@ def case_of(name: str, records: Sequence[Record]) -> Case:
     outcome = {"outcome": last.outcome} if isinstance(last, Finish) else {}
     ended, run = Finished.of(rows, outcome, standard(), name=name), RecordedRun(rows)
     shown = failures(ended, Goal.parse("default")) or failures(ended, Goal.parse("none"))
-    tried = tuple(one for some in attempts(run).values() for one in some)
+    tried = tuple(one for some in find_attempts(run).values() for one in some)
     return Case(name, "trace", run, shown, tried)
 
 
@@ -190,7 +190,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
     first, records = origins[0], case.run.records
     steps: dict[tuple[str, str], CausalStep] = {}
     for one in origins:
-        for source, target, t in way(case, one):
+        for source, target, t in trace_steps(case, one):
             step = CausalStep(source=source, target=target, evidence=(t,))
             steps.setdefault((source, target), step)
     causes = tuple(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dig.diagnosis.attribution.spread import LEAST, Spread, chain, way
+from dig.diagnosis.attribution.spread import LEAST, Spread, chain, trace_steps
 from dig.diagnosis.attribution.structural import StructuralAnswer
 from dig.diagnosis.case import Case, read_case
 from dig.diagnosis.diagnosing import diagnose
@@ -168,7 +168,7 @@ def test_a_way_without_a_table_follows_lineage(tmp_path: Path) -> None:
     """From the agent at fault to the outcome; each step has a record of the run."""
     case = read_case(failed(tmp_path, "silent"))
     first = SUSPECTS["attribution"].candidates(case)[0]
-    found = way(case, first)
+    found = trace_steps(case, first)
     assert (found and found[-1][1] == "outcome") or any(to == "outcome" for _, to, _ in found)
     assert all(0 <= t < len(case.run.records) for _, _, t in found)
     assert chain(case.run, first.activation or "")[0] == first.activation
