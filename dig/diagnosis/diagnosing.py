@@ -89,15 +89,7 @@ def diagnose(
     if helper is not None:
         report.case = replace(report.case, attempts=helper.merge_attempts(report.case))
     by_name = {"": suspects} if suspects else {name: load_suspects(name) for name in asking.by}
-    by_model: ModelSuspects | None = None
-    if method is not None:  # a model answers as this suspect, and falls back on its rules
-        if "attribution" not in by_name:
-            raise SettingsError(
-                "a model answers as the suspect `attribution`: add --by attribution or, if it is "
-                "to help with experiments alone, --method structural"
-            )
-        by_model = ModelSuspects(method, by_name["attribution"].candidates, expected)
-        by_name["attribution"] = by_model
+    by_model = _replace_rules(by_name, method, expected) if method is not None else None
     together = Together(tuple(by_name.values()), names_all=trying is not None)
     report.candidates = [*together.candidates(report.case)]
     if suspects is None:
@@ -113,6 +105,20 @@ def diagnose(
             per_attempt=trying.per_attempt, proposes=helper,
         )  # fmt: skip
         return _run(report, trials, experiments, experiments.run)
+
+
+def _replace_rules(
+    by_name: dict[str, Suspects], method: ModelMethod, expected: str | None
+) -> ModelSuspects:
+    """Put a model in place of the suspect `attribution`; without an answer the rules stand."""
+    if "attribution" not in by_name:
+        raise SettingsError(
+            "a model answers as the suspect `attribution`: add --by attribution or, if it is to "
+            "help with experiments alone, --method structural"
+        )
+    model = ModelSuspects(method, by_name["attribution"].candidates, expected)
+    by_name["attribution"] = model
+    return model
 
 
 def _helper(source: RunSource, model: Model | None, expected: str | None) -> ModelHelp | None:

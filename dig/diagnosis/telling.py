@@ -1,4 +1,4 @@
-"""A diagnosis in at most 15 lines for a terminal: the answer first, then why, then what to do."""
+"""A diagnosis in 15 lines for a terminal: the answer first, then the reasons, then the fix."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dig.show.document import (
     Evidence,
     HypothesisRow,
     UnchangedArm,
-    _best,
-    _fork,
-    _how,
+    best_hypothesis,
+    confidence_text,
+    first_fork,
 )
 from dig.traces.journal.journal import read_side
 from dig.traces.journal.reader import read_records
@@ -38,107 +38,99 @@ MOST_LINES = 15
 MOST_IN_LINE = 200
 
 
-def tell(found: Diagnosis, source: RunSource | None = None, forks: Path | None = None) -> list[str]:
-    """A diagnosis in lines, 15 at most.
+def tell(
+    diagnosis: Diagnosis, source: RunSource | None = None, forks: Path | None = None
+) -> list[str]:
+    """Tell a diagnosis in lines, 15 at most.
 
     Args:
-        found: The diagnosis.
+        diagnosis: The diagnosis.
         source: The run that it explains; ``None``: it explains a conversation.
         forks: The directory of its forks; ``None``: beside the run.
     """
-    best = _best(found)
+    best = best_hypothesis(diagnosis)
     if source is not None:
         forks = forks or source.forks
     last = []
     if best is not None and best.arms.changed.forks and source is not None and forks is not None:
         last = [f"Compare them: digmon diff {source.path} {forks / best.arms.changed.forks[0]}"]
     lines = [
-        one_line(line, MOST_IN_LINE) if line[:1] != " " else _indented(line)
-        for line in _lines(found, best, source, forks)
+        ("  " if line[:1] == " " else "") + one_line(line, MOST_IN_LINE)
+        for line in _lines(diagnosis, best, source, forks)
     ]
     return [*lines[: MOST_LINES - len(last)], *last]
 
 
-def _indented(line: str) -> str:
-    return "  " + one_line(line, MOST_IN_LINE)
-
-
 def _lines(
-    found: Diagnosis, best: HypothesisRow | None, source: RunSource | None, forks: Path | None
+    diagnosis: Diagnosis, best: HypothesisRow | None, source: RunSource | None, forks: Path | None
 ) -> Iterator[str]:
-    run = name(found.source.name)
-    if found.goal.good and found.answer is not None:
-        yield f"{run} is good, but {found.goal.why}"
-        yield from _answer(found, best)
+    run = name(diagnosis.source.name)
+    if diagnosis.goal.good and diagnosis.answer is not None:
+        yield f"{run} is good, but {diagnosis.goal.why}"
+        yield from _answer(diagnosis, best)
         return
-    if found.goal.good:
-        yield f"{run} is good ({one_line(found.goal.why, 80)}): nothing to explain"
+    if diagnosis.goal.good:
+        yield f"{run} is good ({one_line(diagnosis.goal.why, 80)}): nothing to explain"
         return
-    yield f"{run} failed: {found.goal.why}"
-    said = sorted(found.failures, key=lambda one: one.about == OUTCOME)
-    others = [one for one in said if not one.evidence[0].says.startswith("FAIL: ")]
-    if len(others) < len(said):  # the first line says it, and how the run ended
-        said = [one for one in others if one.about != OUTCOME]
-    for failure in said[: 1 if said and said[0].about != OUTCOME else 2]:
-        yield f"  {_shown(failure.evidence[0])}"
-    yield from _answer(found, best)
+    yield f"{run} failed: {diagnosis.goal.why}"
+    failures = sorted(diagnosis.failures, key=lambda failure: failure.about == OUTCOME)
+    others = [each for each in failures if not each.evidence[0].says.startswith("FAIL: ")]
+    if len(others) < len(failures):  # the first line tells the failed request, and the end with it
+        failures = [each for each in others if each.about != OUTCOME]
+    for failure in failures[: 1 if failures and failures[0].about != OUTCOME else 2]:
+        yield f"  {_evidence_text(failure.evidence[0])}"
+    yield from _answer(diagnosis, best)
     if source is None:
-        yield from _further(found)
-        yield from _asked(found)
+        yield from _further(diagnosis)
+        yield from _model_cost(diagnosis)
         return
     if best is not None and forks is not None:
-        yield from _experiment(found, best, source, forks)
-    yield from _further(found)
-    if not found.hypotheses and not found.cost.replays:
-        yield from _to_try(found, source)
-    yield from _costs(found, best)
+        yield from _experiment(diagnosis, best, source, forks)
+    yield from _further(diagnosis)
+    if not diagnosis.hypotheses and not diagnosis.cost.replays:
+        yield from _to_try(diagnosis, source)
+    yield from _costs(diagnosis, best)
 
 
-def _shown(evidence: Evidence) -> str:
-    """A sentence with its record; the pattern that a finding's sentence begins with comes last."""
-    pattern, colon, said = evidence.says.partition(": ")
-    says = f"{said} ({pattern})" if colon and pattern in BY_NAME else evidence.says
-    return f"{_place(evidence)}: {says}"
+def _evidence_text(evidence: Evidence) -> str:
+    """A sentence with the number of the record; the pattern of a finding comes last."""
+    pattern, colon, sentence = evidence.says.partition(": ")
+    says = f"{sentence} ({pattern})" if colon and pattern in BY_NAME else evidence.says
+    place = f"step {evidence.step}" if evidence.t is None else f"record {evidence.t}"
+    return f"{place}: {says}"
 
 
-def _place(shown: Evidence) -> str:
-    return f"step {shown.step}" if shown.t is None else f"record {shown.t}"
-
-
-def _answer(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
-    answer = found.answer
+def _answer(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
+    answer = diagnosis.answer
     if answer is None:
-        yield "No agent can be named." if not found.hypotheses else "The change was tried:"
+        yield "No agent can be named." if not diagnosis.hypotheses else "The change was tried:"
         return
-    others = [one.agent for one in found.candidates[1:] if one.status == "origin"]
-    beside = f", together with {names(others)}" if others and found.fix else ""
-    since = f", step {answer.step}" if found.source.kind == "conversation" else ""
+    others = [each.agent for each in diagnosis.candidates[1:] if each.status == "origin"]
+    beside = f", together with {names(others)}" if others and diagnosis.fix else ""
+    since = f", step {answer.step}" if diagnosis.source.kind == "conversation" else ""
     since = f", from record {answer.t} on" if answer.t is not None else since
-    seat = _seat(found)
+    seat = _seat(diagnosis)
     if seat is not None:
         since = f", from record {seat.onset or answer.t} on"
-    yield f"Cause: {name(answer.agent)}{since}{beside} ({_how(found, best)})"
-    told = [one for one in found.candidates[0].evidence if not one.says.startswith("tried: ")]
-    for evidence in [one for one in told if " acted " not in one.says or one == told[0]][:2]:
-        yield f"  {_shown(evidence)}"
-    if best is None and found.hypotheses:
+    yield f"Cause: {name(answer.agent)}{since}{beside} ({confidence_text(diagnosis, best)})"
+    evidence = [e for e in diagnosis.candidates[0].evidence if not e.says.startswith("tried: ")]
+    # That an agent acted speaks against it only where nothing else does.
+    for row in [e for e in evidence if " acted " not in e.says or e == evidence[0]][:2]:
+        yield f"  {_evidence_text(row)}"
+    if best is None and diagnosis.hypotheses:
         yield "  None of the changes that were tried makes the run good."
 
 
-def _seat(found: Diagnosis) -> HypothesisRow | None:
-    """The seat that helps, if one does."""
-    return next(
-        (
-            one
-            for one in found.hypotheses
-            if one.verdict == "validated" and one.interventions[0]["kind"] == "seat"
-        ),
-        None,
-    )
+def _seat(diagnosis: Diagnosis) -> HypothesisRow | None:
+    """The validated seat, if there is one."""
+    for hypothesis in diagnosis.hypotheses:
+        if hypothesis.verdict == "validated" and hypothesis.interventions[0]["kind"] == "seat":
+            return hypothesis
+    return None
 
 
 def _experiment(
-    found: Diagnosis, best: HypothesisRow, source: RunSource, forks: Path
+    diagnosis: Diagnosis, best: HypothesisRow, source: RunSource, forks: Path
 ) -> Iterator[str]:
     several = len(best.interventions) > 1
     stages = _stages(best, source, forks)
@@ -160,28 +152,26 @@ def _experiment(
     else:
         yield f"{heading}: {changes[0]}"
     if best.arms.changed.n:
-        yield f"  {_arms(best, len(stages) > 1)}{_dots(found, best)}"
+        yield f"  {_arms(best, len(stages) > 1)}{_dots(diagnosis, best)}"
         yield from _difference(stages[-1], source.is_plain_team)
-    seat = _seat(found)
+    seat = _seat(diagnosis)
     if seat is not None and seat.id != best.id:
         yield f"  also good if {in_words(seat.interventions[0])}: {_arms(seat)}"
     if seat is not None and seat.no_return is not None:
         yield f"  After record {seat.no_return} it is too late for another agent to help."
 
 
-def _dots(found: Diagnosis, best: HypothesisRow) -> str:
-    """Both arms as dots, filled for a good replay, for the person that asked."""
-    if found.candidates[0].by != ("person",):
+def _dots(diagnosis: Diagnosis, best: HypothesisRow) -> str:
+    """Both arms as dots, filled for good replays, if a person asked."""
+    if diagnosis.candidates[0].by != ("person",):
         return ""
     arms = (best.arms.changed, best.arms.unchanged)
-    shown = [
-        "\N{BLACK CIRCLE}" * arm.good + "\N{WHITE CIRCLE}" * (arm.n - arm.good) for arm in arms
-    ]
-    return "  " + " | ".join(filter(None, shown))
+    dots = ["\N{BLACK CIRCLE}" * arm.good + "\N{WHITE CIRCLE}" * (arm.n - arm.good) for arm in arms]
+    return "  " + " | ".join(filter(None, dots))
 
 
 class _Stage(NamedTuple):
-    """The changes that were made in one run; that may be the fork with the changes before them."""
+    """The changes of a run, which may be a fork with earlier changes."""
 
     run: RecordedRun
     fork: Path | None
@@ -189,9 +179,11 @@ class _Stage(NamedTuple):
 
 
 def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]:
-    """The changes of a hypothesis, by the run in which they were made."""
+    """The changes of a hypothesis, by the changed run."""
+    # The side file of a fork names its parent and how many of the changes were made there, so the
+    # stages are found from the last fork back to the run.
     stages: list[_Stage] = []
-    rows, fork = [*best.interventions], _fork(best, forks)
+    rows, fork = [*best.interventions], first_fork(best, forks)
     while rows:
         origin = read_side(fork).get("forked_from", {}) if fork else {}
         number = len(origin.get("changes", ())) or len(rows)
@@ -204,7 +196,7 @@ def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]
 
 
 def _change(row: Mapping[str, Any], run: RecordedRun) -> str:
-    """A change in words, with what was recorded in its place.
+    """A change in words, beside the recorded decision.
 
     Args:
         row: The change, as plain JSON.
@@ -229,43 +221,43 @@ def _is_decision(row: Mapping[str, Any]) -> bool:
 
 
 def _difference(stage: _Stage, is_plain: bool) -> Iterator[str]:
-    """The first record that is otherwise in the fork with the change, unless the change says it.
+    """The first different record of the fork, unless the change says it.
 
     Args:
         stage: The last changes.
         is_plain: Whether a team of plain callables ran again, in real time.
     """
-    is_said = all(row["kind"] in ("tell", "resend") or _is_decision(row) for row in stage.rows)
-    if stage.fork is None or (is_said and not is_plain):
+    is_clear = all(row["kind"] in ("tell", "resend") or _is_decision(row) for row in stage.rows)
+    if stage.fork is None or (is_clear and not is_plain):
         return
     fork = [*read_records(stage.fork, payloads=is_plain)]
     old = stage.run.records
     new = (_first_other_content if is_plain else first_other)(old, fork)
-    told = _content if is_plain else _record
+    describe = _content_text if is_plain else _record_text
     if new is not None:
-        before = told(old[new.t]) if new.t < len(old) else "nothing, the run was over"
-        yield f"  First record that differs: {new.t}: {told(new)}; recorded was {before}"
+        before = describe(old[new.t]) if new.t < len(old) else "nothing, the run was over"
+        yield f"  First record that differs: {new.t}: {describe(new)}; recorded was {before}"
 
 
-def _arms(one: HypothesisRow, in_stages: bool = False) -> str:
+def _arms(hypothesis: HypothesisRow, in_stages: bool = False) -> str:
     """Both arms in words.
 
     Args:
-        one: The hypothesis.
+        hypothesis: The hypothesis.
         in_stages: Whether the last changes were made in a fork, which is then their control.
     """
-    changed, unchanged = one.arms.changed, one.arms.unchanged
-    with_it = "with them" if len(one.interventions) > 1 else "with it"
+    changed, unchanged = hypothesis.arms.changed, hypothesis.arms.unchanged
+    with_it = "with them" if len(hypothesis.interventions) > 1 else "with it"
     without = "without the last" if in_stages else with_it.replace("with", "without")
-    if one.verdict == "partial":
+    if hypothesis.verdict == "partial":
         return (
             f"{with_it} {_share(changed.progress)} of the way in {changed.n} replays, {without} "
             f"{_share(unchanged.progress)}"
         )
-    said = f"{with_it} {changed.good} of {changed.n} replays are good ({_interval(changed)})"
+    result = f"{with_it} {changed.good} of {changed.n} replays are good ({_interval(changed)})"
     if not unchanged.n:
-        return said
-    return f"{said}, {without} {unchanged.good} of {unchanged.n} ({_interval(unchanged)})"
+        return result
+    return f"{result}, {without} {unchanged.good} of {unchanged.n} ({_interval(unchanged)})"
 
 
 def _interval(arm: ChangedArm | UnchangedArm) -> str:
@@ -274,25 +266,25 @@ def _interval(arm: ChangedArm | UnchangedArm) -> str:
 
 
 def _share(progress: Sequence[float | None]) -> str:
-    known = [one for one in progress if one is not None]
-    return f"{sum(known) / len(known):.0%}" if known else "an unknown part"
+    shares = [share for share in progress if share is not None]
+    return f"{sum(shares) / len(shares):.0%}" if shares else "an unknown part"
 
 
 def _first_other_content(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
-    """The first record of a run in real time that differs from its parent's in more than time."""
+    """The first different record of a run in real time, times aside."""
     rows = [{**to_row(record), "ts": 0} for record in parent[: len(fork)]]
     same = (old == {**to_row(new), "ts": 0} for old, new in zip(rows, fork, strict=False))
     return next((new for new, is_same in zip(fork, same, strict=False) if not is_same), None)
 
 
-def _content(record: Record) -> str:
-    """A record in a few words, with its error or payload."""
-    said = getattr(record, "error", None) or getattr(record, "payload", None)
-    return _record(record) + (f": {one_line(said, 60)}" if said is not None else "")
+def _content_text(record: Record) -> str:
+    """A record in a few words, with the error or the payload."""
+    content = getattr(record, "error", None) or getattr(record, "payload", None)
+    return _record_text(record) + (f": {one_line(content, 60)}" if content is not None else "")
 
 
 def first_other(parent: Sequence[Record], fork: Sequence[Record]) -> Record | None:
-    """The first record of a fork that its parent does not have at this place."""
+    """Return the first record of a fork that differs from the parent's at the same place."""
     for place, record in enumerate(fork):
         if place >= len(parent):
             return record
@@ -308,21 +300,21 @@ def _about(record: Record) -> str:
     return ChangeableRecord(record, (), ()).about
 
 
-def _record(record: Record) -> str:
+def _record_text(record: Record) -> str:
     fates = getattr(record, "fates", ())
-    did = f" ({names([f'{one.fate} {one.event}' for one in fates], 3)})" if fates else ""
+    did = f" ({names([f'{fate.fate} {fate.event}' for fate in fates], 3)})" if fates else ""
     if record.kind == "end" and not fates:
         did = " (nothing done)"
     return f"{record.kind} {_about(record)}{did}".strip()
 
 
-def _further(found: Diagnosis) -> Iterator[str]:
-    if found.answer is None:
+def _further(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.answer is None:
         return
     others = [
-        f"{name(one.agent)}{_step(found, one)}{_tried(found, one.id)}"
-        for one in found.candidates[1:]
-        if one.status != "origin" or not found.fix
+        f"{name(each.agent)}{_step(diagnosis, each)}{_verdicts(diagnosis, each.id)}"
+        for each in diagnosis.candidates[1:]
+        if each.status != "origin" or not diagnosis.fix
     ]
     if others:
         yield f"Less likely: {', '.join(others[:2])}"
@@ -334,53 +326,51 @@ _VERDICTS = {
 }  # fmt: skip
 
 
-def _step(found: Diagnosis, one: Candidate) -> str:
-    return f" (step {one.step})" if found.source.kind == "conversation" else ""
+def _step(diagnosis: Diagnosis, candidate: Candidate) -> str:
+    return f" (step {candidate.step})" if diagnosis.source.kind == "conversation" else ""
 
 
-def _tried(found: Diagnosis, candidate: str) -> str:
-    verdicts = [_VERDICTS[one.verdict] for one in found.hypotheses if one.candidate == candidate]
+def _verdicts(diagnosis: Diagnosis, candidate: str) -> str:
+    verdicts = [_VERDICTS[h.verdict] for h in diagnosis.hypotheses if h.candidate == candidate]
     return f" ({', '.join(dict.fromkeys(verdicts))})" if verdicts else ""
 
 
-def _to_try(found: Diagnosis, source: RunSource) -> Iterator[str]:
-    """The changes that `--try` could try, without trying them."""
+def _to_try(diagnosis: Diagnosis, source: RunSource) -> Iterator[str]:
+    """The call that would try changes, and the first of them."""
     if source.is_plain_team:
         yield f"Try it: digmon why {source.path} --try --entry MODULE:FUNCTION"
         return
     if source.wrapped is not None:
         yield "A run of a wrapped team cannot be continued, so nothing can be tried"
         return
-    yield from (note[:1].upper() + note[1:] for note in found.notes if note.startswith(TO_TRY))
+    yield from (note[:1].upper() + note[1:] for note in diagnosis.notes if note.startswith(TO_TRY))
     team = "" if source.side else " --team MODULE:TEAM"
     yield f"Try it: digmon why {source.path} --try{team}"
 
 
-def _asked(found: Diagnosis) -> Iterator[str]:
-    """The model that was asked, if one was, and what it cost; then what is left to say."""
-    cost = found.cost
-    if found.model is not None:
+def _model_cost(diagnosis: Diagnosis) -> Iterator[str]:
+    """The model and its cost, if a model was asked; then all notes."""
+    cost = diagnosis.cost
+    if diagnosis.model is not None:
         tokens = counted(cost.input_tokens + cost.output_tokens, "token")
         usd = f", {cost.usd:.4f} US dollars" if cost.usd is not None else ""
         yield (
-            f"{name(found.model)} was asked ({found.method}): "
+            f"{name(diagnosis.model)} was asked ({diagnosis.method}): "
             f"{counted(cost.model_calls, 'request')}, {tokens}{usd}"
         )
-    yield from (f"  {note}" for note in found.notes)
+    yield from (f"  {note}" for note in diagnosis.notes)
 
 
-def _costs(found: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
-    if not found.hypotheses and not found.cost.replays:
-        yield from _asked(found) if found.model else ()
+def _costs(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
+    if not diagnosis.hypotheses and not diagnosis.cost.replays:
+        yield from _model_cost(diagnosis) if diagnosis.model else ()
         return
-    usd = f", {found.cost.usd:.4f} US dollars" if found.cost.usd is not None else ""
-    replays = counted(found.cost.replays, "replay")
-    made = (
-        f"{replays} made (the run goes on from one of its records), {found.cost.seconds:.1f} s of "
-        f"processor time{usd}"
-    )
-    if not found.cost.replays:
-        made = "No replay was made"
-    yield f"{made}; {found.cost.found} found, not made" if found.cost.found else made
-    told = {one.id for one in found.hypotheses} - {best.id if best else None}
-    yield from (f"  {note}" for note in found.notes if note.partition(":")[0] not in told)
+    usd = f", {diagnosis.cost.usd:.4f} US dollars" if diagnosis.cost.usd is not None else ""
+    replays = counted(diagnosis.cost.replays, "replay")
+    seconds = f"{diagnosis.cost.seconds:.1f} s of processor time"
+    costs = f"{replays} made (the run goes on from one of its records), {seconds}{usd}"
+    if not diagnosis.cost.replays:
+        costs = "No replay was made"
+    yield f"{costs}; {diagnosis.cost.found} found, not made" if diagnosis.cost.found else costs
+    others = {each.id for each in diagnosis.hypotheses} - {best.id if best else None}
+    yield from (f"  {note}" for note in diagnosis.notes if note.partition(":")[0] not in others)

@@ -331,12 +331,12 @@ class Diagnosis(_Part):
     graph: dict[str, Any] | None = None
 
     def to_json(self) -> str:
-        """The document, on one line; it has a key `graph` only if there is one."""
+        """Return the document on a line; the key `graph` is left out without a graph."""
         return self.model_dump_json(exclude={"graph"} if self.graph is None else None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The diagnosis that a document describes.
+        """Read a diagnosis from a document.
 
         Raises:
             SettingsError: The text is no diagnosis; the message names the place.
@@ -348,81 +348,82 @@ class Diagnosis(_Part):
             raise SettingsError(f"this is no diagnosis: {place or 'the text'}: {why}") from None
 
     def hypothesis(self, name: str | None) -> HypothesisRow | None:
-        """The hypothesis with this id."""
-        return next((one for one in self.hypotheses if one.id == name), None)
+        """Return the hypothesis with an id."""
+        return next((each for each in self.hypotheses if each.id == name), None)
 
 
 def forks_beside(run: Path) -> Path:
-    """The directory of the forks of a run, unless a user says otherwise."""
+    """Return the directory of the forks of a run, by default."""
     trace = trace_path(run)
     if (trace.parent / SIDE).exists():
         return trace.parent / "why"
     return trace.with_name(f"{trace.name}.why")
 
 
-def _best(found: Diagnosis) -> HypothesisRow | None:
-    """The hypothesis to be told: the fix, or the one that came furthest."""
-    fixed = found.hypothesis(found.fix)
-    if fixed is not None:
-        return fixed
-    partial = [one for one in found.hypotheses if one.verdict == "partial"]
+def best_hypothesis(diagnosis: Diagnosis) -> HypothesisRow | None:
+    """Return the hypothesis to be told: the fix, or the hypothesis with the most progress."""
+    fix = diagnosis.hypothesis(diagnosis.fix)
+    if fix is not None:
+        return fix
+    partial = [each for each in diagnosis.hypotheses if each.verdict == "partial"]
     if partial:
-        return max(partial, key=lambda one: sum(p or 0 for p in one.arms.changed.progress))
-    return next(iter(found.hypotheses), None) if len(found.hypotheses) == 1 else None
+        return max(partial, key=lambda each: sum(p or 0 for p in each.arms.changed.progress))
+    return diagnosis.hypotheses[0] if len(diagnosis.hypotheses) == 1 else None
 
 
-def cause(found: Diagnosis) -> KnownCause | None:
-    """The answer of a diagnosis for pages and figures of its run."""
-    if found.answer is None:
+def cause(diagnosis: Diagnosis) -> KnownCause | None:
+    """Return the answer of a diagnosis for pages and figures of the run."""
+    answer = diagnosis.answer
+    if answer is None:
         return None
-    places = tuple(
-        SuspectedPlace(one.activation or one.event, one.t, _suspicion(one))
-        for one in found.candidates
-    )
-    shown = places[0].says if places else name(found.answer.agent)
-    return KnownCause(
-        found.answer.t,
-        f"{shown} ({_how(found, _best(found))})",
-        places,
-        found.chain,
-        tuple(map(_tried_change, found.hypotheses)),
-    )
+    places = []
+    for candidate in diagnosis.candidates:
+        agent, says = name(candidate.agent), candidate.evidence[0].says
+        says = says if says.startswith(f"{agent} ") else f"{agent}: {says}"
+        node = candidate.activation or candidate.event
+        places.append(SuspectedPlace(node, candidate.t, says))
+    changes = []
+    for each in diagnosis.hypotheses:
+        says = " and ".join(map(in_words, each.interventions))
+        arms = (each.arms.changed, each.arms.unchanged)
+        changes.append(TriedChange(says, each.verdict, *(n for a in arms for n in (a.good, a.n))))
+    says = places[0].says if places else name(answer.agent)
+    confidence = confidence_text(diagnosis, best_hypothesis(diagnosis))
+    return KnownCause(answer.t, f"{says} ({confidence})", (*places,), diagnosis.chain, (*changes,))
 
 
-def _suspicion(one: Candidate) -> str:
-    """The agent of a candidate, and the first thing that speaks against it."""
-    agent, says = name(one.agent), one.evidence[0].says
-    return says if says.startswith(f"{agent} ") else f"{agent}: {says}"
-
-
-def _tried_change(one: HypothesisRow) -> TriedChange:
-    changed, unchanged = one.arms.changed, one.arms.unchanged
-    says = " and ".join(map(in_words, one.interventions))
-    return TriedChange(says, one.verdict, changed.good, changed.n, unchanged.good, unchanged.n)
-
-
-def best_fork(found: Diagnosis, forks: Path) -> Path | None:
-    """The first fork with the change that helps most, if it is there.
+def best_fork(diagnosis: Diagnosis, forks: Path) -> Path | None:
+    """Return the first fork with the most helpful change, if it is there.
 
     Args:
-        found: The diagnosis.
+        diagnosis: The diagnosis.
         forks: The directory of its forks.
     """
-    best = _best(found)
-    return None if best is None else _fork(best, forks)
+    best = best_hypothesis(diagnosis)
+    return None if best is None else first_fork(best, forks)
 
 
-def _how(found: Diagnosis, best: HypothesisRow | None) -> str:
-    """The confidence of a diagnosis that has an answer, in words."""
-    assert found.answer is not None
-    if found.confidence == "verified":
+def confidence_text(diagnosis: Diagnosis, best: HypothesisRow | None) -> str:
+    """Return the confidence of a diagnosis with an answer, in words.
+
+    Args:
+        diagnosis: The diagnosis.
+        best: The hypothesis to be told.
+    """
+    assert diagnosis.answer is not None
+    if diagnosis.confidence == "verified":
         return "confirmed by experiment"
     if best is not None and best.verdict == "partial":
         return "confirmed in part by experiment"
-    return f"suspected, confidence {found.answer.confidence}"
+    return f"suspected, confidence {diagnosis.answer.confidence}"
 
 
-def _fork(best: HypothesisRow, forks: Path) -> Path | None:
-    """The first fork with the changes, if it is there."""
-    made = best.arms.changed.forks
-    return forks / made[0] if made and (forks / made[0] / SIDE).exists() else None
+def first_fork(hypothesis: HypothesisRow, forks: Path) -> Path | None:
+    """Return the first fork with the changes, if it is there.
+
+    Args:
+        hypothesis: The hypothesis.
+        forks: The directory of the forks.
+    """
+    names = hypothesis.arms.changed.forks
+    return forks / names[0] if names and (forks / names[0] / SIDE).exists() else None
