@@ -122,8 +122,8 @@ SCHEDULED = [
     ),
     Mutant(
         "ledger-unwritten", RECORDER,
-        "self._sinks.write(records)",
-        "self._sinks.write([record for record in records if record.t % 9])",
+        "self._sinks.write(rows)",
+        "self._sinks.write([row for row in rows if row.t % 9])",
         "every ninth record is not written", SIMULATOR,
     ),
     Mutant(

@@ -23,7 +23,7 @@ def open_file(path: Path) -> BufferedReader:
     Raises:
         OSError: The file cannot be opened, or is no regular file: a pipe is not waited for.
     """
-    file = open(path, "rb", opener=_at_once)  # noqa: SIM115 (the caller closes it)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAITING))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is no file", str(path))
@@ -41,7 +41,3 @@ def read_file(path: Path) -> bytes:
     if len(data) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is longer than {MOST_BYTES} bytes", str(path))
     return data
-
-
-def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_WAITING)

@@ -64,7 +64,7 @@ def table(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str] = ())
         heads: The heads of the columns; by default none.
     """
     head = "".join(f"<th{_CELL}>{_escape(text)}</th>" for text in heads)
-    body = "".join(_row(row) for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     # Notebooks would take what stands between two dollar signs for a formula.
     return (
         f'<div class="tex2jax_ignore mathjax_ignore"><p><b>{_escape(title)}</b></p>'
@@ -85,10 +85,6 @@ def strip(cards: Iterable[Card]) -> str:
         '<div class="tex2jax_ignore mathjax_ignore" '
         f'style="display:flex;flex-wrap:wrap;gap:8px;margin:6px 0">{shown}</div>'
     )
-
-
-def _row(cells: Sequence[Cell]) -> str:
-    return f"<tr>{''.join(map(_cell, cells))}</tr>"
 
 
 def _cell(cell: Cell) -> str:

@@ -66,13 +66,16 @@ def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
 
     An error says where from here; each level on its way out puts its own step before that.
     """
+    # The usual types first: every payload passes here. A subclass may lie, so `type` decides.
     kind = type(value)
     if kind is str:
         texts.append(value)
         return value
     if kind is int:
         if value.bit_length() > _LONG_BITS:
-            _check_long(value, parts)
+            if not -_BIG < value < _BIG:
+                raise PayloadError(f" is a number with more than {MOST_DIGITS} digits")
+            parts.append(value.bit_length() // _LONG_BITS)
         return value
     if kind is dict or kind is list or kind is tuple:
         if depth == MOST_DEPTH:
@@ -87,12 +90,6 @@ def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
             raise PayloadError(f" is {value}, which JSON has no number for")
         return value
     raise PayloadError(f" is of type {kind.__name__}, which is not plain JSON")
-
-
-def _check_long(number: int, parts: list[int]) -> None:
-    if not -_BIG < number < _BIG:
-        raise PayloadError(f" is a number with more than {MOST_DIGITS} digits")
-    parts.append(number.bit_length() // _LONG_BITS)
 
 
 def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> list[Any]:

@@ -135,6 +135,6 @@ def union(sets: Iterable[RangeSet]) -> RangeSet:
     """The union of some sets; the same object, if all are equal."""
     result = NOTHING
     for numbers in sets:
-        if numbers.ranges and numbers is not result:
+        if numbers.ranges and numbers is not result:  # shared objects cost one comparison
             result = result.union(numbers) if result.ranges else numbers
     return result

@@ -137,7 +137,7 @@ def may_hold_secrets(texts: Iterable[str]) -> bool:
 
 
 def _has_sign(text: str, by_mark: dict[str, tuple[str, ...]]) -> bool:
-    lowered = ""
+    lowered = ""  # made once, and only for a text that has a mark
     for mark, signs in by_mark.items():
         if mark in text:
             lowered = lowered or text.lower()

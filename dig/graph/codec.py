@@ -10,29 +10,8 @@ from typing import Any, TypeVar, get_args
 from dig._util.json_values import encoder
 from dig.errors import RecordError
 
-from .records import (
-    FATES,
-    OUTCOMES,
-    VERSION,
-    Deliver,
-    Emit,
-    End,
-    Expire,
-    Fate,
-    FindingRow,
-    Finish,
-    HealRow,
-    IncidentRow,
-    Join,
-    Leave,
-    Limits,
-    Record,
-    Redirect,
-    Run,
-    Start,
-    Usual,
-    micros,
-)
+from . import records
+from .records import Fate, Limits, Record, Usual, micros
 
 _T = TypeVar("_T")
 
@@ -169,20 +148,20 @@ def _usual(row: dict[str, Any]) -> Usual | None:
     return Usual(_count(usual, "runs", 0), {name: tuple(runs) for name, runs in counts.items()})
 
 
-def _run(t: int, us: int, row: dict[str, Any]) -> Run:
+def _run(t: int, us: int, row: dict[str, Any]) -> records.Run:
     version = _want(row, "version", int)
-    if version != VERSION:
-        raise RecordError(f"`version` is {version}; only version {VERSION} can be read")
-    return Run(
+    if version != records.VERSION:
+        raise RecordError(f"`version` is {version}; only version {records.VERSION} can be read")
+    return records.Run(
         t, us, _want(row, "run", str), _strings(row, "agents"), row.get("task"), row.get("seed"),
         _flag(row, "session"), _flag(row, "memory"), _limits(row), _usual(row), version,
         1 if row.get("patterns") is None else _count(row, "patterns", 1),
     )  # fmt: skip
 
 
-def _emit(t: int, us: int, row: dict[str, Any]) -> Emit:
+def _emit(t: int, us: int, row: dict[str, Any]) -> records.Emit:
     context = row.get("traceparent")
-    return Emit(
+    return records.Emit(
         t, us, _want(row, "event", str), _or_null(row, "by"), _strings(row, "to"),
         _want(row, "type", str), _want(row, "final", bool), row.get("payload"),
         _text(row, "policy"),
@@ -195,29 +174,29 @@ def _fates(row: dict[str, Any]) -> tuple[Fate, ...]:
     for item in _want(row, "fates", list):
         if type(item) is not dict:
             raise RecordError(f"`fates` holds {_show(item)}; it must be a list of objects")
-        fate = _one_of(item, "fate", FATES)
+        fate = _one_of(item, "fate", records.FATES)
         to = _strings(item, "to") if fate == "reroute" else ()
         fates.append(Fate(_want(item, "event", str), fate, to))
     return tuple(fates)
 
 
-def _end(t: int, us: int, row: dict[str, Any]) -> End:
-    return End(
+def _end(t: int, us: int, row: dict[str, Any]) -> records.End:
+    return records.End(
         t, us, _want(row, "activation", str), _fates(row), _strings(row, "outputs"),
         row.get("usage"), _text(row, "error"), _text(row, "because"), _flag(row, "cancelled"),
     )  # fmt: skip
 
 
-def _start(t: int, us: int, row: dict[str, Any]) -> Start:
+def _start(t: int, us: int, row: dict[str, Any]) -> records.Start:
     activation, agent = _want(row, "activation", str), _want(row, "agent", str)
-    return Start(t, us, activation, agent, _strings(row, "inputs"))
+    return records.Start(t, us, activation, agent, _strings(row, "inputs"))
 
 
-def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
+def _heal(t: int, us: int, row: dict[str, Any]) -> records.HealRow:
     if "note" not in row and "reason" not in row:
         raise RecordError("`note` is missing (or `reason`, if it was refused)")
     to = row.get("to")
-    return HealRow(
+    return records.HealRow(
         t, us, _value(row, "finding"), _value(row, "action"), _value(row, "event"),
         tuple(to) if type(to) is list else to, row.get("note"), row.get("reason"), row.get("about"),
     )  # fmt: skip
@@ -225,33 +204,35 @@ def _heal(t: int, us: int, row: dict[str, Any]) -> HealRow:
 
 # Detectors and healers of a user's own have names and shapes of their own, so of these two rows
 # only the keys are looked at.
-def _finding(t: int, us: int, row: dict[str, Any]) -> FindingRow:
+def _finding(t: int, us: int, row: dict[str, Any]) -> records.FindingRow:
     keys = ("pattern", "stage", "subject", "evidence")
     pattern, stage, subject, evidence = (_value(row, key) for key in keys)
     more = row.get("severity"), row.get("silenced")
-    return FindingRow(t, us, pattern, stage, subject, evidence, *more)
-
-
-def _finish(t: int, us: int, row: dict[str, Any]) -> Finish:
-    return Finish(t, us, _one_of(row, "outcome", OUTCOMES), row.get("answer"), row.get("usage"))
+    return records.FindingRow(t, us, pattern, stage, subject, evidence, *more)
 
 
 _DECODERS: dict[str, Callable[[int, int, dict[str, Any]], Record]] = {
     "run": _run,
     "emit": _emit,
-    "deliver": lambda t, us, row: Deliver(t, us, _want(row, "event", str), _or_null(row, "to")),
+    "deliver": lambda t, us, row: records.Deliver(
+        t, us, _want(row, "event", str), _or_null(row, "to")
+    ),
     "start": _start,
     "end": _end,
-    "join": lambda t, us, row: Join(t, us, _want(row, "agent", str)),
-    "leave": lambda t, us, row: Leave(t, us, _want(row, "agent", str)),
-    "redirect": lambda t, us, row: Redirect(t, us, _want(row, "event", str), _strings(row, "to")),
-    "expire": lambda t, us, row: Expire(t, us, _want(row, "event", str)),
+    "join": lambda t, us, row: records.Join(t, us, _want(row, "agent", str)),
+    "leave": lambda t, us, row: records.Leave(t, us, _want(row, "agent", str)),
+    "redirect": lambda t, us, row: records.Redirect(
+        t, us, _want(row, "event", str), _strings(row, "to")
+    ),
+    "expire": lambda t, us, row: records.Expire(t, us, _want(row, "event", str)),
     "finding": _finding,
     "heal": _heal,
-    "incident": lambda t, us, row: IncidentRow(
+    "incident": lambda t, us, row: records.IncidentRow(
         t, us, _want(row, "what", str), _value(row, "detail")
     ),
-    "finish": _finish,
+    "finish": lambda t, us, row: records.Finish(
+        t, us, _one_of(row, "outcome", records.OUTCOMES), row.get("answer"), row.get("usage")
+    ),
 }
 
 
@@ -304,13 +285,13 @@ def to_row(record: Record) -> dict[str, Any]:
         value = getattr(record, key)
         if value is not absent:
             row[key] = value
-    if type(record) is End:
+    if type(record) is records.End:
         row["fates"] = [_fate_row(fate) for fate in record.fates]
-    elif type(record) is Run:
+    elif type(record) is records.Run:
         row["limits"] = {f.name: getattr(record.limits, f.name) for f in fields(Limits)}
         if record.usual is not None:
             row["usual"] = {"runs": record.usual.runs, "counts": dict(record.usual.counts)}
-    elif type(record) is HealRow and record.note is record.reason is None:
+    elif type(record) is records.HealRow and record.note is record.reason is None:
         row["note"] = None  # one of the two keys has to be there
     return row
 
@@ -325,7 +306,8 @@ def _fate_row(fate: Fate) -> dict[str, Any]:
 def encode(record: Record) -> str:
     """Write one line of a trace file, without its newline; the same record gives the same text."""
     kind = type(record)
-    if kind is Run or kind is HealRow:  # their keys are not those of the record alone
+    # The keys of these two are not those of the record alone.
+    if kind is records.Run or kind is records.HealRow:
         return dumps(to_row(record))
     parts = [f'{{"t":{record.t},"ts":{record.us / 1_000_000!r},"kind":"{record.kind}"']
     for key, before, absent in _KEYS[kind]:

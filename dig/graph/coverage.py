@@ -24,6 +24,7 @@ def provenance(state: GraphState, event: int) -> Provenance:
         w = stack.pop()
         if w in behind.activations or history.settled[w]:
             continue
+        # The walk meets the latest answer: everything behind that is known already.
         if latest is not None and w == latest.submitter and _holds(history, latest, behind):
             behind.take_over(latest)
             latest = None

@@ -66,6 +66,7 @@ class InteractionGraph(GraphState):
             rules.check_moment(self, record)
         if check is not None:
             check(self, record)
+        # New lists, not cleared ones: a detector may have kept the old ones.
         self.touched = []
         self.changed = flag
         self.ended = None

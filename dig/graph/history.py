@@ -55,6 +55,7 @@ class Names:
 
     def __getitem__(self, n: int) -> str:
         chunk = n >> _CHUNK_BITS
+        # A negative number (the last id) has a negative chunk, and is in the last list.
         return (self._full[chunk] if 0 <= chunk < len(self._full) else self._last)[n % _CHUNK]
 
     def __iter__(self) -> Iterator[str]:
@@ -182,7 +183,7 @@ class History:
         self.event_ids.append(record.event)
         self.generator.append(generator)
         self.t_gen.append(record.t)
-        self.type_of.append(self._type(record.type))
+        self.type_of.append(_code(self.types, self.type_names, record.type))
         self.first_solver.append(-1)
         self.flags.append(FINAL * record.final | NOTICE_TYPE * (record.type == NOTICE))
         return n
@@ -199,7 +200,7 @@ class History:
         v = len(self.agent_of)
         self.add_code(name, v << 1 | 1)
         self.activation_ids.append(name)
-        self.agent_of.append(self._agent(agent))
+        self.agent_of.append(_code(self.agents, self.agent_names, agent))
         self.t_start.append(t)
         self.t_end.append(-1)
         self.first_output.append(0)
@@ -239,26 +240,12 @@ class History:
         """
         again = False
         for n in events:
-            if self.first_solver[n] < 0:
+            if self.first_solver[n] < 0:  # an array for the usual case, a dict for the others
                 self.first_solver[n] = v
             else:
                 self.further_solvers.setdefault(n, []).append(v)
                 again = True
         return again
-
-    def _type(self, name: str) -> int:
-        code = self.types.get(name)
-        if code is None:
-            code = self.types[name] = len(self.type_names)
-            self.type_names.append(name)
-        return code
-
-    def _agent(self, name: str) -> int:
-        code = self.agents.get(name)
-        if code is None:
-            code = self.agents[name] = len(self.agent_names)
-            self.agent_names.append(name)
-        return code
 
     def new_root(self, v: int) -> RangeSet:
         """Make activation `v` a root; return the set of `v` alone."""
@@ -327,3 +314,12 @@ class History:
         if generator == FROM_OUTSIDE:
             return None
         return SYSTEM if generator == BY_SYSTEM else self.activation_ids[generator]
+
+
+def _code(codes: dict[str, int], names: list[str], name: str) -> int:
+    """The code of a type or an agent, a new one for a new name."""
+    code = codes.get(name)
+    if code is None:
+        code = codes[name] = len(names)
+        names.append(name)
+    return code

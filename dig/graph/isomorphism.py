@@ -108,7 +108,7 @@ def are_isomorphic(a: Diagram, b: Diagram, tick: Tick) -> bool:
             branches.pop()
             continue
         x, y = _refine((a, b), colours, _numbers, tick)
-        if Counter(x) != Counter(y):
+        if Counter(x) != Counter(y):  # colours are invariant, so no renaming maps one to the other
             continue
         tick(a.size + b.size)
         if _matches(a, x, b, y):

@@ -29,7 +29,7 @@ def roots_of(history: History, n: int) -> RangeSet:
 
 def roots_of_activation(history: History, v: int) -> RangeSet:
     """The roots of an ended activation, as root numbers."""
-    own = history.root_number[v]
+    own = history.root_number[v]  # a root is its own and only root
     if own >= 0:
         return RangeSet.single(own)
     return history.cut[v][0] if v in history.cut else _roots(history, history.inputs(v))
@@ -54,7 +54,7 @@ def _walk(history: History, events: Iterable[int]) -> tuple[set[int], set[int]]:
     activations: set[int] = set()
     used = set(events)
     stack = [g for e in used if (g := history.generator[e]) >= 0]
-    while stack:
+    while stack:  # no recursion: a conversation may be a chain of a million activations
         v = stack.pop()
         if v not in activations:
             activations.add(v)

@@ -65,6 +65,7 @@ class Problems:
             problems = self._part_for(sources)
             if len(self._by_sources) == MOST_KNOWN:
                 self._by_sources = {}
+            # Bounded, and emptied by each change of sources: events of one lineage come in a row.
             self._by_sources[sources.ranges] = problems
         return problems
 
@@ -74,6 +75,7 @@ class Problems:
         for problem in problems:
             if problem.sources.ranges == sources.ranges:
                 continue
+            # From here on its sources have different states, so one object cannot stand for both.
             remainder = problem.sources.minus(sources)
             if remainder.ranges:
                 self._withdraw(problem)
@@ -87,12 +89,14 @@ class Problems:
         """Update the touched problems' standing at the moment `now`, and return the flags."""
         flags = 0
         for problem in self.touched:
+            # The condition of DL and MC is two counts, so that no record costs a walk over events.
             if problem.buffered:
                 stands = 0 if problem.flying or problem.is_over or problem.is_failed else STUCK
             elif problem.open or problem.submitted or problem.is_over or problem.is_failed:
                 stands = 0
             else:
                 stands = DONE if problem.is_posed else 0
+            # Windows begin here: detectors read `since`, and set only an alarm meanwhile.
             if stands != problem.stands:
                 problem.stands, problem.since = stands, now
             flags |= stands
@@ -120,7 +124,7 @@ class Problems:
         """Change an event's place from `event.place` to `now` (of BUFFERED and FLYING)."""
         before = event.place
         event.place = now
-        if not before:
+        if not before:  # it opens: its problems stay the same until it is closed or parted
             event.problems = self.problems_of(event.sources)
         buffered = (now & BUFFERED) - (before & BUFFERED)
         flying = (now - before - buffered) // FLYING
@@ -164,6 +168,7 @@ class Problems:
         self.cut_off(activation, now, has_error or activation.is_progress)
         for problem in activation.problems:
             problem.last = activation.id
+        # Only here can two problems come to have the same state: their last activation is this one.
         if activation.is_progress and len(activation.problems) > 1:
             self._merge(activation)
 
@@ -232,6 +237,7 @@ class Problems:
         """
         events, given_up = self._history.source_events, list[int]()
         for problem in dict.fromkeys(problem for _, _, problem in self._ranges):
+            # A failed request counts for no answer, so its events need not be out of reach.
             is_done = is_old if problem.is_failed else is_over
             if problem.is_quiet and all(is_done(events[source]) for source in problem.sources):
                 self._withdraw(problem)
@@ -244,6 +250,7 @@ class Problems:
     def renumber(self, rank: Sequence[int]) -> None:
         """Replace source numbers: `rank` maps old numbers to new ones."""
         problems = dict.fromkeys(problem for _, _, problem in self._ranges)
+        # A number that is gone has the rank of the next one.
         stays = (rank[n + 1] > rank[n] for n in range(len(self._answered)))
         self._answered = bytearray(compress(self._answered, stays))
         self._ranges, self.touched = [], {}
@@ -279,7 +286,7 @@ class Problems:
         problems: dict[Problem, None] = dict.fromkeys(self._run_problems or ())
         ranges = self._ranges
         for start, end in sources.pairs():
-            i = max(0, bisect_left(ranges, (start + 1,)) - 1)
+            i = max(0, bisect_left(ranges, (start + 1,)) - 1)  # the range before may reach into it
             while i < len(ranges) and ranges[i][0] < end:
                 if ranges[i][1] > start:
                     problems[ranges[i][2]] = None

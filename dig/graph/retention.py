@@ -54,12 +54,14 @@ def evict(
     cutoff = state.t - keep
     for event in state.live.values():
         _ = event.roots, event.sources  # some find them by a walk only when they are asked for
+    # Before anything moves: the walks above, and the choice of rows, need the old numbers.
     over = _let_lost_go(state, cutoff, pinned, given_up)
     ranks = _compact(state.history, _stay(state, cutoff, pinned))
     _renumber(state, ranks)
     state.source_rank = ranks.sources
     state.history.whole_from = max(state.history.whole_from, cutoff)
     del state.findings[:-MOST_FINDINGS]
+    # All of these hold old numbers, or objects of evicted history.
     state.touched, state.ended, state.latest_provenance = [], None, None
     state.seen_last, state.emitter_number, state.lineage = {}, -1, (NOTHING, NOTHING)
     return over
@@ -82,7 +84,9 @@ def _let_lost_go(
     def is_over(n: int) -> bool:
         if determined is not None:
             return names[n] in determined
-        return n in unreachable or _has_passed(state, n, cutoff, pinned)
+        # A closed event that no agent consumed is an unread notice.
+        is_unread = not state.history.flags[n] & CONSUMED and _is_closed(state, n, cutoff, pinned)
+        return n in unreachable or is_unread
 
     def is_old(n: int) -> bool:
         return (
@@ -99,12 +103,6 @@ def _let_lost_go(
     for n in (*given_up, *(event.n for event in evicted)):
         state.history.flags[n] |= EVICTED  # `knows` is false from now on
     return frozenset(names[n] for n in given_up)
-
-
-def _has_passed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
-    """Whether an event is closed and unconsumed: an unread notice."""
-    is_closed = _is_closed(state, n, cutoff, pinned)
-    return is_closed and not state.history.flags[n] & CONSUMED
 
 
 def _is_closed(state: GraphState, n: int, cutoff: int, pinned: Collection[str]) -> bool:
@@ -139,7 +137,7 @@ def _renumber(state: GraphState, ranks: _Ranks) -> None:
     for activation in state.running.values():
         activation.n = ranks.activations[activation.n]
     for agent in state.present.values():
-        agent.lineages = {}
+        agent.lineages = {}  # filed by ranges of roots and sources, which have changed
         for event in agent.buffer.values():
             agent.file(event)
 
@@ -214,15 +212,12 @@ class _Stays:
                 self._events[output] = self._events[output] or ROW
             if h.generator[n] >= 0:
                 self.keep_rows([h.generator[n]])
-        self._keep_roots()
+        rows = (v for v, extent in enumerate(self._activations) if extent == ROW)
+        roots = union({self._lineages[v][0]: None for v in rows})
+        self.keep_rows([h.root_activations[root] for root in roots])
         rows = (v for v, extent in enumerate(self._activations) if extent == ROW)
         cut = {v: self._lineages[v] for v in rows}
         return _Stay(self._events, self._activations, cut)
-
-    def _keep_roots(self) -> None:
-        rows = (v for v, extent in enumerate(self._activations) if extent == ROW)
-        roots = union({self._lineages[v][0]: None for v in rows})
-        self.keep_rows([self._history.root_activations[root] for root in roots])
 
 
 def _lineages(h: History) -> list[Lineage]:
@@ -278,7 +273,7 @@ class _Ranks:
         return self._renumber_set(roots, True), self._renumber_set(sources, False)
 
     def _renumber_set(self, numbers: RangeSet, are_roots: bool) -> RangeSet:
-        key = (numbers, are_roots)
+        key = (numbers, are_roots)  # so equal sets are one object, as `union` relies on
         if key not in self._new_sets:
             if are_roots:
                 self._new_sets[key] = numbers.renumber(self.roots)

@@ -144,7 +144,7 @@ def _end(state: GraphState, record: records.End) -> None:
         state.changed |= ERRED
     _solve(state, activation, len(record.outputs))
     activation.is_progress |= bool(record.outputs)
-    state.awaited = [*reversed(record.outputs)]
+    state.awaited = [*reversed(record.outputs)]  # the last is taken first
     state.problems.end(activation, record.us, record.error is not None)
     state.ended = activation
     state.seen_last = {event.id: event for event in activation.inputs}
@@ -154,6 +154,7 @@ def _solve(state: GraphState, activation: ActivationState, outputs: int) -> None
     """Compute the lineage of an activation's outputs, and note the solved events."""
     inputs, h = activation.consumed, state.history
     roots = union([event.roots for event in inputs])
+    # Work without ancestry begins here: its first consumer is the root of what comes of it.
     if inputs and not roots.ranges:
         roots = h.new_root(activation.n)
     state.emitter, state.emitter_number = activation.id, activation.n
@@ -202,6 +203,7 @@ def _redirect(state: GraphState, record: records.Redirect) -> None:
     since = event.flight
     _land(state, event)
     _send(state, event, record.to)
+    # Who was a recipient before keeps its number: for that agent, it is the same sending.
     for name in event.flight.keys() & since.keys():
         event.flight[name] = since[name]
     _place(state, event, "no_recipient")
@@ -277,6 +279,7 @@ def _land(state: GraphState, event: EventState) -> None:
 
 def _place(state: GraphState, event: EventState, cause: str | None) -> None:
     """Update the state of an event after a change: open, orphaned (with the cause), or closed."""
+    # Detectors of single events look at `touched` alone, so every change of place passes here.
     state.touched.append(event)
     place, before, cause_before = 0, event.place, event.cause
     if event.work and not event.consumed:

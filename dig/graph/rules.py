@@ -14,7 +14,7 @@ from dig.errors import RuleError
 from . import records
 from .graph_state import GraphState
 from .records import ASIDE, SYSTEM, Record
-from .state import ActivationState, EventState
+from .state import EventState
 
 MOST_CHARACTERS = 300
 FIRST = "the first record must be of kind `run`, and no other"
@@ -125,7 +125,11 @@ def _end(state: GraphState, record: records.End) -> None:
     activation = state.running.get(record.activation)
     if activation is None:
         _refuse(f"{record.activation!r} is not an activation in progress")
-    _check_fates(activation, record)
+    inputs = {event.id for event in activation.inputs}
+    for fate in record.fates:
+        if fate.event not in inputs:
+            _refuse(f"{fate.event!r} has a second fate, or is no input of {activation.id!r}")
+        inputs.remove(fate.event)
     if record.because is not None or record.cancelled:
         check_cause(state, activation.agent, record.error, record.because, record.cancelled)
     for name in record.outputs:
@@ -153,14 +157,6 @@ def check_cause(
         _refuse(f"`because` is {because!r}, which is no activation that ended with an `error`")
     if h.agent(v) == agent:
         _refuse(f"`because` is {because!r}, an activation of the same agent; it must be another's")
-
-
-def _check_fates(activation: ActivationState, record: records.End) -> None:
-    inputs = {event.id for event in activation.inputs}
-    for fate in record.fates:
-        if fate.event not in inputs:
-            _refuse(f"{fate.event!r} has a second fate, or is no input of {activation.id!r}")
-        inputs.remove(fate.event)
 
 
 def _join(state: GraphState, record: records.Join) -> None:

@@ -76,6 +76,7 @@ class ClosedEvent(EventState):
         super().__init__(history, name, n, by)
         self._history = history
 
+    # Called only for a slot that is not set yet: most closed events are never asked for these.
     def __getattr__(self, name: str) -> Any:
         if name == "roots":
             self.roots = roots_of(self._history, self.n)
@@ -146,6 +147,7 @@ class AgentState:
             return
         lineage = event.roots.ranges, event.sources.ranges
         alike = self.lineages.setdefault(lineage, {})
+        # An event may be delivered after a younger one: then the order is made again.
         is_next = not alike or alike[next(reversed(alike))].n < event.n
         alike[event.id] = event
         if not is_next:

@@ -63,6 +63,7 @@ class Approvals:
             event = None
         else:
             self._gates.keep_for(proposed, event)
+        # At least a microsecond later: the host is to see the question before its deadline.
         due = self._recorder.now + max(1, micros(proposed.seconds))
         self.open[proposed.row] = _Open(proposed, due, event)
         self._recorder.effects.append(proposed)
@@ -84,7 +85,7 @@ class Approvals:
             self._healing.refuse(row, f"{decider} decided to leave it")
 
     def stop_holding(self, event: str) -> None:
-        """Stop keeping an event the host no longer waits for; the healing waits without it."""
+        """Stop keeping an event the host no longer waits for; the healing goes on waiting."""
         for row, question in self.open.items():
             if question.event == event:
                 self._gates.give_up(question.proposed, event)

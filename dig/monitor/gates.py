@@ -48,7 +48,7 @@ class Gates:
             return False
         if not (state.flight or state.final):
             return False
-        self._asked_events.add(event)
+        self._asked_events.add(event)  # before asking: one that is held again is not asked about
         holds = {place: self._wish(gate, event) for place, gate in enumerate(self.gates)}
         wishes = {place: hold for place, hold in holds.items() if hold is not None}
         if not wishes:
@@ -57,6 +57,7 @@ class Gates:
         names = [_name(self.gates[place]) for place in wishes]
         self._recorder.incident(WAITS, {"event": event, "gates": names})
         for place, hold in wishes.items():
+            # At least a microsecond later: the host is to see the question before its deadline.
             due = self._recorder.now + max(1, micros(hold.seconds))
             heappush(self._late, (due, next(self._order), event, place))
             shown = self._holds.payloads.pending(event)
@@ -106,6 +107,7 @@ class Gates:
 
     def forget(self) -> None:
         """Forget evicted events, and the deadlines of decided gates."""
+        # Filtering breaks the order of a heap.
         self._late = [late for late in self._late if late[3] in self.deciding.get(late[2], {})]
         heapify(self._late)
         self._asked_events = {
@@ -146,7 +148,7 @@ class Gates:
         del deciding[place]
         if event in self._holds.payloads:
             self._healing.apply(event, decided)
-        if not deciding:
+        if not deciding:  # the last of its gates: it is released in this call
             del self.deciding[event]
             self._holds.hold(event)
 

@@ -77,7 +77,7 @@ class Healing:
         self._healed: dict[str, int] = {}  # pattern and subject -> when it was healed last
 
     def renew_budget(self) -> None:
-        """Begin the budget anew: in a session, each problem has a right to a whole one."""
+        """Begin the budget anew, for the next problem of a session."""
         self._spent.clear()
         self._refused.clear()
         self._healed.clear()
@@ -166,7 +166,7 @@ class Healing:
         is_step = ladder is not None and ladder.is_ripe
         if ladder:
             ladder.due, ladder.is_ripe = None, False
-        if extent == "none":
+        if extent == "none":  # before the budget: a finding that is not healed costs nothing
             return []
         reason, is_new = self._spend(finding, healer)
         if reason is not None:
@@ -180,11 +180,11 @@ class Healing:
         if rule is not None and extent == "ask":
             terms = rule.reason_text, rule.deadline_s, rule.otherwise
             proposed += [Proposed(row, finding, wishes, *terms, about)] if wishes else []
-            now += micros(rule.deadline_s)
+            now += micros(rule.deadline_s)  # the step can help only after the decision
         else:
             for wish in wishes:
                 if self._is_possible(f"healer of {finding.pattern}", wish):
-                    self._carry_out_fitted(row, wish, about, moved, scope)
+                    self._carry_out(row, wish, about, moved, scope)
         if ladder and self.ladders is not None:
             self.ladders.wait(ladder, self._progress(ladder, now), now)
         return proposed
@@ -214,7 +214,7 @@ class Healing:
             if reason is not None:
                 self.refuse(proposed.row, reason)
             else:
-                self._carry_out_fitted(proposed.row, wish, proposed.about, moved, scope)
+                self._carry_out(proposed.row, wish, proposed.about, moved, scope)
 
     def apply(self, event: str, interventions: Iterable[Intervention]) -> None:
         """Carry out a gate's decision about an event; without a finding, there is no heal row."""
@@ -226,7 +226,7 @@ class Healing:
                 continue
             if isinstance(intervention, Create):
                 self._holds.emit_notice(intervention.note, intervention.to)
-            elif not isinstance(intervention, Refuse | Replace):
+            elif not isinstance(intervention, Refuse | Replace):  # a gate decides about one event
                 to = intervention.to if isinstance(intervention, Inject) else None
                 self._holds.payloads.add_note(event, intervention.note, to)
                 if isinstance(intervention, Reroute):
@@ -272,6 +272,7 @@ class Healing:
                 is_new = limit not in self._refused
                 self._refused.add(limit)
                 return f"the budget of {most} for this {limit.split()[0]} is used up", is_new
+        # All three are counted together: a refusal by one limit must not use up another.
         self._spent.update(limits.keys())
         self._healed[subject] = now
         return None, True
@@ -307,7 +308,7 @@ class Healing:
             ladder.steps += 1
             step = self.ladders.step(ladder, self._recorder.now)
             wishes = list(healer.escalate(graph, finding, step))
-            if self._is_in_vain(wishes):
+            if self._is_in_vain(wishes):  # waiting would only delay the first response
                 return list(healer.heal(graph, finding))
             is_more = any(action_of(wish) in BEYOND_NOTES for wish in wishes)
             if not is_more or self._spent["problem"] < self._budget.per_problem:
@@ -325,7 +326,7 @@ class Healing:
         return not any(isinstance(wish, Reroute) and wish.action == "reassign" for wish in fitted)
 
     def check(self, intervention: Intervention) -> None:
-        """Check the type of an intervention, and that an agent can still be shown the event.
+        """Check an intervention: the types, and the presence of the event or agent.
 
         Raises:
             TypeError: The object is no intervention, its note is no text, or its delay no time.
@@ -375,6 +376,7 @@ class Healing:
 
     def _fit_wish(self, wish: Intervention) -> Intervention | None:
         """The part of an intervention within the host's abilities; a loss becomes an incident."""
+        # A healer may quote payloads in its words, and those go into the trace and to agents.
         texts = {name: getattr(wish, name) for name in FREE_TEXTS if hasattr(wish, name)}
         wish = replace(wish, **{name: self._recorder.mask(text) for name, text in texts.items()})
         possible, reason = self._possible(wish)
@@ -412,18 +414,10 @@ class Healing:
             more="more" in named,
         )  # fmt: skip
 
-    def _carry_out_fitted(
-        self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
-    ) -> None:
-        """Carry out the part of an intervention within the host's abilities."""
-        intervention = self._fit_wish(wish)
-        if intervention is not None:
-            self._carry_out(row, intervention, about, moved, scope)
-
     def _carry_out(
         self, row: int, wish: Intervention, about: About, moved: set[str], scope: Scope
     ) -> None:
-        """Write an intervention down, and act; without words there is no data, either.
+        """Carry out the part of an intervention within the host's abilities, and write it down.
 
         Args:
             row: The logical time of its finding's record.
@@ -432,6 +426,10 @@ class Healing:
             moved: The events that were rerouted because of the same findings.
             scope: The turns that its note is for.
         """
+        fitted = self._fit_wish(wish)
+        if fitted is None:
+            return
+        wish = fitted
         if isinstance(wish, Refuse):
             self.refuse(row, wish.reason)
             return
@@ -446,7 +444,7 @@ class Healing:
             wish = replace(wish, event=event)
         elif wish.without:
             about = replace(about, without=wish.without)
-        shown_about = about if wish.note else None
+        shown_about = about if wish.note else None  # an agent must not act on data without words
         about_row = shown_about and shown_about.row()
         if isinstance(wish, Create):
             name = self._holds.new_id("e")
@@ -467,6 +465,7 @@ class Healing:
         state = self._recorder.graph.agents[wish.agent]
         activation = None if state.activation is None else state.activation.id
         self._write(row, "replace", None, (wish.agent,), reason=wish.why)
+        # After the row, so that what the departure raises comes after its reason in the trace.
         self._schedule.take_out(wish.agent)
         detail = {"agent": wish.agent, "activation": activation, "finding": row, "why": wish.why}
         self._recorder.incident(REPLACED, detail)
@@ -494,7 +493,7 @@ def _with_words(intervention: Intervention, quotation: str) -> Intervention:
 
 
 def _limit_wishes(wishes: list[Intervention], extent: Extent) -> tuple[Intervention, ...]:
-    """The part of a healer's wishes that the policy's extent allows.
+    """The part of a healer's wishes within the policy's extent.
 
     Where it may only give notes, a reroute becomes its note. No system event is made, so that no
     agent is woken, and no agent is taken out.

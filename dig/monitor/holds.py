@@ -131,6 +131,7 @@ class Holds:
 
     def take(self) -> list[str]:
         """Take the events to release, in order; later ones are for the next round."""
+        # A new dict: healing during this round may hold further events, for the next round.
         held, self.held = self.held, {}
         return list(held)
 
@@ -151,6 +152,7 @@ class Holds:
         Returns:
             The agents that it was delivered to.
         """
+        # Order of delivery is kept per recipient: a gate delays no other agent.
         reached, behind = [], []
         for agent, number in tuple(flight.items()):
             line = self.waiting.get(agent)
@@ -169,8 +171,9 @@ class Holds:
         for agent, line in tuple(self.waiting.items()):
             while line and line[0][0] not in gated:
                 event, number = line.popleft()
-                if event not in self.payloads:
+                if event not in self.payloads:  # consumed or called back while it waited
                     continue
+                # The number tells whether it is still the same sending, not a later one.
                 if self._graph.event(event).flight.get(agent) == number:
                     self._deliver(event, agent)
             if not line:
@@ -184,6 +187,7 @@ class Holds:
         """
         if self._graph.is_accepted(event) or event in self.diverted:
             return False
+        # Read before the record: acceptance drops the payload, and settles the problems.
         recorder, shown = self._recorder, self.payloads.pending(event)
         answered = Answered(event, shown.payload, self._graph.asked_problems(event), shown.notes)
         recorder.write(Deliver, event, None)
@@ -209,7 +213,7 @@ class Holds:
         self.ready.pop(agent, None)
         self._arrived.pop(agent, None)
         pending = self.payloads.pending
-        if not self._relevance.is_used:
+        if not self._relevance.is_used:  # the usual case: no notes that some turn must not see
             return Started(activation, agent, tuple([pending(event, agent) for event in buffer]))
         graph = self._graph
         concerned = union([graph.event(event).sources for event in buffer])
@@ -241,6 +245,7 @@ class Holds:
         if retry:
             self.ready[agent] = None
             return
+        # Else an agent that only waits would be started again and again for the same events.
         buffer = self._graph.present[agent].buffer
         remaining = sum([event in buffer for event in inputs]) if buffer else 0
         if buffer and (agent in self._arrived or 0 < remaining < len(inputs)):

@@ -33,7 +33,7 @@ class Ladder:
         due: When it is looked at again, in microseconds; ``None``: when it is raised again.
         is_ripe: At that moment there was no progress: the next step is to be taken.
         steps: The number of steps that were taken.
-        asked: The agents that its steps have turned to, in order.
+        helpers: The agents that its steps have turned to, in order.
         began_anew: Whether its latest step had the problem begin anew.
     """
 
@@ -80,7 +80,7 @@ class Ladders:
             self._lengths.add(us - ended.us_start)
         if error is not None:
             self._troubles[ended.agent] = "failed"
-        elif any(event.work for event in ended.inputs):
+        elif any(event.work for event in ended.inputs):  # a turn over notes alone proves nothing
             self._troubles.pop(ended.agent, None)
             if not ended.consumed:
                 self._troubles[ended.agent] = "kept"
@@ -91,7 +91,7 @@ class Ladders:
     def patience(self) -> int:
         """The time for a step to help, in microseconds."""
         least = micros(self._limits().dl_window_s)
-        if len(self._lengths) < ENOUGH_OF_TEAM:
+        if len(self._lengths) < ENOUGH_OF_TEAM:  # too few turns to say how long one takes
             return least
         return max(least, PATIENCE * self._lengths.percentile)
 
@@ -104,6 +104,7 @@ class Ladders:
             about: The key that tells findings with equal subjects apart. Where the problem began
                 anew, so does the ladder with what is about something else.
         """
+        # As text: the subject of a user's detector may hold lists, which no dict takes as a key.
         subject = dumps([finding.pattern, finding.subject], sort_keys=True, default=repr)
         ladder = self._open.get(subject)
         if ladder is None or (ladder.began_anew and ladder.about != about):

@@ -159,6 +159,7 @@ class Monitor:
         self._next_collection = keep or 0  # rows of history
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
+        # Last: detectors look at the first record, and may fail.
         recorder.write(
             records.Run, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,
@@ -244,6 +245,7 @@ class Monitor:
                 check_cause(self.graph, current.agent, error, because, cancelled)
             except RuleError as refused:
                 raise DecisionError(str(refused)) from None
+        # The end names its outputs; their records have to follow in this order.
         names = tuple([self._new_id("e") for _ in copies])
         self._recorder.write(
             records.End, activation, fates, names, usage, error, because, cancelled
@@ -330,7 +332,7 @@ class Monitor:
         return self._leave_call()
 
     def release(self, event: str) -> list[Effect]:
-        """Deliver an event now that a delivery policy keeps.
+        """Deliver an event kept by a delivery policy.
 
         Raises:
             RequestError: No policy keeps it on its way, or the run is over.
@@ -524,6 +526,7 @@ class Monitor:
         recorder, holds, gates = self._recorder, self._holds, self._gates
         healing, approvals, schedule = self._healing, self._approvals, self._schedule
         ladders = healing.ladders
+        # Deliveries raise findings, and their healing makes events to deliver: budgets end this.
         while not recorder.is_over:
             if recorder.new_findings or (ladders is not None and ladders.timed):
                 for proposal in healing.apply_healers() + healing.take_steps():
@@ -537,7 +540,10 @@ class Monitor:
             if approvals.open:
                 approvals.overrule_late()
             if schedule.timers or schedule.counters or schedule.recorded:
-                self._ask_policies()
+                schedule.run_recorded()
+                schedule.run_timers()
+                while schedule.run_counter(self.is_quiet):
+                    pass
             if not (recorder.new_findings or holds.held):
                 break
 
@@ -545,22 +551,14 @@ class Monitor:
         """Release the held events, in order."""
         holds, gates = self._holds, self._gates
         for event in holds.take():
-            if self._recorder.is_over:
+            if self._recorder.is_over:  # an answer before it has ended the run
                 return
-            if event not in holds.payloads:
+            if event not in holds.payloads:  # called back or consumed since it was held
                 continue
             if (gates.gates or gates.deciding) and gates.keep(event):
                 holds.wait_behind(event)
             else:
                 self._deliver(event)
-
-    def _ask_policies(self) -> None:
-        """Ask the due delivery policies."""
-        schedule = self._schedule
-        schedule.run_recorded()
-        schedule.run_timers()
-        while schedule.run_counter(self.is_quiet):
-            pass
 
     def _deliver(self, event: str) -> None:
         """Deliver a released event to the recipients; an answer without any is accepted."""
@@ -569,7 +567,7 @@ class Monitor:
             if self._holds.accept(event):
                 self._healing.renew_budget()
             return
-        if len(state.flight) > 1:
+        if len(state.flight) > 1:  # before delivery, so that the notes go with the event
             self._healing.add_preventive_notes(event)
         reached = self._holds.deliver(event, state.flight)
         if self._schedule.postponed:
@@ -585,6 +583,7 @@ class Monitor:
         graph, holds = self.graph, self._holds
         if not graph.run.session or graph.history.rows < self._next_collection:
             return
+        # These events may still be sent to other agents, with all that is known about them.
         moving = holds.held, self._gates.deciding, self._schedule.events
         self._recorder.evict(keep, self._healing.awaited_ids().union(*moving))
         holds.forget()

@@ -25,7 +25,7 @@ class ToAgents:
     to: tuple[str, ...]
 
     def step(self, now: Situation) -> Step:
-        """Send it to them."""
+        """Send to the named agents."""
         return Step(self.to)
 
 
@@ -34,7 +34,7 @@ class Broadcast:
     """To all present agents, except the sender."""
 
     def step(self, now: Situation) -> Step:
-        """Send it to all others."""
+        """Send to all others."""
         return Step(tuple(agent for agent in now.graph.agents if agent != now.sender))
 
 
@@ -51,7 +51,7 @@ class LeastLoaded:
     among: tuple[str, ...] = ()
 
     def step(self, now: Situation) -> Step:
-        """Choose; agents with the same load in the order in which they came."""
+        """Choose; agents with the same load in order of joining."""
         present = now.graph.agents
         choice = [a for a in self.among if a in present]
         if not self.among:
@@ -84,7 +84,7 @@ class Delayed(_WithDelay):
     after_t: int | None = None
 
     def step(self, now: Situation) -> Step:
-        """Let it be on its way, and ask the other policy when the time has come."""
+        """Let the event be on its way, and ask the other policy in time."""
         to = self.policy.step(now).to
         return Step(to, arrives=False, then=self.policy, in_s=self.after_s, in_t=self.after_t)
 
@@ -153,7 +153,7 @@ class RecordedStep:
     to: tuple[str, ...] = ()
 
     def step(self, now: Situation) -> Step:
-        """Do it again, as far as it still makes sense."""
+        """Repeat the act, as far as possible."""
         is_on_its_way = now.event is not None and bool(now.graph.event(now.event).flight)
         if self.does == "redirect":
             return Step(self.to)

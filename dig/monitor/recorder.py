@@ -15,16 +15,8 @@ from dig.detectors.policy import Policy, apply_policy
 from dig.detectors.protocols import Detector
 from dig.detectors.watch import SLOW_S, Timing, Watch
 from dig.errors import RequestError
-from dig.graph.records import (
-    CLOSED,
-    FAILED,
-    LEFT_OUT,
-    TRIED_AGAIN,
-    FindingRow,
-    IncidentRow,
-    Record,
-    micros,
-)
+from dig.graph import records
+from dig.graph.records import CLOSED, Record, micros
 
 from .messages import ComponentFailed, Effect, Over, PartsSlow, Raised
 from .payloads import PayloadStore
@@ -104,8 +96,9 @@ class Recorder:
         """
         now = self.now = max(self.now, micros(self._clock()))
         watch = self.watch
-        if watch.off:
-            self._try_again(now)
+        for place, (until, component) in tuple(watch.off.items()) if watch.off else ():
+            if until <= now:
+                self.incident(records.TRIED_AGAIN, {"who": component, "place": place})
         if watch.left_out and watch.is_later(now):
             self.report_left_out()
         not_before = watch.not_before
@@ -132,15 +125,18 @@ class Recorder:
         """
         graph, watch, now = self.graph, self.watch, self.now
         record = kind(graph.t + 1, now, *fields, **named)
+        # What time raises before the record comes first, as a reader of the trace finds it.
         due = watch.not_before
         findings = watch.advance(now) if due is not None and due <= now else []
         graph.apply(record)
         if self.relevance.is_used:
             self.relevance.look(record)
+        # Written at the end of the call, all in one write, and before the effects.
         self._unwritten.append(record)
         findings += watch.look(record)
         if graph.changed & CLOSED:
             self.payloads.drop_consumed()
+        # One test for three cases that are seldom, since this is the hot path.
         if findings or self._failures or self._repeats:
             self._report_failures()
             self._record_findings(findings)
@@ -161,26 +157,20 @@ class Recorder:
         effects, self.effects = self.effects, []
         return effects
 
-    def _tell_slow(self, slow_s: float) -> None:
-        """Tell once about much time in slow detectors and slow writes."""
-        if slow_s >= MOST_SLOW_S and not self._is_told_slow:
-            self._is_told_slow = True
-            self.effects.append(PartsSlow(slow_s, *self.shares()))
-
     def shares(self) -> tuple[float, float]:
         """The shares of run time spent in detectors and in the sink."""
         run_s = (self._wall() - self._began_s if self._wall else 0.0) or 1.0
         return sum(tuple(self.watch.seconds.values())) / run_s, self._sink_s / run_s
 
     def _write_all(self) -> None:
-        records, self._unwritten = self._unwritten, []
-        if not records:
+        rows, self._unwritten = self._unwritten, []
+        if not rows:
             return
         wall = self._wall
         began = wall() if wall else 0.0
         try:
-            self._sinks.write(records)
-        except BaseException:
+            self._sinks.write(rows)
+        except BaseException:  # without a journal no effect may happen
             self.can_write, self._is_closed, self.is_over = False, True, True
             self.effects.clear()
             raise
@@ -189,15 +179,17 @@ class Recorder:
             self._sink_s += took_s
             if took_s >= SLOW_S:
                 self._slow_s += took_s
-            if self._slow_s or self.watch.slow_s:
-                self._tell_slow(self._slow_s + self.watch.slow_s)
+            slow_s = self._slow_s + self.watch.slow_s
+            if slow_s >= MOST_SLOW_S and not self._is_told_slow:
+                self._is_told_slow = True
+                self.effects.append(PartsSlow(slow_s, *self.shares()))
 
     def incident(self, kind: str, detail: object) -> None:
         """Write down an incident: a fact without a change of the graph."""
         if isinstance(detail, Mapping):  # its other members are names and ids
             detail = {k: self.mask(v) if k in FREE_TEXTS else v for k, v in detail.items()}
-        self.write(IncidentRow, kind, detail)
-        if kind == FAILED and isinstance(detail, Mapping):
+        self.write(records.IncidentRow, kind, detail)
+        if kind == records.FAILED and isinstance(detail, Mapping):
             failed = ComponentFailed(str(detail.get("who")), str(detail.get("what")))
             self.effects.append(failed)
 
@@ -205,7 +197,7 @@ class Recorder:
         self, component: str, failure: str, more: Mapping[str, Any] = _NO_MORE
     ) -> None:
         """Write down the failure of a part handed in; fail-closed, end the run."""
-        self.incident(FAILED, {"who": component, "what": failure, **more})
+        self.incident(records.FAILED, {"who": component, "what": failure, **more})
         if self._fail_closed and not self._is_closed:
             self._is_closed = self.is_over = True
             self.effects.append(Over("error"))
@@ -215,7 +207,7 @@ class Recorder:
         left_out = dict(self.watch.left_out) if self._next_copied() is None else {}
         self.watch.left_out.clear()
         for pattern, count in left_out.items():
-            self.incident(LEFT_OUT, {"pattern": pattern, "count": count})
+            self.incident(records.LEFT_OUT, {"pattern": pattern, "count": count})
 
     def follow(self, sink: Sink) -> None:
         """Add a sink for every record.
@@ -237,7 +229,7 @@ class Recorder:
             keep: The number of the latest records that stay as they are.
             pinned: The events about which everything stays, and the activations whose agent does.
         """
-        self._write_all()
+        self._write_all()  # a sink must have all records before it forgets any
         pinned = frozenset((*pinned, *self.watch.awaited()))
         eviction = Eviction(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.payloads.forget()
@@ -257,16 +249,18 @@ class Recorder:
             self.new_findings.append((self.graph.t + 1, finding))
             self.effects.append(Raised(finding))
             self.write(
-                FindingRow, finding.pattern, finding.stage, finding.subject, finding.evidence,
-                finding.severity, finding.silenced,
+                records.FindingRow, finding.pattern, finding.stage, finding.subject,
+                finding.evidence, finding.severity, finding.silenced,
             )  # fmt: skip
 
         for row in rows or ():
             self.graph.apply(row)
             self.watch.look(row)
             self._unwritten.append(row)
-            if isinstance(row, FindingRow):
-                self.effects.append(Raised(_raised_there(row)))
+            if isinstance(row, records.FindingRow):
+                severity: Any = row.severity or "warning"
+                about = row.subject, row.evidence, row.stage, severity, row.silenced
+                self.effects.append(Raised(Finding(row.pattern, row.t, row.us, *about)))
         if rows:
             self._report_failures()
 
@@ -295,10 +289,4 @@ class Recorder:
         """Turn detectors on again after a pause."""
         for place, (until, component) in tuple(self.watch.off.items()):
             if until <= now:
-                self.incident(TRIED_AGAIN, {"who": component, "place": place})
-
-
-def _raised_there(row: FindingRow) -> Finding:
-    worth: Any = row.severity or "warning"
-    about = row.subject, row.evidence, row.stage
-    return Finding(row.pattern, row.t, row.us, *about, worth, row.silenced)
+                self.incident(records.TRIED_AGAIN, {"who": component, "place": place})

@@ -39,6 +39,7 @@ class Scope:
             graph: The graph as it stands.
             concerned: The sources that the turn works for.
         """
+        # Asked at each turn, not once: a finding may be mended while its note waits.
         if self._mending.mended[self._number]:
             return "never"
         if not self._has_sources:
@@ -60,6 +61,7 @@ class Relevance:
     def __init__(self, graph: InteractionGraph) -> None:
         """Begin with no note."""
         self._graph = graph
+        # Weak: a scope lives as long as its notes; without any, no record is followed.
         self._scopes: WeakSet[Scope] = WeakSet()
         self._mending = Mending()
         self.is_used = False

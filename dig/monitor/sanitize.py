@@ -41,8 +41,12 @@ class Sanitizer:
             PayloadError: The value is not plain JSON, or too large; the message names the place.
         """
         copy, texts, most_bytes = copy_value(value, place)
-        if most_bytes > MOST_BYTES:
-            _measure(copy, place)
+        # The exact size is computed only where the bound is too large: it costs a walk and a text.
+        if most_bytes > MOST_BYTES and (size := len(dumps(copy))) > MOST_BYTES:
+            raise PayloadError(
+                f"{place} has {size:,} bytes as JSON, and at most {MOST_BYTES:,} go into an event; "
+                "keep it elsewhere, and send where it is"
+            )
         return redact(copy) if self._redacts and may_hold_secrets(texts) else copy
 
     def mask(self, value: Any) -> Any:
@@ -98,15 +102,6 @@ class Sanitizer:
             self.value(output.payload), tuple(output.to), output.type, output.final,
             output.policy, output.traceparent,
         )  # fmt: skip
-
-
-def _measure(value: Any, place: str) -> None:
-    size = len(dumps(value))
-    if size > MOST_BYTES:
-        raise PayloadError(
-            f"{place} has {size:,} bytes as JSON, and at most {MOST_BYTES:,} go into an event; "
-            "keep it elsewhere, and send where it is"
-        )
 
 
 def check_decision(

@@ -68,6 +68,7 @@ class DeliverySchedule:
             output: The output that the event carries.
             policy: Decides its recipients, now and later.
         """
+        # Asked before the event exists, so that its record has the recipients from the beginning.
         step = self._ask(policy, Situation(self._graph, sender))
         to = tuple(output.to) if step.to is None else tuple(step.to)
         self._holds.emit(name, by, sender, output, to, hold=False)
@@ -90,6 +91,7 @@ class DeliverySchedule:
 
     def take_out(self, agent: str) -> None:
         """Let an agent leave; scheduled and waiting events for the agent are dropped."""
+        # Read first: after the record the graph does not know the agent any more.
         answers = [e.id for e in self._graph.agents[agent].incoming.values() if e.final]
         self._recorder.write(Leave, agent)
         self._holds.agent_left(agent)
@@ -205,6 +207,7 @@ class DeliverySchedule:
             if isinstance(part, Later) and part.at is not None:
                 heappush(self.recorded, (*part.at, next(self._order), event, part.then))
             elif part.in_t is not None:
+                # At least one record later: a policy must not be asked twice in one moment.
                 due = self._graph.t + max(1, part.in_t)
                 heappush(self.counters, (due, next(self._order), event, part.then))
             else:
@@ -213,6 +216,7 @@ class DeliverySchedule:
 
     def _is_useful(self, event: str, policy: DeliveryPolicy) -> bool:
         """Whether a policy may be asked again, and not over and over while nothing happens."""
+        # Two policies that wait for each other would be asked for ever in one call.
         begun = self._graph.activation_count
         if begun != self._begun:
             self._begun = begun
