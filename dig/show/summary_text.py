@@ -51,13 +51,14 @@ def summary(
     if score is not None:
         rows.append(("score", str(score)))
     rows += making
+    errors = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
     amounts = {"activation": result.activations, "event": result.events, "record": result.records}
     activity = ", ".join(counted(number, noun) for noun, number in amounts.items())
     rows += [
         ("time", seconds(round(result.seconds * 1_000_000))),
         ("activity", activity),
         ("failed turns", _counts(result.failures)),
-        *_errors(result),
+        *([("last errors", cut(errors, "; ", most=3))] if errors else []),
         ("findings", _counts(result.raised())),
         *([("of these", worth)] if (worth := counts_text(result.worth)) else []),
         ("healing", _counts(result.heals)),
@@ -65,13 +66,11 @@ def summary(
         *_left_rows(result.left),
     ]
     if directory is not None:
-        rows += [("trace", _trace(directory / TRACE)), ("result", _path(directory / RESULT))]
+        further = sum(1 for _ in segments(directory / TRACE)) - 1
+        files = f" and {counted(further, 'further file')}" if further else ""
+        rows.append(("trace", _path(directory / TRACE) + files))
+        rows.append(("result", _path(directory / RESULT)))
     return rows
-
-
-def _trace(first: Path) -> str:
-    further = sum(1 for _ in segments(first)) - 1
-    return _path(first) + (f" and {counted(further, 'further file')}" if further else "")
 
 
 def _path(path: Path) -> str:
@@ -92,11 +91,6 @@ def _counts(counts: Mapping[str, int]) -> str:
     shown = ", ".join(f"{name(key)} {number:,}" for key, number in largest[:MOST_LISTED])
     more = sum(number for _, number in largest[MOST_LISTED:])
     return shown + (f", others {more:,}" if more else "")
-
-
-def _errors(result: RunResult) -> list[Row]:
-    errors = [f"{name(agent)}: {one_line(error, 80)}" for agent, error in result.errors.items()]
-    return [("last errors", cut(errors, "; ", most=3))] if errors else []
 
 
 def _left_rows(undone: Left) -> list[Row]:

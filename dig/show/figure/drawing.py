@@ -205,16 +205,11 @@ def _title(source: Source, selection: Selection, part: RunPart) -> tuple[str, st
         *([graph.finished.outcome] if graph.finished and is_end else []),
         *(["lanes that are alike drawn once"] if selection.alike else []),
         *part.words,
-        *_finding_words(source, part),
     ]
-    return one_line(graph.run.run, 80), ", ".join(parts)
-
-
-def _finding_words(source: Source, part: RunPart) -> list[str]:
     finding = None if part.finding is None else source.finding(part.finding)
-    if finding is None:
-        return []
-    return [f"the paths of {pattern_label(finding)}: {finding_text(finding)}"]
+    if finding is not None:
+        parts.append(f"the paths of {pattern_label(finding)}: {finding_text(finding)}")
+    return one_line(graph.run.run, 80), ", ".join(parts)
 
 
 # --- the diagnosis ---

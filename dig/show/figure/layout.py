@@ -164,10 +164,6 @@ class _Grid:
             else:
                 first, count = self._latest + 1, 0
             self._alone = (first, count)
-        rows = self._rows(self._outputs[maker])
+        # A stack of very many events is about square.
+        rows = max(ceil(sqrt(1.5 * self._outputs[maker])), 3 if self._is_low else 8)
         return Placement(lane, first + count // rows, count % rows)
-
-    def _rows(self, outputs: int) -> int:
-        """The most rows of a stack; a stack of very many events is about square."""
-        square = ceil(sqrt(1.5 * outputs))
-        return max(square, 3) if self._is_low else max(square, 8)

@@ -12,7 +12,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import FindingRow, HealRow
 from dig.show.runs.summary import read_beside
 from dig.traces.journal.journal import SIDE
-from dig.traces.run import RecordedEvent, RecordedRun
+from dig.traces.run import RecordedRun
 
 
 @dataclass
@@ -53,7 +53,12 @@ class Source:
         recorded = RecordedRun.read(run, detectors=standard())
         side = read_beside(run, SIDE)
         method = side.get("method")
-        answers = [event for event in recorded.events.values() if event.final]
+        verdicts: dict[str, int] = {}
+        for event in recorded.events.values():
+            records = [t for _, t in event.arrivals]  # of a final event: it was sent back
+            records += [] if event.accepted_t is None else [event.accepted_t]
+            if event.final and records:
+                verdicts[event.id] = min(records)
         return cls(
             recorded.graph,
             recorded.times,
@@ -61,7 +66,7 @@ class Source:
             recorded.found,
             recorded.heals,
             {id for id, activation in recorded.activations.items() if activation.has_failed},
-            {event.id: min(times) for event in answers if (times := _verdict_records(event))},
+            verdicts,
             is_simulated=side.get("agents_are") == "simulated",
             method=method if isinstance(method, str) else None,
         )
@@ -88,9 +93,3 @@ class Source:
     def of_graph(cls, graph: InteractionGraph) -> Source:
         """A graph without a clock: all records are equally long."""
         return cls(graph, range(0, (graph.t + 1) * 1_000_000, 1_000_000), has_clock=False)
-
-
-def _verdict_records(answer: RecordedEvent) -> list[int]:
-    """The records with a verdict on an answer: accepted or sent back."""
-    accepted = [] if answer.accepted_t is None else [answer.accepted_t]
-    return accepted + [t for _, t in answer.arrivals]

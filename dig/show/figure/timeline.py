@@ -83,13 +83,17 @@ class Timeline:
     def _axis(self) -> Iterator[Shape]:
         top, bottom = self.origin[1], self.origin[1] + self.height - AXIS
         most = max(2, int(self.width / 110))
-        step = _step(self._us / 1_000_000, most)
+        rough = self._us / 1_000_000 / most
+        size: float = 10.0 ** floor(log10(rough))
+        # The first round number of seconds with which there are at most so many ticks.
+        step = next(size * n for n in (1, 2, 5, 10) if size * n >= rough * 0.999)
+        digits = max(0, -floor(log10(step) + 1e-9))
         first = ceil(self._begin / 1_000_000 / step)
         for tick in range(first, first + most + 1):
             us = tick * step * 1_000_000
             if us > self._begin + self._us:
                 break
-            x, text = self._x(us), _tick_label(tick * step, step)
+            x, text = self._x(us), f"{tick * step:,.{digits}f} s"
             yield line((x, top), (x, bottom + 4), palette.FAINT, 1)
             yield Words((x, bottom + 17), text, 9.5, palette.MUTED, "middle")
         right = self.origin[0] + self.width
@@ -138,15 +142,3 @@ class Timeline:
             else:  # as a line, where labels would lie on each other
                 yield line((x, top + 2), (x, top + 9), palette.BADGES[kind.worth][2], 1.2)
         yield from labels
-
-
-def _step(span: float, most: int) -> float:
-    """A round number of seconds, for at most so many ticks in a span."""
-    rough = span / most
-    size: float = 10.0 ** floor(log10(rough))
-    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999)
-
-
-def _tick_label(tick: float, step: float) -> str:
-    digits = max(0, -floor(log10(step) + 1e-9))
-    return f"{tick:,.{digits}f} s"

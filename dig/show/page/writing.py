@@ -62,7 +62,8 @@ def write_report(
     shown_run = _read(run, payloads, cause=asdict(cause) if cause else None)
     shown_twin = _read_twin(run, twin, payloads) if twin else None
     data, cut = _compress(shown_run, shown_twin, payloads=payloads)
-    path = out or _default_path(run)
+    beside = run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")
+    path = out or (run / NAME if run.is_dir() else beside)
     _write(path, data, is_named=out is not None)
     return Report(path, len(data), shown_run.head["records"], cut)
 
@@ -132,9 +133,3 @@ def _compress(
         if len(data) <= MOST_BYTES or budget <= LEAST_SAID:
             return data, cut
         budget //= 2
-
-
-def _default_path(run: Path) -> Path:
-    if run.is_dir():
-        return run / NAME
-    return run.with_name(run.name.removesuffix(".jsonl").removesuffix(".dig") + ".html")

@@ -74,15 +74,13 @@ def run_paths(folder: Path) -> list[Path]:
         TraceError: There is no such directory.
     """
     try:
-        return sorted(path for path in folder.iterdir() if _is_run(path))
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if (path.is_file() if path.name.endswith(_SUFFIX) else is_run(path))
+        )
     except OSError as error:
         raise TraceError(folder, None, f"cannot be read: {error.strerror or error}") from None
-
-
-def _is_run(path: Path) -> bool:
-    if path.name.endswith(_SUFFIX):
-        return path.is_file()
-    return is_run(path)
 
 
 def _stamp(path: Path) -> str:

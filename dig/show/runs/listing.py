@@ -81,10 +81,6 @@ def sort_runs(runs: Iterable[RunSummary], by: str, *, reverse: bool = False) -> 
 # --- as a table ---
 
 
-def _findings(run: RunSummary) -> str:
-    return " ".join(f"{name(pattern)}:{count}" for pattern, count in sorted(run.findings.items()))
-
-
 def _figure(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
@@ -104,7 +100,7 @@ _COLUMNS: dict[str, Callable[[RunSummary], str]] = {
     "outcome": lambda run: run.ending,
     "waiting": lambda run: str(len(run.waits) or ""),
     "alarms": lambda run: str(_alarms(run) or ""),
-    "findings": _findings,
+    "findings": lambda run: " ".join(f"{name(p)}:{n}" for p, n in sorted(run.findings.items())),
     "score": lambda run: _figure(grade(run.score), ".4g"),
     "time": lambda run: seconds(round(run.seconds * 1_000_000)) if run.records else "",
     "tokens": lambda run: _figure(tokens(run.cost), ",.0f"),

@@ -73,8 +73,9 @@ class LiveView:
         self._latest_at = time.monotonic()
         self._is_over = False
         self._fault = ""
-        self._paints = _can_paint(console)
-        self._heard: list[_Aside] = []
+        # FORCE_COLOR makes rich take any file for a terminal, the log of a CI job for instance.
+        self._paints = console.is_terminal and console.is_interactive and console.file.isatty()
+        self._asides: list[_Aside] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> LiveView:
@@ -88,7 +89,7 @@ class LiveView:
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
             if stream.isatty():  # what goes to a file does not disturb
                 aside = _Aside(stream)
-                self._heard.append(aside)
+                self._asides.append(aside)
                 self._stack.enter_context(redirect(aside))
         self._stack.enter_context(live)
         return self
@@ -102,7 +103,7 @@ class LiveView:
         """Print the last picture, and the collected output."""
         try:
             self._stack.close()
-            for aside in self._heard:
+            for aside in self._asides:
                 aside.hand_on()
         except OSError as problem:  # the terminal has gone
             self._fault = one_line(repr(problem))
@@ -207,11 +208,6 @@ def print_summary(console: Console, rows: Sequence[summary_text.Row]) -> None:
             head = label if number == 0 else ""
             line.rstrip()
             console.print(Text.assemble((head.ljust(indent), "bold"), line), soft_wrap=True)
-
-
-def _can_paint(console: Console) -> bool:
-    # FORCE_COLOR makes rich take any file for a terminal, the log of a CI job for instance.
-    return console.is_terminal and console.is_interactive and console.file.isatty()
 
 
 def _line(item: LogLine) -> Text:

@@ -52,7 +52,10 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
         height: Its height, in lines.
     """
     width = max(width, 1)
-    top = [_title(title, frame, width), fit_text(frame.counts, width)]
+    ending = f" {frame.outcome or 'running'}, {seconds(frame.us)}"
+    heading = _pad(one_line(title), max(0, width - len(ending)), style="bold")
+    top = [Text.assemble(heading, fit_text(ending, width), no_wrap=True)]
+    top.append(fit_text(frame.counts, width))
     if height >= MOST_CAPTION + 14:  # room for it is kept, lest lanes move when it comes
         lines = [*_wrap(frame.caption, width, most=MOST_CAPTION), *[""] * MOST_CAPTION]
         top += [fit_text(line, width, "bold") for line in lines[:MOST_CAPTION]]
@@ -60,7 +63,11 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
         top.append(fit_text(f"cost: {frame.cost}", width))
     if frame.failed:
         top.append(fit_text(frame.failed, width, STYLES["bad"]))
-    parcels = _parcels(frame, width)
+    held = "; ".join(frame.held) or "nothing"
+    if frame.moving > len(frame.held):
+        held += f"; {frame.moving - len(frame.held):,} more"
+    parcels = [fit_text(f"held      {held}", width)]
+    parcels.append(fit_text(f"released  {frame.released}", width))
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
     lanes = _lanes(frame, width, room - news_least - (len(parcels) if room >= 12 else 0))
@@ -103,20 +110,6 @@ def _pad(text: str, width: int, right: bool = False, style: str = "") -> Text:
     return Text(blanks) + line if right else line.append(blanks)
 
 
-def _title(title: str, frame: Frame, width: int) -> Text:
-    right = f" {frame.outcome or 'running'}, {seconds(frame.us)}"
-    heading = _pad(one_line(title), max(0, width - len(right)), style="bold")
-    return Text.assemble(heading, fit_text(right, width), no_wrap=True)
-
-
-def _parcels(frame: Frame, width: int) -> list[Text]:
-    more = frame.moving - len(frame.held)
-    held = "; ".join(frame.held) or "nothing"
-    if more > 0:
-        held += f"; {more:,} more"
-    return [fit_text(f"held      {held}", width), fit_text(f"released  {frame.released}", width)]
-
-
 def _news(news: Sequence[LogLine], width: int, room: int) -> list[Text]:
     """The latest news with room below a heading, the newest at the bottom."""
     if room < 2:
@@ -145,7 +138,7 @@ def _item(item: LogLine, width: int) -> list[Text]:
 
 
 def _wrap(text: str, width: int, used: int = 0, most: int = 3) -> list[str]:
-    """Text in at most so many lines, broken at blanks; `taken` cells of the first are gone."""
+    """Text in at most so many lines, broken at blanks; `used` cells of the first are occupied."""
     lines, room = [""], width - used
     for word in text.split(" "):
         blank = " " if lines[-1] else ""
@@ -221,21 +214,25 @@ def _lanes(frame: Frame, width: int, room: int) -> list[Text]:
         lanes, folded = _fold(lanes, max(0, spare - (2 if spare >= 8 else 1)))
     columns = _Columns.of([*lanes, frame.system], width)
     step_us = _step(frame.us, columns.strip)
-    lines = [_heading(columns, step_us)]
+    span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
+    span_text = _pad(span, columns.strip)
+    lines = [columns.line("agent", "now", "holds", span_text, "turns", "sent", "fails")]
+    lines[0].stylize("dim")
     lines += [_lane(lane, frame.us, columns, step_us) for lane in lanes]
     if folded:
-        lines.append(fit_text(_folded_text(folded), width))
+        deeds = Counter(_doing(lane) for lane in folded)
+        counts = ", ".join(f"{n} {state}" for state, n in deeds.most_common())
+        lines.append(fit_text(f"{len(folded)} more: {counts}", width))
         states = Counter(lane.state for lane in folded)
         if spare >= 8:
-            lines.append(
-                fit_text("  " + "".join(s * states[s] for s in TimeMark.STATES[::-1]), width)
-            )
-    lines.append(_system(frame, columns, step_us))
+            bar = "".join(state * states[state] for state in TimeMark.STATES[::-1])
+            lines.append(fit_text(f"  {bar}", width))
+    doing = "over" if frame.outcome else "watching"
+    marks = strip(frame.system.marks, frame.us, columns.strip, step_us)
+    lines.append(columns.line("system", doing, f"{frame.moving:,}" if frame.moving else "-", marks))
     if has_legend:
-        spare_lines = room - len(lines)
-        lines += [
-            fit_text(legend, width, "dim") for legend in LEGENDS[: 2 if spare_lines > 2 else 1]
-        ]
+        legends = LEGENDS[: 2 if room - len(lines) > 2 else 1]
+        lines += [fit_text(legend, width, "dim") for legend in legends]
     return [_fit_line(line, width) for line in lines[:room]]
 
 
@@ -251,39 +248,16 @@ def _fold(lanes: list[Lane], most: int) -> tuple[list[Lane], list[Lane]]:
     return [lane for lane in lanes if lane.name in chosen], folded
 
 
-def _folded_text(lanes: Sequence[Lane]) -> str:
-    doing = Counter(_doing(lane) for lane in lanes)
-    return f"{len(lanes)} more: " + ", ".join(f"{n} {state}" for state, n in doing.most_common())
-
-
-def _heading(columns: _Columns, step_us: int) -> Text:
-    span = f"last {columns.strip * step_us / 1e6:.0f} s, {step_us / 1e6:g} s a cell"
-    strip = _pad(span, columns.strip)
-    line = columns.line("agent", "now", "holds", strip, "turns", "sent", "fails")
-    line.stylize("dim")
-    return line
-
-
 def _lane(lane: Lane, us: int, columns: _Columns, step_us: int) -> Text:
     doing = _doing(lane)
     if lane.state in (TimeMark.BUSY, TimeMark.HOLDS):
         doing += f" {seconds(max(0, us - lane.since_us))}"
-    style = (
-        "bold red" if doing.startswith("failed") else "dim" if lane.state == TimeMark.ABSENT else ""
-    )
+    style = "dim" if lane.state == TimeMark.ABSENT else ""
+    style = "bold red" if doing.startswith("failed") else style
     marks = strip(lane.marks, us, columns.strip, step_us)
     counts = [f"{count:,}" for count in (lane.turns, lane.sent, lane.fails)]
-    return columns.line(name(lane.name), doing, _held(lane.holds), marks, *counts, style=style)
-
-
-def _system(frame: Frame, columns: _Columns, step_us: int) -> Text:
-    doing = "over" if frame.outcome else "watching"
-    marks = strip(frame.system.marks, frame.us, columns.strip, step_us)
-    return columns.line("system", doing, _held(frame.moving), marks)
-
-
-def _held(count: int) -> str:
-    return f"{count:,}" if count else "-"
+    holds = f"{lane.holds:,}" if lane.holds else "-"
+    return columns.line(name(lane.name), doing, holds, marks, *counts, style=style)
 
 
 def _doing(lane: Lane) -> str:
