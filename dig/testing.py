@@ -55,7 +55,7 @@ def assert_same_behaviour(
     """
     __tracebackhide__ = True  # pytest points at the test, not in here
     from dig.show.compare import golden as files
-    from dig.show.compare.difference import Comparison, behaviour_at
+    from dig.show.compare.difference import BehaviourComparison, behaviour_at
 
     path = Path(golden)
     behaviour = behaviour_at(Path(run)) if isinstance(run, str | os.PathLike) else Behaviour.of(run)
@@ -66,7 +66,7 @@ def assert_same_behaviour(
         files.write(behaviour, path)
         _written.append(path)
         return
-    comparison = Comparison.of(behaviour_at(path), behaviour, strict=strict)
+    comparison = BehaviourComparison.of(behaviour_at(path), behaviour, strict=strict)
     if comparison.is_same:
         return
     if not is_update:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dig.errors import TraceError
 from dig.graph.behaviour import same_behaviour
-from dig.show.compare.difference import Comparison
+from dig.show.compare.difference import BehaviourComparison
 from dig.show.compare.side_by_side import compare_runs
 from tests.behaviours import bare, behaviour_of, commuted, moved, relabelled, renamed
 from tests.graph.test_behaviour import cycles
@@ -22,8 +22,8 @@ from tests.strategies import traces
 from tests.traces.runs import directory, hasty, solved, store
 
 
-def compared(one: list[Row], other: list[Row], *, strict: bool = False) -> Comparison:
-    return Comparison.of(behaviour_of(one), behaviour_of(other), strict=strict)
+def compared(one: list[Row], other: list[Row], *, strict: bool = False) -> BehaviourComparison:
+    return BehaviourComparison.of(behaviour_of(one), behaviour_of(other), strict=strict)
 
 
 @given(rows=traces(most=40), seed=st.integers(0, 1000))
@@ -44,10 +44,10 @@ def test_different_behaviours_part_somewhere(rows: list[Row], seed: int) -> None
         if other is None or same_behaviour(one, other):
             continue
         for strict in (True, False):
-            found = Comparison.of(one, other, strict=strict)
+            found = BehaviourComparison.of(one, other, strict=strict)
             assert not found.is_same
             assert any(found.places)
-        place = Comparison.of(one, other, strict=True).places[0]
+        place = BehaviourComparison.of(one, other, strict=True).places[0]
         assert place is not None
         assert one.steps[: place.step] == other.steps[: place.step]
         assert one.steps[place.step] != other.steps[place.step]
@@ -95,7 +95,7 @@ def test_a_run_in_another_order_is_the_same_and_says_so() -> None:
 
 
 def test_the_same_pieces_put_together_otherwise_have_no_first_place() -> None:
-    found = Comparison.of(cycles(6), cycles(3, 3))
+    found = BehaviourComparison.of(cycles(6), cycles(3, 3))
     assert not found.is_same
     assert "same pieces, put together in another way" in "\n".join(found.lines("A", "B"))
     assert found.to_json()["divergence"] == {"a": None, "b": None}

@@ -54,7 +54,7 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BehaviourComparison:
     """The result of a comparison of two behaviours.
 
     Attributes:
@@ -80,7 +80,7 @@ class Comparison:
         strict: bool = False,
         limit_s: float = LIMIT_S,
         stopwatch: Callable[[], float] | None = None,
-    ) -> Comparison:
+    ) -> BehaviourComparison:
         """Compare two behaviours.
 
         Args:
@@ -151,7 +151,7 @@ def first_difference(a: Path, b: Path) -> dict[str, Any]:
         TraceError: One of the two cannot be read; the line is named.
     """
     try:
-        places = Comparison.of(behaviour_at(a), behaviour_at(b)).places
+        places = BehaviourComparison.of(behaviour_at(a), behaviour_at(b)).places
     except UndecidedError:
         return {"records": None, "says": None}
     first = next(filter(None, places), None)

@@ -19,7 +19,7 @@ from dig.graph.words import decision_text
 from dig.show.runs.summary import RunSummary, grade, summarise
 from dig.traces.run import RecordedRun
 
-from .difference import Comparison, behaviour_at, section, unequal
+from .difference import BehaviourComparison, behaviour_at, section, unequal
 from .golden import is_golden
 
 LEAST_COMMON = 3
@@ -38,7 +38,7 @@ class RunComparison:
         fork_lines: The decisions of a run and its fork from the first difference on.
     """
 
-    behaviour: Comparison
+    behaviour: BehaviourComparison
     runs: tuple[RunSummary | None, RunSummary | None]
     fork_lines: tuple[str, ...] = ()
 
@@ -93,7 +93,9 @@ def compare_runs(
         UndecidedError: The limit was reached before a verdict.
     """
     behaviours = behaviour_at(a), behaviour_at(b)
-    comparison = Comparison.of(*behaviours, strict=strict, limit_s=limit_s, stopwatch=stopwatch)
+    comparison = BehaviourComparison.of(
+        *behaviours, strict=strict, limit_s=limit_s, stopwatch=stopwatch
+    )
     left, right = (None if is_golden(path) else summarise(path) for path in (a, b))
     has_records = left and right and not comparison.is_same
     return RunComparison(comparison, (left, right), tuple(_fork_lines(a, b)) if has_records else ())
