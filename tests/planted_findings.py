@@ -324,7 +324,7 @@ FINDINGS = [
     ),
     Mutant(
         "repeats-open", REPEATS,
-        "for name in events & graph.live.keys() | events & to_come", "for name in events & to_come",
+        "for e in events & graph.live.keys() | events & to_come", "for e in events & to_come",
         "what is open is forgotten with what is closed",
     ),
     Mutant(

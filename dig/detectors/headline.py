@@ -96,18 +96,18 @@ class Headlines:
         listed = evidence.get("failed")
         failed = [*map(str, listed)] if isinstance(listed, list | tuple) else []
         last = failed[-1] if failed else None
-        raising = self._origin(evidence.get("activation") or last, graph)
-        end = self._errors.get(raising or "")
+        origin = self._origin(evidence.get("activation") or last, graph)
+        end = self._errors.get(origin or "")
         error = str((end.error if end else evidence.get("error")) or "")
         words = one_line(error, MOST_ERROR).partition(". ")[0].rstrip(".")
         if finding.stage == "answer":
-            sentence = partial(_answer, graph, failed, raising)
+            sentence = partial(_answer, graph, failed, origin)
         else:
-            sentence = partial(self._request, graph, finding, raising)
+            sentence = partial(self._request, graph, finding, origin)
         # Reports that leave the machine have no words of errors, which may quote payloads.
         says, private = sentence(words), sentence("")
         event, stage = str(subject.get("event") or ""), str(finding.stage)
-        return Headline(stage, event, finding.t, finding.us, says, private, raising, error)
+        return Headline(stage, event, finding.t, finding.us, says, private, origin, error)
 
     def _origin(self, activation: object, graph: InteractionGraph) -> str | None:
         """Follow an error from activation to activation to the first one."""
@@ -123,7 +123,7 @@ class Headlines:
         self,
         graph: InteractionGraph,
         finding: Finding | FindingRow,
-        raising: str | None,
+        origin: str | None,
         words: str,
     ) -> str:
         sources = graph.sources_about(finding.subject)
@@ -141,16 +141,16 @@ class Headlines:
             were = "was" if len(agents) == 1 else "were"
             at_work = f"; {_list_agents(agents)} {were} still working" if agents else ""
             return f"the {noun} was out of time after {after}{at_work}"
-        if raising is None:
+        if origin is None:
             return f"the {noun} ended with an error{error}, {after} in"
-        text = f"`{name(_agent(graph, raising))}` ({name(raising)}) {_did(words)}, {after} in"
+        text = f"`{name(_agent(graph, origin))}` ({name(origin)}) {_did(words)}, {after} in"
         idle = never_started(graph, sources, self._never_ran)
         return text + (f"; {_list_agents(idle)} never ran" if idle else "")
 
 
-def _answer(graph: InteractionGraph, failed: Sequence[str], raising: str | None, words: str) -> str:
+def _answer(graph: InteractionGraph, failed: Sequence[str], origin: str | None, words: str) -> str:
     agents = [*dict.fromkeys(filter(None, (_agent(graph, activation) for activation in failed)))]
-    did, agent = _did(words), _agent(graph, raising) or "an agent"
+    did, agent = _did(words), _agent(graph, origin) or "an agent"
     last = f", which {did}" if len(agents) < 2 else f"; `{name(agent)}` {did}"
     return f"the answer was given without the work of {_list_agents(agents or [agent])}{last}"
 
@@ -184,9 +184,7 @@ def worst(headlines: Sequence[Headline], *, has_errors: bool) -> Headline | None
     """
     # A request without an answer is the worst that can happen to a user, so it comes first.
     requests = [headline for headline in headlines if headline.stage == "request"]
-    answers = (
-        [] if has_errors else [headline for headline in headlines if headline.stage == "answer"]
-    )
+    answers = [headline for headline in headlines if headline.stage == "answer" and not has_errors]
     return next(reversed(requests or answers), None)
 
 
@@ -240,9 +238,7 @@ def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None
 def _turns(graph: InteractionGraph, sources: RangeSet | None) -> str:
     """The number of turns about a request, with the agents."""
     h = graph.history
-    turns = [
-        v for v, activation in enumerate(h.activation_ids) if _concerns(graph, activation, sources)
-    ]
+    turns = [v for v, node in enumerate(h.activation_ids) if _concerns(graph, node, sources)]
     agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
     return counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
 

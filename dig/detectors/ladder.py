@@ -85,16 +85,14 @@ def problems_of(graph: InteractionGraph, subject: Mapping[str, str]) -> list[str
 
 def open_work(graph: InteractionGraph, events: Iterable[str]) -> list[EventState]:
     """The open work among some events, in order."""
-    states = [graph.event(event) for event in events if graph.knows(event)]
+    states = map(graph.event, filter(graph.knows, events))
     return [event for event in states if graph.is_open(event.n)]
 
 
 def open_problem(graph: InteractionGraph, finding: Finding) -> Problem | None:
     """The problem, or the whole run, behind a finding; ``None``: answered already."""
     sources = graph.sources_about(finding.subject) or NOTHING
-    return next(
-        (problem for problem in graph.problems.touching(sources) if not problem.is_over), None
-    )
+    return next((p for p in graph.problems.touching(sources) if not p.is_over), None)
 
 
 def open_about(graph: InteractionGraph, finding: Finding) -> list[EventState]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from dig._util.text import one_line, value_text
+from dig._util.text import cut, one_line, value_text
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import HANDOFF, NOTICE, TOOL_CALL
 
@@ -43,9 +43,7 @@ def quote_all(names: Sequence[object]) -> str:
     """Quote several ids for a note, cut if there are many."""
     if not names:
         return "nothing"
-    shown = ", ".join(quote(name) for name in names[:MOST_LISTED])
-    more = len(names) - MOST_LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return cut([*map(quote, names[:MOST_LISTED])], most=MOST_LISTED, of=len(names))
 
 
 def describe_events(graph: InteractionGraph, events: Sequence[str]) -> str:
@@ -73,13 +71,11 @@ def as_system_event(graph: InteractionGraph, wish: Reroute) -> Create:
 
     Work that was to be given to another agent stays where it is, so no word asks for it twice.
     """
-    note = wish.note
-    if note and wish.action != "reroute":
-        note = (
-            f"{describe_events(graph, [wish.event])} is not done yet, and is still with its agent."
-        )
-    elif note and quote(wish.event) not in note:
-        note = f"About {describe_events(graph, [wish.event])}: {note}"
+    note, gives_work = wish.note, wish.action != "reroute"
+    if note and (gives_work or quote(wish.event) not in note):
+        event = describe_events(graph, [wish.event])
+        about = f"About {event}: {note}"
+        note = f"{event} is not done yet, and is still with its agent." if gives_work else about
     return Create(note, wish.to, wish.without)
 
 
@@ -153,11 +149,9 @@ def words(work: Iterable[tuple[str, object]]) -> str:
 def list_outputs(graph: InteractionGraph, activations: Sequence[str]) -> str:
     """The agent and the outputs of each of some activations."""
     h = graph.history
-    numbers = [h.activation(activation) for activation in activations[:MOST_QUOTED]]
-    outputs = [
-        (h.agent(v), [h.event_ids[n] for n in h.outputs(v)]) for v in numbers if v is not None
-    ]
-    shown = " and ".join(f"{quote(agent)} made {quote_all(events)}" for agent, events in outputs)
+    numbers = [v for v in map(h.activation, activations[:MOST_QUOTED]) if v is not None]
+    outputs = {v: quote_all([h.event_ids[n] for n in h.outputs(v)]) for v in numbers}
+    shown = " and ".join(f"{quote(h.agent(v))} made {events}" for v, events in outputs.items())
     return f"{shown} and others more" if len(activations) > len(outputs) else shown
 
 
@@ -166,15 +160,13 @@ def ancestry(graph: InteractionGraph, event: str) -> str:
     h, roots = graph.history, graph.root_numbers(event)
     first = [h.root_activations[number] for number in islice(roots, MOST_QUOTED)]
     shown = [f"{quote(h.activation_ids[v])} of {quote(h.agent(v))}" for v in first]
-    more = f" and {len(roots) - MOST_QUOTED} more" if len(roots) > MOST_QUOTED else ""
-    return ", ".join(shown) + more
+    return cut(shown, most=MOST_QUOTED, of=len(roots))
 
 
 def ancestries(graph: InteractionGraph, events: Sequence[str]) -> str:
     """The root activations of some events."""
-    shown = "; ".join(f"{quote(e)} from {ancestry(graph, e)}" for e in events[:MOST_QUOTED])
-    more = f"; and {len(events) - MOST_QUOTED} more" if len(events) > MOST_QUOTED else ""
-    return shown + more
+    shown = [f"{quote(e)} from {ancestry(graph, e)}" for e in events[:MOST_QUOTED]]
+    return cut(shown, "; ", most=MOST_QUOTED, of=len(events))
 
 
 def into_outputs(graph: InteractionGraph, finding: Finding, note: str) -> Iterator[Inject]:

@@ -95,7 +95,8 @@ class PathFinder:
         """The last known state of an event."""
         viewer = self._last_to_see(event)
         if viewer is None:
-            is_known = self._is_whole(event)
+            h, n = self._history, self._history.event(event)
+            is_known = n is not None and h.t_gen[n] >= h.whole_from
             return f"{'nobody has seen' if is_known else GONE} {name(event)}{' yet' * is_known}"
         fate = self.fate(event, viewer)
         agent = self._actor(viewer)
@@ -145,11 +146,6 @@ class PathFinder:
             if not has_lineage or (g >= 0 and (h.inputs(g) or (g in h.cut and h.cut[g][0]))):
                 return n
         return None
-
-    def _is_whole(self, event: str) -> bool:
-        """Whether the history of an event is complete."""
-        h, n = self._history, self._history.event(event)
-        return n is not None and h.t_gen[n] >= h.whole_from
 
     def _step_texts(self, nodes: Iterable[str]) -> Iterator[str]:
         event = ""

@@ -57,9 +57,8 @@ def load_policy(
     policy = Policy()
     for name, (place, value) in entries.items():
         if name not in names:
-            raise SettingsError(
-                f"{place}: there is no pattern {name!r:.60}; {did_you_mean(name, names)}"
-            )
+            hint = did_you_mean(name, names)
+            raise SettingsError(f"{place}: there is no pattern {name!r:.60}; {hint}")
         if name in _SETTINGS:
             policy = _make(place, replace, policy, **{name: value})
         else:

@@ -310,15 +310,14 @@ class RunSoFar:
 
     def _requests_text(self) -> str:
         requests, states = self._counts["requests"], self.requests
-        ends = [
-            (number, f"answered{_LACKING}" if state == _EARLY else state)
-            for state, number in states.items()
-        ]
-        if not ends:
+        parts: list[str] = []
+        for state, number in states.items():
+            end = f"answered{_LACKING}" if state == _EARLY else state
+            if requests == 1:
+                return f"The request was {end}."
+            parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
+        if not parts:
             return "There was no request."
-        if requests == 1:
-            return f"The request was {ends[0][1]}."
-        parts = [f"{number:,} {'was' if number == 1 else 'were'} {end}" for number, end in ends]
         return f"Of {counted(requests, 'request')} {joined(parts)}."
 
     def _failure_text(self, private: bool) -> str:

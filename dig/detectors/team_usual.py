@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,12 +117,9 @@ class TeamUsual:
         # Another team or another threshold raises other findings, so its counts mean nothing here.
         if (names := team_names(agents)) != self.agents:
             return f"{_of(names)} and not {_of(self.agents)}"
-        pairs = (
-            (f.name, getattr(limits, f.name), getattr(self.limits, f.name)) for f in fields(limits)
-        )
-        return ", ".join(
-            f"{key} {value} and not {own}" for key, value, own in pairs if value != own
-        )
+        usual = asdict(self.limits)
+        changed = {key: value for key, value in asdict(limits).items() if value != usual[key]}
+        return ", ".join(f"{key} {value} and not {usual[key]}" for key, value in changed.items())
 
 
 def team_names(agents: Iterable[str]) -> tuple[str, ...]:

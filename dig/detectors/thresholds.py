@@ -118,10 +118,7 @@ class Thresholds(BaseModel):
     @property
     def budget(self) -> Budget:
         """The bounds on healing."""
-        return Budget(
-            self.heals_per_run, self.heals_per_pattern, self.heals_per_subject,
-            self.heals_per_problem,
-        )  # fmt: skip
+        return Budget(**{key.name: getattr(self, f"heals_{key.name}") for key in fields(Budget)})
 
     @classmethod
     def load(

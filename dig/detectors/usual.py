@@ -92,8 +92,8 @@ def is_usual(usual: Usual, key: str, j: int) -> bool:
 
 def most_usual(usual: Usual) -> dict[str, int]:
     """The usual number of findings with a key in a run, or about a problem; if any."""
-    each = {
+    counts = {
         key: next(j for j in count() if not is_usual(usual, key, j + 1))
         for key in sorted(usual.counts)
     }
-    return {key: j for key, j in each.items() if j}
+    return {key: j for key, j in counts.items() if j}

@@ -326,9 +326,8 @@ class Watch:
         if now - worked > self._limit_s:
             # Off for longer each time, never for good: the machine may only be busy.
             off_s = OFF_S << min(part.late, MOST_DOUBLED)
-            failure = (
-                f"took longer than {self._limit_s:g} s of processor time; it is off for {off_s} s"
-            )
+            took = f"took longer than {self._limit_s:g} s of processor time"
+            failure = f"{took}; it is off for {off_s} s"
             self._on_fault(part.name, failure, {"place": self._all.index(part), "off_s": off_s})
         return now
 

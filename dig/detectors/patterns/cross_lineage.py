@@ -84,9 +84,7 @@ def _pairs(alike: Mapping[RangeSet, list[int]]) -> Iterator[tuple[int, int]]:
     """
     # Compared are kinds of roots, not events: many inputs usually share few kinds.
     strangers = {roots: [other for other in alike if roots.isdisjoint(other)] for roots in alike}
-    events = sorted(
-        (n, roots) for roots, numbers in alike.items() if strangers[roots] for n in numbers
-    )
+    events = sorted((n, roots) for roots, ns in alike.items() if strangers[roots] for n in ns)
     for n, roots in events:
         later = (b for other in strangers[roots] for b in alike[other] if b > n)
         yield from ((n, b) for b in nsmallest(MOST_EVIDENCE + 1, later))

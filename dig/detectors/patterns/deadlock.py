@@ -80,9 +80,8 @@ class HealDeadlock(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Create a system event for all present agents."""
         held = list(finding.evidence["waiting"].items())
-        holders = "; ".join(
-            f"{quote(agent)} holds {quote_all(e)}" for agent, e in held[:MOST_LISTED]
-        )
+        first = held[:MOST_LISTED]
+        holders = "; ".join(f"{quote(agent)} holds {quote_all(events)}" for agent, events in first)
         more = f"; and {len(held) - MOST_LISTED} more agents" if len(held) > MOST_LISTED else ""
         note = (
             "Nobody has made progress for a while, and work is still waiting: "

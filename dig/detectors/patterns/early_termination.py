@@ -71,10 +71,7 @@ def _missing(graph: InteractionGraph, n: int) -> tuple[list[str], list[str], boo
 
 def describe(subject: Any, evidence: Any) -> str:
     """ET in words."""
-    missing = {
-        "still open": evidence["unresolved"],
-        "lost on the way to it": evidence["uncovered"],
-    }
+    missing = {"still open": evidence["unresolved"], "lost on the way to it": evidence["uncovered"]}
     parts = [f"{state}: {names(events)}" for state, events in missing.items() if events]
     return f"answer {name(subject['event'])} was submitted too early; {'; '.join(parts)}"
 

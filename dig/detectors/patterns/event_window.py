@@ -93,9 +93,8 @@ class EventWindowDetector(Detector):
 
     def awaited(self) -> Iterable[str]:
         """The events with an interval under way."""
-        return [
-            name for name, (_, since, event) in self._queue.items() if self._since(event) == since
-        ]
+        queue = self._queue.values()
+        return [event.id for _, since, event in queue if self._since(event) == since]
 
     def forget(self, graph: InteractionGraph) -> None:
         """Forget broken intervals, and events unknown to the graph."""

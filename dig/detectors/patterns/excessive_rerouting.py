@@ -45,10 +45,9 @@ class ExcessiveRerouting(Detector):
                 severity: Severity = "error" if n >= GRAVE * least else "warning"
                 if len({*map(base_name, event.reroutes)}) == n:
                     severity = "notice"  # a chain without a return
-                subject, path = {"event": event.id}, event.reroutes[: MOST_EVIDENCE + 1]
-                yield Finding(
-                    self.pattern, record.t, record.us, subject, {"path": path}, severity=severity
-                )
+                subject = {"event": event.id}
+                evidence = {"path": event.reroutes[: MOST_EVIDENCE + 1]}
+                yield Finding("ER", record.t, record.us, subject, evidence, severity=severity)
 
 
 def describe(subject: Any, evidence: Any) -> str:

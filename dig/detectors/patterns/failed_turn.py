@@ -204,9 +204,8 @@ def describe(subject: Any, evidence: Any) -> str:
         return f"answer {name(subject['event'])} does without what failed: {failed}"
     error = f": {one_line(evidence['error'])}" if evidence["error"] else ""
     if "agent" in evidence:
-        return (
-            f"activation {name(subject['activation'])} of {name(evidence['agent'])} failed{error}"
-        )
+        agent = name(evidence["agent"])
+        return f"activation {name(subject['activation'])} of {agent} failed{error}"
     ending = {"error": "by an error", "limit": "at a limit", "timeout": "by a timeout"}
     request = f"request {name(subject['event'])}" if "event" in subject else "a request"
     return f"{request} ended without an answer, {ending[evidence['how']]}{error}"

@@ -125,19 +125,17 @@ class HealRepeatedMessage(Healer):
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
         """Inject the number of repetitions; for an error, redirect, or ask for the answer."""
         event = graph.event(finding.subject["event"])
-        count_text = (
-            f"This was said {finding.evidence['count']} times now, in the same words and from "
-        )
-        again = (
-            "the same inputs. Do not answer it as before: try another way, or submit what there is."
+        note = (
+            f"This was said {finding.evidence['count']} times now, in the same words and from the "
+            "same inputs. Do not answer it as before: try another way, or submit what there is."
         )
         sender = graph.history.sender(event.n) or ""
         without = [sender, *event.flight, *event.copies]
         helper = LadderStep().helper(graph, without) if finding.severity == "error" else None
         if helper is not None and helper not in without:
-            yield Reroute(event.id, f"{count_text}{again} It comes to you instead.", (helper,))
+            yield Reroute(event.id, f"{note} It comes to you instead.", (helper,))
             return
-        yield Inject(event.id, count_text + again)
+        yield Inject(event.id, note)
         if finding.severity == "error" and sender in graph.agents:
             note = f"You say the same again and again ({quote(event.id)}). Submit what there is."
             yield Create(note, (sender,))

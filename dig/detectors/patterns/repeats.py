@@ -61,9 +61,7 @@ class EventMemory(Generic[_Value]):
         self._new[event] = value
         if len(self._new) > self._most:
             events, to_come = self._old.keys(), {*graph.awaited}
-            remaining = {
-                name: self._old[name] for name in events & graph.live.keys() | events & to_come
-            }
+            remaining = {e: self._old[e] for e in events & graph.live.keys() | events & to_come}
             self._old, self._new = remaining | self._new, {}
             self._most = max(MOST_NEW, len(remaining))
 

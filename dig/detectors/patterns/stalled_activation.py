@@ -238,9 +238,8 @@ class HealStalledActivation(Healer):
             if helper not in event.copies:
                 yield Reroute(event.id, note, (helper,), action="reassign", without=(stalled,))
         if step.number > 1:
-            yield Replace(
-                stalled, f"it has been at work for {GIVE_UP} times {limit_s:g} s, and holds work"
-            )
+            reason = f"it has been at work for {GIVE_UP} times {limit_s:g} s, and holds work"
+            yield Replace(stalled, reason)
 
     def progress(self, graph: InteractionGraph, finding: Finding, step: LadderStep) -> Progress:
         """Whether the activation is over, or is not to be given up yet."""
