@@ -133,8 +133,11 @@ class Headlines:
         error = f": {words}" if words else ""
         cause = finding.evidence.get("how")
         if cause == "limit":
-            turns = _turns(graph, sources)
-            return f"the {noun} ended at a limit of its framework{error}, after {turns}"
+            h = graph.history
+            turns = [v for v, a in enumerate(h.activation_ids) if _concerns(graph, a, sources)]
+            agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
+            number = counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
+            return f"the {noun} ended at a limit of its framework{error}, after {number}"
         if cause == "timeout":
             running = [a for a in graph.activations if _concerns(graph, a, sources)]
             agents = [*dict.fromkeys(_agent(graph, activation) or "" for activation in running)]
@@ -233,14 +236,6 @@ def never_started(
 
 def _concerns(graph: InteractionGraph, activation: str, sources: RangeSet | None) -> bool:
     return sources is None or not graph.activation_sources(activation).isdisjoint(sources)
-
-
-def _turns(graph: InteractionGraph, sources: RangeSet | None) -> str:
-    """The number of turns about a request, with the agents."""
-    h = graph.history
-    turns = [v for v, node in enumerate(h.activation_ids) if _concerns(graph, node, sources)]
-    agents = [*dict.fromkeys(base_name(h.agent(v)) for v in turns)]
-    return counted(len(turns), "turn") + (f" of {_list_agents(agents)}" if agents else "")
 
 
 def _agent(graph: InteractionGraph, activation: str | None) -> str | None:

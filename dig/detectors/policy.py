@@ -86,10 +86,10 @@ class Rule:
         if not isinstance(self.reason, str):
             raise SettingsError(f"reason is {self.reason!r:.60}; it must be a text")
         seconds = self.deadline_s
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-            raise SettingsError(f"deadline_s is {seconds!r:.60}; it must be a number of seconds")
-        if not 0 < seconds <= 1e9:
-            raise SettingsError(f"deadline_s is {seconds:g}; it must be above 0 and at most 1e9")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not (is_number and 0 < seconds <= 1e9):
+            what = "it must be above 0 and at most 1e9 seconds"
+            raise SettingsError(f"deadline_s is {seconds!r:.60}; {what}")
 
     @property
     def reason_text(self) -> str:
@@ -153,7 +153,8 @@ class Policy:
         if not all(isinstance(rule, Rule) for rule in rules):
             raise SettingsError("the rules of a policy must be of the class Rule")
         # Sorting is stable: of rules that name equally much the first one decides.
-        object.__setattr__(self, "rules", tuple(sorted(rules, key=_generality)))
+        exact = sorted(rules, key=lambda r: (r.pattern is None) + (not r.agents) + (not r.types))
+        object.__setattr__(self, "rules", tuple(exact))
 
     def ruling(self, graph: InteractionGraph, finding: Finding) -> Rule | None:
         """Find the deciding rule for a finding, by the graph of its run."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from dig._util.files import read_file
 from dig._util.text import nearest
-from dig.errors import SettingsError
+from dig.errors import SettingsError, file_errors
 
 PROJECT = "pyproject.toml"
 TABLES = ("thresholds", "policy", "alerts")
@@ -30,7 +30,7 @@ def find_settings(path: Path | None, folder: Path = Path()) -> Path | None:
     project = folder / PROJECT
     if path is not None or not project.is_file():
         return path
-    return project if _project_tables(_parse(project)) is not None else None
+    return project if _project_tables(parse_toml(project)) is not None else None
 
 
 def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
     """
     if path is None:
         return "", {}
-    tables: Any = _parse(path)
+    tables: Any = parse_toml(path)
     prefix = ""
     if path.name == PROJECT:
         tables, prefix = _project_tables(tables), "tool.digmon."
@@ -68,11 +68,15 @@ def read_table(path: Path | None, name: str) -> tuple[str, dict[str, Any]]:
     return f"{path}, [{prefix}{name}]", table
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def parse_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file.
+
+    Raises:
+        SettingsError: The file cannot be read, or is not TOML.
+    """
     try:
-        return tomllib.loads(read_file(path).decode("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+        with file_errors(path, "read"):
+            return tomllib.loads(read_file(path).decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
 

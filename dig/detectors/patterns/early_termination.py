@@ -168,7 +168,14 @@ class HealEarlyTermination(Healer):
         """Whether a further bounce is of no use: the same answer, and nothing can move."""
         if submitter not in graph.agents:
             return True
-        return self._latest.get(submitter) == lists and not _can_move(graph, submitter, lists)
+        if self._latest.get(submitter) != lists:
+            return False
+        # The bounce itself is on its way, so the submitter has not had its chance.
+        if any(event.final for event in graph.agents[submitter].incoming.values()):
+            return False
+        events = [graph.event(event) for event in _missing_events(lists)]
+        inputs = {e.id for activation in graph.activations.values() for e in activation.inputs}
+        return not any(event.flight or event.id in inputs for event in events)
 
     def _wait_s(self, submitter: str, lists: dict[str, Any]) -> float:
         bounce = (submitter, dumps(lists))
@@ -194,16 +201,3 @@ def _missing_note(graph: InteractionGraph, lists: dict[str, Any]) -> str:
 def _missing_events(lists: dict[str, Any]) -> list[str]:
     """The missing events in evidence, which may also have the key `more`."""
     return [*lists["unresolved"], *lists["uncovered"]]
-
-
-def _can_move(graph: InteractionGraph, submitter: str, lists: dict[str, Any]) -> bool:
-    """Whether a missing event is on its way, or in front of an agent at work.
-
-    So is what its submitter was to take up with it: an answer that has not come back yet.
-    """
-    # The bounce itself is still on its way, so the submitter has not had its chance.
-    if any(event.final for event in graph.agents[submitter].incoming.values()):
-        return True
-    events = [graph.event(e) for e in _missing_events(lists)]
-    inputs = {e.id for activation in graph.activations.values() for e in activation.inputs}
-    return any(event.flight or event.id in inputs for event in events)

@@ -169,10 +169,6 @@ class IdleDetector(Detector):
                 due = max(least, activation.us_start + self._limit)  # the latest one counts
         return due
 
-    def _severity(self, problem: Problem) -> Severity:
-        """A warning, if a long activation in progress was not raised as STALL."""
-        return "error" if problem.running.keys() <= self._stalled else "warning"
-
     def _set_alarm(self, problem: Problem, interval: _Interval, due: int | None) -> None:
         """Set an alarm for a problem, unless there is an earlier alarm."""
         if due is not None and (interval.alarm is None or due < interval.alarm):
@@ -187,14 +183,11 @@ class IdleDetector(Detector):
         if graph.run.session:
             posed = sorted((n, i) for i, problem in enumerate(problems) for n in problem.sources)
             subjects = [({"event": h.event_ids[h.source_events[n]]}, problems[i]) for n, i in posed]
-        return [
-            Finding(
-                self.pattern,
-                graph.t,
-                us,
-                subject,
-                self._evidence(graph, problem),
-                severity=self._severity(problem),
-            )
-            for subject, problem in subjects
-        ]
+        findings: list[Finding] = []
+        for subject, problem in subjects:
+            # A long activation may still make progress, unless it was raised as STALL.
+            severity: Severity = "error" if problem.running.keys() <= self._stalled else "warning"
+            evidence = self._evidence(graph, problem)
+            finding = Finding(self.pattern, graph.t, us, subject, evidence, severity=severity)
+            findings.append(finding)
+        return findings

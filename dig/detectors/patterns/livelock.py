@@ -109,7 +109,7 @@ def _trigger(graph: InteractionGraph, ended: ActivationState, agent: str) -> Eve
         return inputs[0] if inputs else None
     inputs.sort(key=by_number)
     from_others = [e for e in inputs if base_name(graph.history.sender(e.n) or "") != agent]
-    return from_others[-1] if from_others else inputs[-1] if inputs else None
+    return from_others[-1] if from_others else inputs[-1]
 
 
 def describe(subject: Any, evidence: Any) -> str:

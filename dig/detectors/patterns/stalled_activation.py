@@ -75,7 +75,10 @@ class StalledActivation(Detector):
             self._factor, self._least = limits.stall_factor, micros(limits.stall_min_s)
             self._team_least = max(self._least, micros(limits.activation_limit_s))
         if type(record) is Start:
-            self._begin(graph.running[record.activation])
+            activation = graph.running[record.activation]
+            agent = self._agent(activation.agent)
+            agent.running[activation.id] = activation
+            self._set_alarm(agent, activation.us_start + self._least)
         elif type(record) is End:
             assert graph.ended is not None
             agent = self._drop(graph.ended)
@@ -123,11 +126,6 @@ class StalledActivation(Detector):
             agent = self._agents.setdefault(base_name(name), _Agent())
             self._agents[name] = agent
         return agent
-
-    def _begin(self, activation: ActivationState) -> None:
-        agent = self._agent(activation.agent)
-        agent.running[activation.id] = activation
-        self._set_alarm(agent, activation.us_start + self._least)
 
     def _drop(self, activation: ActivationState) -> _Agent:
         """Stop to watch an activation; return the agent."""

@@ -17,15 +17,15 @@ All but the tasks have the values of the paper's grid if they are left out.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from dig._util.files import read_file
+from dig._util.text import did_you_mean
+from dig.detectors.settings_file import parse_toml
 from dig.detectors.thresholds import Thresholds
-from dig.errors import SettingsError, file_errors
+from dig.errors import SettingsError
 from dig.tasks.run.judging import Judging
 from dig.tasks.simulated.profile import Profile
 
@@ -45,13 +45,9 @@ def read_grid(path: Path) -> Grid:
     Raises:
         SettingsError: The file cannot be read, or a value in it is wrong; the message names it.
     """
+    tables = parse_toml(path)
     try:
-        with file_errors(path, "read"):
-            given = tomllib.loads(read_file(path).decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} is not TOML: {error}") from None
-    try:
-        return _grid(path, given)
+        return _grid(path, tables)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
     except (TypeError, ValueError) as error:
@@ -112,7 +108,7 @@ def _made(kind: type, given: dict[str, Any], table: str) -> Any:
 def _must_be_known(given: Mapping[str, Any], known: Any, where: str) -> None:
     for name in given:
         if name not in known:
-            raise SettingsError(f"{where}there is no {name!r}; known are: {', '.join(known)}")
+            raise SettingsError(f"{where}there is no {name!r}; {did_you_mean(name, known)}")
 
 
 def _all(values: Any, kind: type, what: str) -> tuple[Any, ...]:

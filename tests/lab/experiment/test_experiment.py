@@ -288,7 +288,7 @@ def test_a_file_says_what_is_run(tmp_path: Path) -> None:
     [
         ("agents = [1", "is not TOML"),
         ("agents = [3]", "names no tasks"),
-        ("agent = 3", "no 'agent'; known are"),
+        ("agent = 3", "no 'agent'; did you mean agents?"),
         ("[[tasks]]\ntask = 'count-frequency'", "`task`, a name, and `sizes`"),
         ("[[tasks]]\ntask = 'x'\nsizes = [5]\nsize = 3", "no 'size'"),
         ("agents = 3\n[[tasks]]\ntask = 'x'\nsizes = [5]", "`agents` is a list of whole numbers"),
