@@ -211,4 +211,4 @@ def thresholds(given: Given = None, config: Config = None, as_json: AsJson = Fal
         print(indent(field.description or "", "    "), end="\n\n")
     print(f"policy: heal = {json.dumps(ruled.heal)}, notices = {json.dumps(ruled.notices)}")
     for rule in ruled.rules:
-        print(f"    {json.dumps(rule.described(), ensure_ascii=False)}")
+        print(f"    {json.dumps(rule.to_json(), ensure_ascii=False)}")

@@ -109,7 +109,7 @@ class Rule:
             return False
         return not self.types or _is_among(self.types, *_types(graph, finding))
 
-    def described(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The settings other than the defaults, as plain JSON."""
         return {
             field.name: list(value) if isinstance(value, tuple) else value
@@ -199,15 +199,15 @@ class Policy:
                 hint = did_you_mean(rule.pattern, patterns)
                 raise SettingsError(f"the policy: there is no pattern {rule.pattern!r:.60}; {hint}")
 
-    def described(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The policy as plain JSON, for `dig.detectors.policy_settings.read_policy`."""
-        described: dict[str, Any] = {"heal": self.heal}
+        row: dict[str, Any] = {"heal": self.heal}
         if self.rules:
-            described["rules"] = [rule.described() for rule in self.rules]
+            row["rules"] = [rule.to_json() for rule in self.rules]
         for name in ("notices", "refuse"):
             if names := getattr(self, name):
-                described[name] = list(names)
-        return described
+                row[name] = list(names)
+        return row
 
 
 def apply_policy(policy: Policy, graph: InteractionGraph, finding: Finding) -> Finding:

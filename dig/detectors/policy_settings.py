@@ -68,7 +68,7 @@ def load_policy(
 
 
 def read_policy(described: Mapping[str, Any]) -> Policy:
-    """Read a policy from JSON, as `Policy.described` has made it.
+    """Read a policy from JSON, as `Policy.to_json` makes it.
 
     Raises:
         SettingsError: The data describe no policy.

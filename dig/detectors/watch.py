@@ -210,7 +210,7 @@ class Watch:
             self._set_due(self._parts)
         return self.not_before
 
-    def awaited(self) -> set[str]:
+    def awaited_ids(self) -> set[str]:
         """The events for detectors to raise after some time."""
         events = set[str]()
         self._tell_all(lambda detector: events.update(detector.awaited()))

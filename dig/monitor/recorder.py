@@ -230,7 +230,7 @@ class Recorder:
             pinned: The events about which everything stays, and the activations whose agent does.
         """
         self._write_all()  # a sink must have all records before it forgets any
-        pinned = frozenset((*pinned, *self.watch.awaited()))
+        pinned = frozenset((*pinned, *self.watch.awaited_ids()))
         eviction = Eviction(self.graph.t, keep, pinned, self.graph.evict(keep, pinned))
         self.payloads.forget()
         self.watch.forget()

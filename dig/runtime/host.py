@@ -147,7 +147,7 @@ class Setup:
         # that traces of older runs keep their bytes.
         return {
             **({} if set(MEANS) <= set(self.means) else {"means": sorted(self.means)}),
-            **({} if self.policy == HEAL_ALL else {"policy": self.policy.described()}),
+            **({} if self.policy == HEAL_ALL else {"policy": self.policy.to_json()}),
             **({} if self.can_hold or not self.policy.asks else {"can_hold": False}),
             **({} if self.redacts else {"redacts": False}),
             **({} if self.key is None else {"key": self.key}),

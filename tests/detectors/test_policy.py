@@ -232,8 +232,8 @@ def test_a_run_refuses_rules_about_patterns_that_nothing_raises() -> None:
 
 def test_a_policy_survives_its_description() -> None:
     """As the JSON that stands in a header."""
-    assert read_policy(json.loads(json.dumps(READ.described()))) == READ
-    assert read_policy(Policy().described()) == Policy()
+    assert read_policy(json.loads(json.dumps(READ.to_json()))) == READ
+    assert read_policy(Policy().to_json()) == Policy()
     for wrong in ({"rules": 3}, {"rules": [3]}, {"rules": [{"x": 1}]}, {"x": 1}, {"heal": 3}):
         with pytest.raises(SettingsError):
             read_policy(wrong)

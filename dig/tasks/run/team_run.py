@@ -183,7 +183,7 @@ class TeamRun:
 
     def about(self) -> dict[str, Any]:
         """The configuration, for the files beside the trace."""
-        return {"run": self.name, **asdict(self), "policy": self.policy.described()}
+        return {"run": self.name, **asdict(self), "policy": self.policy.to_json()}
 
     @classmethod
     def read(cls, about: Mapping[str, Any]) -> TeamRun:
