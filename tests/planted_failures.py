@@ -259,13 +259,13 @@ FAILURES = [
     ),
     Mutant(
         "mended-requests", MENDED,
-        "            self._settle(self._requests, requests)\n", "",
+        "            self._settle((NEVER,), requests)\n", "",
         "a request that failed is mended by no answer",
     ),
     Mutant(
         "mended-request-aims", MENDED,
-        "            self._settle(self._requests, requests)\n",
-        "            self._settle(self._requests, aims)\n",
+        "            self._settle((NEVER,), requests)\n",
+        "            self._settle((NEVER,), aims)\n",
         "a request that failed is mended by none that comes after another answer",
     ),
     Mutant(

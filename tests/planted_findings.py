@@ -446,7 +446,7 @@ FINDINGS = [
     # -- what is mended ---
     Mutant(
         "mended-early", MENDED,
-        "if pattern not in bad:", "if True:",
+        "if pattern not in bad)", ")",
         "an early answer mends an early answer",
     ),
     Mutant(

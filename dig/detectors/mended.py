@@ -6,7 +6,7 @@ after the graph was changed by it, and each finding when it is raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dig.graph.coverage import provenance
 from dig.graph.graph import InteractionGraph
@@ -17,6 +17,9 @@ from .usual import NEVER
 
 BOUNCED = ("ET", "VOID")
 """The patterns that are mended when an answer without them is accepted."""
+
+ANSWERED = ("LOOP", "LIVELOCK")
+"""The patterns that are mended when an answer is accepted."""
 
 CONSUMED = ("OE", "LATE", "ER")
 """The patterns that are mended when their event is consumed."""
@@ -39,12 +42,9 @@ class Mending:
         self._aims: dict[str, tuple[list[str], list[str]]] = {}
         self._bad: dict[str, set[str]] = {}
         self._by_event: dict[str, list[int]] = {}
-        # By kind of what mends them, and by the event from outside that they go back to.
-        self._answers: dict[str, list[int]] = {}
-        self._good_answers: dict[str, dict[str, list[int]]] = {name: {} for name in BOUNCED}
-        self._requests: dict[str, list[int]] = {}
-        self._finals: dict[str, list[int]] = {}
-        self._progress: dict[str, list[int]] = {}
+        # The findings to be mended, by pattern and by the event from outside behind them.
+        waiting = (*BOUNCED, *ANSWERED, NEVER, "MC", "DL")
+        self._waiting: dict[str, dict[str, list[int]]] = {pattern: {} for pattern in waiting}
         self._stalled: dict[str, int] = {}
         self._held: dict[str, list[int]] = {}  # event -> the stalled that hold it
         self._unconsumed: dict[int, int] = {}  # stalled -> how many of its inputs
@@ -55,19 +55,17 @@ class Mending:
             self._end_activation(graph, record)
         elif isinstance(record, Emit) and record.final:
             aims, _ = self._aims[record.event] = _aims(graph, record.event)
-            self._settle(self._finals, aims)
+            self._settle(("MC",), aims)
         elif isinstance(record, Deliver) and record.event in self._aims:
             aims, requests = self._aims.pop(record.event)
             # An answer may be without one flaw and have another: each pattern is mended by itself.
             bad = self._bad.pop(record.event, ())
             if record.to is not None:
                 return
-            self._settle(self._answers, aims)
-            self._settle(self._requests, requests)
-            for pattern in BOUNCED:
-                # Only an accepted answer without the flaw mends the earlier bounces.
-                if pattern not in bad:
-                    self._settle(self._good_answers[pattern], aims)
+            self._settle(ANSWERED, aims)
+            self._settle((NEVER,), requests)
+            # Only an accepted answer without the flaw mends the earlier bounces.
+            self._settle((pattern for pattern in BOUNCED if pattern not in bad), aims)
 
     def add(self, graph: InteractionGraph, finding: Finding) -> None:
         """Take note of a new finding."""
@@ -87,21 +85,12 @@ class Mending:
             self._unconsumed[number] = len(held)
             for event_id in held:
                 self._held.setdefault(event_id, []).append(number)
-        pending = {
-            **self._good_answers,
-            "LOOP": self._answers,
-            "LIVELOCK": self._answers,
-            "MC": self._finals,
-            "DL": self._progress,
-        }
         if finding.key == NEVER:
-            named = [] if event is None else [event]
-            for source in named if graph.run.session else [_RUN]:
-                self._requests.setdefault(source, []).append(number)
-        if pattern in pending:
+            sources = [_RUN] if not graph.run.session else [] if event is None else [event]
+            self._wait(NEVER, sources, number)
+        elif pattern in self._waiting:
             aims = self._aims.get(event) if pattern in BOUNCED and event is not None else None
-            for source in aims[0] if aims else _sources(graph, finding.subject):
-                pending[pattern].setdefault(source, []).append(number)
+            self._wait(pattern, aims[0] if aims else _sources(graph, finding.subject), number)
 
     def unmended_errors(self, findings: Iterable[Finding]) -> Iterator[Finding]:
         """The errors that are neither mended nor silenced.
@@ -113,10 +102,15 @@ class Mending:
             if finding.severity == "error" and finding.silenced is None and not is_mended:
                 yield finding
 
-    def _settle(self, pending: dict[str, list[int]], sources: Iterable[str]) -> None:
+    def _wait(self, pattern: str, sources: Iterable[str], number: int) -> None:
         for source in sources:
-            for number in pending.pop(source, ()):
-                self.mended[number] = True
+            self._waiting[pattern].setdefault(source, []).append(number)
+
+    def _settle(self, patterns: Iterable[str], sources: Sequence[str]) -> None:
+        for pattern in patterns:
+            for source in sources:
+                for number in self._waiting[pattern].pop(source, ()):
+                    self.mended[number] = True
 
     def _end_activation(self, graph: InteractionGraph, record: End) -> None:
         assert graph.ended is not None
@@ -126,10 +120,10 @@ class Mending:
             for number in self._held.pop(event.id, ()):
                 self._unconsumed[number] -= 1
                 self.mended[number] |= not self._unconsumed[number]
-        if self._progress:
+        if self._waiting["DL"]:
             moved = (f.event for f in record.fates if f.fate != "delay")
             if record.outputs or any(graph.event(event).work for event in moved):
-                self._settle(self._progress, _sources(graph, {"activation": record.activation}))
+                self._settle(("DL",), _sources(graph, {"activation": record.activation}))
         number = self._stalled.pop(record.activation, -1)
         if number >= 0 and not record.error:
             self.mended[number] = True
