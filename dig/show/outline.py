@@ -23,6 +23,7 @@ def outline(view: GraphView) -> Iterator[str]:
             outputs[source].append(target)
         else:
             inputs[target][edge.get("fate")].append(source)
+    # Events of an activation stand in its line, so only the others get a line of their own.
     generated = {event for events in outputs.values() for event in events}
     for name, node in sorted(nodes.items(), key=lambda item: moment(item[1])):
         if node["kind"] == "activation":

@@ -107,6 +107,7 @@ def _body(replayed: Replayed) -> dict[str, Any]:
 
 def _divergence(error: DivergenceError) -> Iterator[str]:
     expected = error.expected or "nothing more"
+    # Records are long and begin alike, so the part around the difference is shown.
     pairs = enumerate(zip(expected, error.got, strict=False))
     differs = next((i for i, (a, b) in pairs if a != b), 0)
     cut = max(0, differs - 100)

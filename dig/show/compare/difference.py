@@ -97,6 +97,7 @@ class BehaviourComparison:
         find_difference = _unequal_steps if strict else _unlike_nodes
         steps = (None, None) if is_same else find_difference(a, b)
         places = _divergence(a, steps[0]), _divergence(b, steps[1])
+        # Only the causal notion lets runs be the same in another order.
         is_reordered = is_same and a.steps != b.steps
         return cls(is_same, strict, is_reordered, places, (_counts(a), _counts(b)))
 

@@ -41,6 +41,7 @@ def lines(behaviour: Behaviour) -> Iterator[str]:
     yield json.dumps({"behaviour": VERSION})
     events = activations = 0
     inputs: list[tuple[int, ...]] = []  # by activation
+    # Numbers by appearance instead of names: runs that differ in ids alone give the same lines.
     for step in behaviour.steps:
         row: dict[str, Any]
         if isinstance(step, Generation):
@@ -174,6 +175,7 @@ class _Reader:
         """The number in the name of an earlier step, such as `e3`."""
         if isinstance(name, str) and name[:1] == letter and name[1:].isdecimal():
             number = int(name[1:])
+            # `e03` would be a second name for `e3`.
             if name == f"{letter}{number}" and number < count:
                 return number
         raise RecordError(f"{name!r} is no {_KINDS[letter]} that is there by then")

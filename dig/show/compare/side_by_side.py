@@ -128,6 +128,7 @@ Step = tuple[str, int, str]
 def _rows(left: list[Step], right: list[Step]) -> Iterator[tuple[str, str, str]]:
     """The moment and the steps of both runs, without equal steps."""
     keys, other_keys = ([key for key, _, _ in steps] for steps in (left, right))
+    # Times differ after the first difference, so steps are matched by their keys.
     matcher = SequenceMatcher(None, keys, other_keys, autojunk=False)
     for tag, i, i_end, j, j_end in matcher.get_opcodes():
         if tag == "equal":

@@ -55,6 +55,7 @@ def show(path: Path, id: str | None = None) -> Facts:
 def _run(explainer: Explainer) -> Facts:
     run, h = explainer.run, explainer.graph.history
     findings = explainer.findings()
+    # A `heal` names the row of its finding; people know findings by the record that raised them.
     by_row = {facts["row"]: facts["record"] for facts in findings}
     summary, follower = follow_run(explainer.path)
     return {
@@ -141,6 +142,7 @@ def _agent(explainer: Explainer, agent: str) -> Facts:
         if activation.agent == agent:
             fates = explainer.run.fates(activation.id)
             events_by_fate: dict[str, list[str]] = {}
+            # An activation that has not ended has no fates.
             for event in activation.inputs:
                 events_by_fate.setdefault(fates.get(event, "looks at"), []).append(event)
             counts.update({fate: len(events) for fate, events in events_by_fate.items()})

@@ -133,6 +133,7 @@ def compose(
     names = max(text_width(lane_name(lane, selection), 11.5) for lane in (*agents, OUTSIDE))
     left_x, right = MARGIN, MARGIN + names + _GAP
     room = None if width is None else width * DOTS_PER_INCH - right - MARGIN
+    # Letters keep their size, so a given width makes columns narrower.
     layout = lay_out(source, selection, agents, room)
     full_width = right + layout.width + MARGIN
     if width is not None and full_width > width * DOTS_PER_INCH + 1:
@@ -142,7 +143,9 @@ def compose(
             "the run: --finding T, --focus ID, --from and --to, or --cleaned"
         )
     across = full_width - left_x - MARGIN - 16
+    # The height is known when the last row of the legend is placed.
     scene = DrawingScene(full_width, 0, *_title(source, selection, part))
+    # Titles are cut by estimate: fonts differ from viewer to viewer.
     words = [*_heading(scene, left_x + 8, across)]
     scene.add(words)
     heading = words[-1].at[1] + 13

@@ -62,6 +62,7 @@ class GraphPanel:
 
     def draw(self, scene: DrawingScene, focus: str | None) -> None:
         """Put the graph into a scene."""
+        # Later shapes lie on earlier ones, and labels get the room that is left.
         scene.add(self._lanes())
         scene.add(self._chain())
         scene.add(self._links())
@@ -89,6 +90,7 @@ class GraphPanel:
         """The edges; non-productive edges are below the others."""
         ports = self._ports()
         ordered = sorted(self.selection.links, key=lambda link: link.is_productive)
+        # Marks come last, so that no edge crosses a mark.
         marks: list[Shape] = []
         for link in ordered:
             kind = link_kind(link)
@@ -109,6 +111,7 @@ class GraphPanel:
         ports = {}
         for links in incoming.values():
             links.sort(key=lambda link: self._at[link.source][1])
+            # Edges end side by side; at the same point they would look like a single edge.
             spread = min(self.layout.radius * 0.7, 2.5 * (len(links) - 1))
             for i, link in enumerate(links):
                 ports[link] = spread * (2 * i / (len(links) - 1) - 1) if len(links) > 1 else 0.0
@@ -135,6 +138,7 @@ class GraphPanel:
         steps = self.cause.chain if self.cause else ()
         ids = self.source.graph.history.activation_ids
         chain = [ids[step] for step in steps if step < len(ids)]
+        # The chain names activations; the events between them are found among the drawn edges.
         links = {(link.source, link.target): link for link in self.selection.links}
         for before, after in pairwise(chain):
             events = [s for s, t in links if t == after and (before, s) in links]
@@ -149,6 +153,7 @@ class GraphPanel:
                 at = self._at[candidate.node]
                 if number == 1:
                     yield self._halo(at)
+                # The ring around the first candidate needs room.
                 up = self.layout.radius + _BADGE_HEIGHT / 2 + (9 if number == 1 else 3)
                 near = [(at[0], at[1] - up), (at[0] - 14, at[1] - up), (at[0] + 14, at[1] - up)]
                 place = self._room.place(near, 14, _BADGE_HEIGHT) or near[0]
@@ -218,6 +223,7 @@ class GraphPanel:
         named = about(finding)
         if named:
             return next((id for id in named if id in self._at), None)
+        # About the whole run: the label stands at the latest node of that time.
         before = bisect_right(self._moments, finding.t, key=lambda item: item[0])
         return self._moments[before - 1][1] if before else None
 

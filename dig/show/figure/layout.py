@@ -81,6 +81,7 @@ def lay_out(
     grid = _Grid(source.graph.history, selection, is_low)
     places = {id: grid.put(id, node) for id, node in selection.nodes.items()}
     ranks = 1 + max(place.rank for place in places.values())
+    # A user who names a width gets narrower columns rather than an error.
     least = NARROW if width is None else NARROWEST
     column = min(WIDE, max(least, (width or USUAL_WIDTH) / ranks))
     radius = min(6.5 if is_low else 9.0, max(5.0, column * 0.3), column * 0.36)
@@ -137,6 +138,7 @@ class _Grid:
         else:
             place = self._put_event(id)
         self._rank[id] = place.rank
+        # Columns of a lane are used once, so nothing overlaps.
         self._next[place.lane] = max(self._next.get(place.lane, 0), place.rank + 1)
         self._latest = max(self._latest, place.rank)
         self._lane = place.lane

@@ -130,6 +130,7 @@ def select(source: Source, part: RunPart) -> Selection:
     if not nodes:
         raise SettingsError("there is nothing to draw: no event and no activation is left")
     ordered = dict(sorted(nodes.items(), key=lambda item: moment(item[1])))
+    # A cleaned graph has no activations that only waited; the time line shows them all the same.
     turn_nodes = raw.nodes() if part.cleaned and near is None else ordered.items()
     turns = {
         id: node
@@ -147,6 +148,7 @@ def select(source: Source, part: RunPart) -> Selection:
     selection = Selection(ordered, tuple(links), turns, until, span, findings)
     if part.fold or (part.fold is None and len(source.agents) > MANY_LANES):
         selection = fold_lanes(source, selection)
+    # After folding, which may make a picture small enough.
     items = len(selection.nodes) + len(selection.links)
     if items > MOST_ITEMS:
         raise SettingsError(
@@ -198,6 +200,7 @@ def fold_lanes(source: Source, selection: Selection) -> Selection:
         for id in about(finding):
             agent = source.agent_of(id)
             did.get(agent or "", set()).add(agent)  # like no other
+    # The first agent with some deeds stands for all later agents with the same deeds.
     first: dict[object, str] = {}
     alike = {a: shown for a in did if (shown := first.setdefault(frozenset(did[a]), a)) != a}
     nodes = {id: n for id, n in selection.nodes.items() if source.agent_of(id) not in alike}
@@ -263,6 +266,7 @@ def _near_nodes(focus: str, links: Sequence[DrawnEdge], hops: int) -> set[str]:
 
     Ancestry is causal, over productive edges; but every neighbour of the node is near.
     """
+    # Imported here: networkx takes longer to load than most pictures to draw.
     import networkx as nx
 
     ends = ({link.source, link.target} for link in links)

@@ -26,6 +26,7 @@ def _lines(scene: DrawingScene) -> Iterator[str]:
     )
     yield f"<title>{_text(scene.title)}</title>"
     yield f"<desc>{_text(scene.description)}</desc>"
+    # Shapes in a row with one style share a group, so that files stay short.
     for look, shapes in groupby(scene.shapes, key=look_of):
         if look is None:
             yield from map(_shape, shapes)

@@ -112,6 +112,7 @@ class Timeline:
             agent = node["agent"]
             y = self.origin[1] + rows[alike.get(agent, agent)] * self._row + 2.5
             size = (max(x1 - x0, _LEAST_BAR), self._row - 5)
+            # Bars of agents in a shared row may overlap, so they are translucent.
             yield from palette.turn_shapes(
                 kind, (x0, y), size, title(self.source, id, node, kind),
                 0.4 if agent in shared else 1.0,

@@ -167,6 +167,7 @@ def check_run(
     headlines, headings = Headlines(), list[Headline | None]()  # of each finding
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
     graph = watch.graph
+    # Mending and headlines depend on the graph at the moment, so they follow the records, too.
     for item in follow_trace(path, watch, limits, usual):
         if isinstance(item, Finding):
             mending.add(graph, item)
@@ -185,6 +186,7 @@ def check_run(
     run.usual = graph.run.usual
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
+    # Healing names the row of a finding, and a row may come records after the finding.
     matches, others = recorded_rows(findings, rows)
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)
     pairs = zip(findings, matches, strict=True)

@@ -80,6 +80,7 @@ def _unread(root: XML.Element, unread: UnreadRun) -> None:
 def _suite(root: XML.Element, path: Path, name: str, seconds: float) -> XML.Element:
     changed = _BEGINNING
     with suppress(OSError):
+        # A date from the file makes reports of the same trace equal.
         changed = trace_path(path).stat().st_mtime
     suite = XML.SubElement(
         root, "testsuite", name=_token(name), package=_token(str(path)), id=str(len(root)),

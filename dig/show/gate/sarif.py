@@ -49,6 +49,7 @@ def sarif_lines(report: CheckReport) -> Iterator[str]:
         "tool": {"driver": driver},
         "invocations": [invocation],
         "columnKind": "unicodeCodePoints",
+        # GitHub refuses an upload with more.
         "results": results[:MOST_RESULTS],
         "properties": _left_out(report, len(results)),
     }
@@ -107,6 +108,7 @@ def _result(
             "logicalLocations": [{"name": safe_text(name), "kind": "run"}],
         }],
         "partialFingerprints": {
+            # No ids and no times: they differ from run to run.
             "digFinding/v1": sha256(json.dumps([name, *kind]).encode()).hexdigest()
         },
     }  # fmt: skip

@@ -60,6 +60,7 @@ def report_page(run: ShownRun, twin: ShownRun | None = None, runs: str = "") -> 
         runs: The address of a list of runs to go back to; empty: there is none.
     """
     members = {"twin": twin.json()} if twin else {}
+    # Without the time of day, so that a run always gives the same bytes.
     data = gzip.compress(run.json(**members).encode(), 6, mtime=0)
     title = f"{one_line(run.name, 120)} - dig-monitor"
     return _page(title, data=b64encode(data).decode(), runs=runs)
@@ -111,6 +112,7 @@ def _page(title: str, address: str = "", *, data: str = "", runs: str = "") -> s
 @cache
 def _script() -> str:
     text = bundle(modules(), "main")
+    # A script element ends at the first such text, even inside a string.
     if "</" in text or "<!--" in text:
         raise ValueError("the page's script would end its own element")
     return text

@@ -142,6 +142,7 @@ def shorten(rows: Iterable[Row | str], budget: int) -> int:
     Returns:
         The number of characters after which they are cut now.
     """
+    # Packed rows have no long texts.
     texts = [(row, key) for row in rows if not isinstance(row, str) for key in LONG if row.get(key)]
     lengths = Counter(len(row[key]) for row, key in texts)
     most = MOST_TEXT

@@ -92,6 +92,7 @@ def _stamp(path: Path) -> str:
     for file in files:
         try:
             status = file.stat()
+            # The inode, too: a file may be replaced by another of equal size and time.
             sizes.append((status.st_size, status.st_mtime_ns, status.st_ino))
         except OSError:
             sizes.append((-1, 0, 0))

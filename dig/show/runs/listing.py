@@ -173,6 +173,7 @@ def _fit_columns(shown: Mapping[str, Sequence[str]], room: int) -> tuple[dict[st
             widths.pop(label, None)
     # Columns that were left out give their room to the others, so these are fitted once more.
     fitted_widths = {k: full_widths[k] for k in widths}
+    # Texts that can be guessed from their beginning are cut first, figures last.
     for labels in (_MAY_BE_CUT, ("run",), tuple(fitted_widths)):
         _cut(fitted_widths, labels, 1, room, gap)
     return fitted_widths, gap
@@ -186,6 +187,7 @@ def _cut(widths: dict[str, int], labels: Sequence[str], least: int, room: int, g
     """Make the widest of some columns narrower until all fit, or none can be narrower."""
     present = [label for label in labels if label in widths]
     while present and _excess(widths, room, gap) > 0:
+        # The widest column gives way, a cell at a time.
         widest = max(present, key=lambda label: widths[label])
         if widths[widest] <= least:
             return

@@ -128,6 +128,7 @@ class _Waits:
             if len(self._requests) > MOST_REQUESTS:
                 del self._requests[next(iter(self._requests))]
         elif isinstance(record, IncidentRow) and record.what == WAITS:
+            # The incident names an activation or an event; the graph knows which activations wait.
             for activation in self._graph.running.values():
                 if activation.waits:
                     self._since.setdefault(activation.id, record.us)

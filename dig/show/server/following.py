@@ -100,6 +100,7 @@ class TraceFollower:
         return self.state != "in progress"
 
     def _take(self, line: Line, batch: Batch) -> None:
+        # Known records are followed, too: verdict and explanations need the whole run.
         record = self._record(line)
         count = len(self.rows.detected)
         try:

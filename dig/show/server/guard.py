@@ -12,7 +12,6 @@ import secrets
 from contextlib import suppress
 from email.message import Message
 from http import HTTPStatus
-from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dig.errors import RefusedError
@@ -21,19 +20,6 @@ METHODS = ("GET", "HEAD")
 MOST_TARGET = 2000
 ADDRESS = "127.0.0.1"
 _TOKEN_BYTES = 16
-
-
-class PageRequest(NamedTuple):
-    """The path and query of an admitted request.
-
-    Attributes:
-        parts: The decoded parts of its path after the token; a path that ends with a slash has an
-            empty last part. No parts at all: a visit by `invitation`.
-        query: The text after the question mark.
-    """
-
-    parts: tuple[bytes, ...]
-    query: str
 
 
 class RequestGuard:
@@ -45,7 +31,7 @@ class RequestGuard:
     """
 
     def __init__(self, port: int, token: str | None = None) -> None:
-        """RequestGuard a port.
+        """Guard a port.
 
         Args:
             port: The port on which the server listens.
@@ -66,13 +52,17 @@ class RequestGuard:
         self._tickets.add(ticket)
         return f"http://{self._hosts[0]}/{ticket}"
 
-    def check(self, method: str, target: str, headers: Message) -> PageRequest:
+    def check(self, method: str, target: str, headers: Message) -> tuple[bytes, ...]:
         """Check a request.
 
         Args:
             method: Its HTTP method.
             target: Its path and query.
             headers: Its headers.
+
+        Returns:
+            The decoded parts of the path after the token; a path with a slash at the end has an
+            empty last part. No parts at all: a visit by `invitation`.
 
         Raises:
             RefusedError: The request is refused; the message says why.
@@ -91,16 +81,16 @@ class RequestGuard:
             raise RefusedError(HTTPStatus.FORBIDDEN, "not for pages from elsewhere")
         if not target.startswith("/") or len(target) > MOST_TARGET:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no path")
-        path, _, query = target.partition("?")
-        _, token, *parts = path.split("/")
+        _, token, *parts = target.partition("?")[0].split("/")
         if not parts and self._is_invited(token):
-            return PageRequest((), "")
+            return ()
+        # In constant time, so that no one finds the token letter by letter.
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             raise RefusedError(HTTPStatus.FORBIDDEN, "the address is not the one that was printed")
-        return PageRequest(tuple(map(unquote_to_bytes, parts)), query)
+        return tuple(map(unquote_to_bytes, parts))
 
     def _is_invited(self, ticket: str) -> bool:
         with suppress(KeyError):
-            self._tickets.remove(ticket)  # in one step: of two who come at once one is the first
+            self._tickets.remove(ticket)  # atomic: of two simultaneous visits only one succeeds
             return True
         return False

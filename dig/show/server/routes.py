@@ -30,7 +30,6 @@ from dig.show.runs.summary import RunSummary, grade, quality, read_beside
 from dig.traces.journal.journal import SIDE
 
 from .following import TraceFollower
-from .guard import PageRequest
 from .shelf import Shelf
 
 HTML = "text/html; charset=utf-8"
@@ -82,17 +81,17 @@ class Routes:
         """The first page for a visitor, relative to the root."""
         return address(self.shelf.path.name) if self.shelf.is_one else ""
 
-    def answer(self, request: PageRequest, last_event: str | None) -> PageResponse:
+    def answer(self, parts: tuple[bytes, ...], last_event: str | None) -> PageResponse:
         """Answer a request.
 
         Args:
-            request: The request.
-            last_event: Its `Last-Event-ID`.
+            parts: The parts of the path, as the guard returns them.
+            last_event: The `Last-Event-ID` of the request.
 
         Raises:
             RefusedError: There is no such page.
         """
-        match request.parts:
+        match parts:
             case ():
                 return _redirection(self.root + self.start())
             case (b"",) if self.shelf.is_one:
@@ -104,6 +103,7 @@ class Routes:
                 return PageResponse(kind, _static(file), _LIST_POLICY)
             case (b"run", name, b""):
                 title = f"{one_line(self._run(name).name, 120)} - dig-monitor"
+                # A relative address keeps the secret of the root out of the page.
                 back = "" if self.shelf.is_one else "../../"
                 page = live_page("events", title, back).encode()
                 return PageResponse(HTML, page, policy(live=True))
@@ -210,6 +210,7 @@ def stream(path: Path, after: int, wait: Callable[[float], bool]) -> Iterator[by
         if is_closing:
             return
         quiet += 1
+        # A writer may write and end between two looks, so another look follows the check.
         is_last_look = quiet % SETTLE == 0 and follower.settle()
         if quiet % HEARTBEAT == 0:
             yield b":\n\n"

@@ -130,6 +130,7 @@ class Server(ThreadingHTTPServer):
         """
         with self._changed:
             is_full = len(self._open) >= self.most_connections
+            # The rest is for readers who know the address.
             most_waiting = self.most_connections - self.most_connections // KEPT
             oldest = None
             if is_full or len(self._waiting) >= most_waiting:
@@ -181,15 +182,16 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a request that arrives in time."""
         head = self._head()
         self.connection.settimeout(self.server.answering_s)
+        # The parser of the library reads from a file, and must not wait for the socket.
         self.rfile = io.BufferedReader(io.BytesIO(head))
         self.raw_requestline = self.rfile.readline(MOST_HEAD)
         if not head.endswith(_BLANK):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self.parse_request():
             try:
-                request = self.server.guard.check(self.command, self.path, self.headers)
+                parts = self.server.guard.check(self.command, self.path, self.headers)
                 self.server.admit(self.connection)
-                answer = self.server.routes.answer(request, self.headers.get("Last-Event-ID"))
+                answer = self.server.routes.answer(parts, self.headers.get("Last-Event-ID"))
             except RefusedError as refusal:
                 self._refuse(refusal.status, str(refusal))
             else:

@@ -69,10 +69,12 @@ class Shelf:
         Raises:
             TraceError: The directory cannot be read.
         """
+        # Threads of several visitors share a list, and only the first makes it.
         with self._lock:
             began = self._clock()
             if began >= self._until:
                 self._listed = overview(self.path)
                 took = self._clock() - began
+                # In proportion to the cost, so that a huge directory is not read all the time.
                 self._until = began + max(LEAST_AGE_S, PATIENCE * took)
             return self._listed

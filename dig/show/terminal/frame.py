@@ -50,6 +50,7 @@ class Lane:
     sent: int = 0
     fails: int = 0
     has_failed: bool = False  # the latest turn
+    # The latest marks suffice: a time line shows at most so many cells.
     marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
 
     def mark(self, us: int, mark: str) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from threading import Lock
 from types import TracebackType
 from typing import TextIO
@@ -34,7 +34,7 @@ from .state import TerminalState
 
 FRAMES_PER_S = 8
 MOST_ASIDE = 1_000_000
-MOST_TOLD = 700
+MOST_LINE = 700
 """Characters of a line that no record tells: a server's message and what is around it."""
 
 
@@ -86,6 +86,7 @@ class LiveView:
             console=self._console, screen=True, get_renderable=self._paint,
             refresh_per_second=FRAMES_PER_S, redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
+        # Output of others would tear the picture, so it is printed at the end.
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
             if stream.isatty():  # what goes to a file does not disturb
                 aside = _Aside(stream)
@@ -116,7 +117,7 @@ class LiveView:
         """Take a record into account."""
         if self._fault:
             return
-        try:
+        with self._guard():
             with self._lock:
                 news = self._scene.follow(record)
                 self._latest_us, self._latest_at = record.us, time.monotonic()
@@ -124,35 +125,36 @@ class LiveView:
             if not self._paints:
                 for item in news:
                     self._print(_line(item))
-        except Exception as error:  # a picture must never be able to stop a team
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Keep what fails in a block: a picture must never be able to stop a team."""
+        try:
+            yield
+        except Exception as error:
             self._fault = one_line(repr(error))
 
     def tell(self, line: str) -> None:
         """Show a line without a record, such as a failed request to a model."""
         if self._fault:
             return
-        try:
+        with self._guard():
             with self._lock:
-                news = LogLine(self._now_us(), "model", one_line(line, MOST_TOLD), "warning")
+                news = LogLine(self._now_us(), "model", one_line(line, MOST_LINE), "warning")
                 self._scene.add_news(news)
             if not self._paints:
                 self._print(_line(news))
-        except Exception as error:
-            self._fault = one_line(repr(error))
 
     def _now_us(self) -> int:
+        # Clocks tick on between records, and stop with the run.
         passed_s = 0.0 if self._is_over else time.monotonic() - self._latest_at
         return self._latest_us + int(passed_s * self._speed * 1e6)
 
     def evicted(self, eviction: Eviction) -> None:
         """Repeat an eviction of the session."""
-        if self._fault:
-            return
-        try:
-            with self._lock:
+        if not self._fault:
+            with self._guard(), self._lock:
                 self._scene.evicted(eviction)
-        except Exception as error:
-            self._fault = one_line(repr(error))
 
     def _paint(self) -> Group:
         """The picture of now."""

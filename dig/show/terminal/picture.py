@@ -71,6 +71,7 @@ def draw(title: str, frame: Frame, width: int, height: int) -> list[Text]:
     room = max(0, height - len(top))
     news_least = min(room // 3, 9)  # even before there are any, lest lanes fold when they come
     lanes = _lanes(frame, width, room - news_least - (len(parcels) if room >= 12 else 0))
+    # Lanes get their room first, then the news; the events on their way go first of all.
     room -= len(lanes)
     parcels = parcels if room >= len(parcels) + news_least else []
     news = _news(frame.news, width, room - len(parcels))
@@ -139,6 +140,7 @@ def _item(item: LogLine, width: int) -> list[Text]:
 
 def _wrap(text: str, width: int, used: int = 0, most: int = 3) -> list[str]:
     """Text in at most so many lines, broken at blanks; `used` cells of the first are occupied."""
+    # rich can wrap, too, but not below a head of another width.
     lines, room = [""], width - used
     for word in text.split(" "):
         blank = " " if lines[-1] else ""
@@ -271,6 +273,7 @@ def _doing(lane: Lane) -> str:
 
 def _step(us: int, cells: int) -> int:
     """The time of a cell, doubled whenever the time line is full."""
+    # Doubled, not grown by a little: so the picture jumps seldom.
     step = 250_000
     while cells and step * cells < min(us, LOOK_BACK_US):
         step *= 2
@@ -287,6 +290,7 @@ def strip(marks: Iterable[tuple[int, str]], us: int, cells: int, step_us: int) -
         step_us: The time that a cell stands for, in microseconds.
     """
     first = max(0, us // step_us - cells + 1)
+    # A state lasts from its mark to the next state; an event has a single cell.
     row = [TimeMark.ABSENT] * cells
     state, since = TimeMark.ABSENT, 0
     for at, mark in [*marks, (us, "")]:
