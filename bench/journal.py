@@ -116,7 +116,7 @@ def looking_back() -> Table:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.dig.jsonl"
         setup = Setup(limit_s=1e6, detectors=standard)
-        journal = Journal(path, header=setup.described())
+        journal = Journal(path, header=setup.header())
         team = dict.fromkeys(teams.NAMES, teams.Passing())
         simulate(team, teams.PROBLEM, setup=setup, sink=journal, latency_s=0.0)
         journal.close()

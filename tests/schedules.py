@@ -275,7 +275,7 @@ def _judge(run: ChaosRun, done: _CarriedOut, judged: _Judged) -> None:
         assert list(result.left.unconsumed) == account.unconsumed
         lost = account.orphaned
         assert result.left.orphaned.items() <= lost.items()
-        assert run.setup.kept is not None or len(result.left.orphaned) == len(lost)
+        assert run.setup.kept_records is not None or len(result.left.orphaned) == len(lost)
         assert result.records == len(sink)
         stillness(account, result.outcome, result.reason)
         timeliness(sink, result.findings)

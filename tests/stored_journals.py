@@ -70,7 +70,7 @@ def _bus(folder: Path) -> Path:
         return Decision(outputs=[NewEvent(payload=[1, 2], to=["nobody"])])
 
     setup = Setup(run="bus", detectors=standard, healers=standard_healers, limit_s=100.0)
-    journal = Journal(folder / TRACE, header=setup.described())
+    journal = Journal(folder / TRACE, header=setup.header())
 
     async def main() -> None:
         await Bus({"ann": ann, "bob": bob}, setup, sink=journal).run("count", ["ann"])
@@ -138,7 +138,7 @@ def _host(play: Callable[[Session, Clock], None], **options: Any) -> Callable[[P
         mode: Mode = "heal" if options else "observe"
         setup = fit_setup(Setup(run="host", **given), mode, {"hold"})
         clock = Clock()
-        journal = Journal(folder / TRACE, header=setup.described())
+        journal = Journal(folder / TRACE, header=setup.header())
         session = Session(
             ["ann", "bob"], setup, sink=journal, keeps_time=False, clock=clock, mode=mode,
             capabilities={"hold"},

@@ -180,7 +180,7 @@ def _directory(
         "capabilities": sorted(plan.capabilities), **plan.about,
     }  # fmt: skip
     keeping = Keeping(segment_bytes=segment_bytes)
-    return partial(RunDirectory, Path(journal), about, header=setup.described(), keeping=keeping)
+    return partial(RunDirectory, Path(journal), about, header=setup.header(), keeping=keeping)
 
 
 def _attach(

@@ -108,7 +108,8 @@ class Decision(_Strict):
     @classmethod
     def respond(cls, view: View, *outputs: NewEvent) -> Decision:
         """Consume everything, generate `outputs`."""
-        return cls(fates=_all(view, "consume"), outputs=list(outputs))
+        fates = [EventFate(event=event.id, fate="consume") for event in view.events]
+        return cls(fates=fates, outputs=list(outputs))
 
     @classmethod
     def wait(cls) -> Decision:
@@ -139,10 +140,6 @@ class Decision(_Strict):
             for o in self.outputs
         )
         return fates, outputs
-
-
-def _all(view: View, fate: FateName) -> list[EventFate]:
-    return [EventFate(event=event.id, fate=fate) for event in view.events]
 
 
 class Agent(Protocol):

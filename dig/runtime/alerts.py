@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from dig._util.redaction import masking_logger, redact
 from dig._util.text import counted, one_line
-from dig.detectors.finding import Finding, Severity
+from dig.detectors.finding import Finding
 from dig.detectors.headline import Headlines
 from dig.detectors.settings_file import read_table
 from dig.errors import SettingsError
@@ -339,7 +339,10 @@ class _AlarmSink:
         """Send an alarm for a record of a finding."""
         self._headlines.look(record)
         if isinstance(record, FindingRow):
-            finding = _finding(record)
+            finding = Finding(
+                record.pattern, record.t, record.us, record.subject, record.evidence, record.stage,
+                record.severity or "warning", record.silenced,
+            )  # fmt: skip
             if finding.is_alarm:
                 headline = self._graph and self._headlines.of(self._graph, finding)
                 alarm = Alarm(self._run, finding, headline=headline.says if headline else "")
@@ -347,10 +350,3 @@ class _AlarmSink:
                     outlet.put(alarm)
         elif isinstance(record, Run):
             self._run = record.run
-
-
-def _finding(row: FindingRow) -> Finding:
-    severity: Severity = row.severity or "warning"
-    return Finding(
-        row.pattern, row.t, row.us, row.subject, row.evidence, row.stage, severity, row.silenced
-    )

@@ -310,8 +310,8 @@ class Bus:
             acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
             value, error = await attempt(partial(task.agent.act, view), Exception)
-        ask = partial(self._host.failed, started, error) if error else None
-        await self._close(task, started, ask or partial(self._host.decided, started, value))
+        ask = partial(self._host.fail_activation, started, error) if error else None
+        await self._close(task, started, ask or partial(self._host.end_activation, started, value))
         if isinstance(error, StopRunError):
             self._end("stopped" if error.is_limit else "error", str(error))
 
@@ -372,16 +372,6 @@ class Bus:
                 self._request(self._host.monitor.tick)
                 await anyio.lowlevel.checkpoint()
 
-    def _set_timer(self) -> None:
-        """Wake the timer up, if the next deadline is earlier than the end of the sleep.
-
-        A deadline that moves on, as most do with every record, lets the timer wake up for nothing
-        at the old moment; that costs less than waking it each time.
-        """
-        due = self._host.monitor.next_deadline()
-        if due is not None and (self._due is None or due < self._due):
-            self._due_moved.set()
-
     async def _decide(self, question: Asked) -> None:
         """Ask a gate; release the event if the gate raises."""
         decided, raised = await attempt(partial(question.gate.decide, question.event))
@@ -429,7 +419,11 @@ class Bus:
     def _take(self, effects: list[Effect]) -> None:
         """Count the effects of a request, carry them out, and set the timer."""
         self._carry_out_durably(self._host.count_effects(effects))
-        self._set_timer()
+        # Wake the timer for an earlier deadline only. Most deadlines move on with every record; to
+        # let the timer wake up for nothing at the old moment costs less than waking it each time.
+        due = self._host.monitor.next_deadline()
+        if due is not None and (self._due is None or due < self._due):
+            self._due_moved.set()
 
     def _carry_out_durably(self, effects: Sequence[Effect]) -> None:
         """Carry effects out, after a sync if the level of durability demands it."""
@@ -561,7 +555,7 @@ class Resumed(Bus):
             await self._act(task, item.started, item.view)
         else:
             await self._sleep_until(item.end.us)
-            end = partial(self._host.repeat, item.started, item.end, item.outputs, item.stack)
+            end = partial(self._host.repeat_end, item.started, item.end, item.outputs, item.stack)
             await self._close(task, item.started, end)
 
     async def _repeat_outside(self) -> None:

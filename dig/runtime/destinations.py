@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from dig._util.redaction import masking_logger
@@ -60,11 +60,10 @@ class Alarm:
     def text(self) -> str:
         """The alarm in one line."""
         missed = f" ({counted(self.missed, 'alarm')} before it not sent)" if self.missed else ""
-        said = f"{self.headline} ({finding_heading(self.finding)})" if self.headline else ""
-        return one_line(
-            f"{said or finding_line(self.finding)} [run {one_line(self.run, 80)}]{missed}",
-            MOST_TEXT,
-        )
+        text = finding_line(self.finding)
+        if self.headline:
+            text = f"{self.headline} ({finding_heading(self.finding)})"
+        return one_line(f"{text} [run {one_line(self.run, 80)}]{missed}", MOST_TEXT)
 
     def to_json(self) -> dict[str, Any]:
         """The alarm as plain JSON: the finding's row, the run, the count and the text."""
@@ -139,12 +138,10 @@ class CallAlerts(_Base):
         self._function = function
 
     @classmethod
-    def of(cls, one: Any) -> Destination:
+    def of(cls, target: Any) -> Destination:
         """Return a destination unchanged, and wrap a function; raises as `CallAlerts` does."""
-        if hasattr(one, "send") and hasattr(one, "cancel"):
-            made: Destination = one
-            return made
-        return cls(one)
+        is_destination = hasattr(target, "send") and hasattr(target, "cancel")
+        return cast("Destination", target) if is_destination else cls(target)
 
     def send(self, alarm: Alarm) -> None:
         """Call the function."""
@@ -218,8 +215,8 @@ class WebhookAlerts(_Base):
         self.name = f"webhook {one_line(host, 60)}"
         self.secrets = tuple({url, parts.path + ("?" + parts.query if parts.query else "")} - {"/"})
         if template is None:
-            known = (name for end, name in _HOSTS.items() if f".{host}".endswith(f".{end}"))
-            template = next(known, "json")
+            names = (name for end, name in _HOSTS.items() if f".{host}".endswith(f".{end}"))
+            template = next(names, "json")
         if isinstance(template, str):
             if template not in TEMPLATES:
                 known_names = ", ".join(TEMPLATES)

@@ -137,8 +137,8 @@ class Setup:
     key: str | None = None
     look_again_s: float = 0.0
 
-    def described(self) -> dict[str, Any]:
-        """Describe the setup as plain JSON, for a replay or a fork."""
+    def header(self) -> dict[str, Any]:
+        """The header of a journal, as plain JSON: what a replay or a fork needs of the setup."""
         healers = self.healers() if self.healers else {}
         budget = asdict(self.budget)
         if not self.ladder:
@@ -205,7 +205,7 @@ class Setup:
             stopwatch=stopwatch,
             fail_closed=self.fail_closed,
             redacts=self.redacts,
-            keep=self.kept,
+            keep=self.kept_records,
         )
 
     @property
@@ -214,13 +214,13 @@ class Setup:
         return (self.seed or 0) if self.key is None else self.key
 
     @property
-    def kept(self) -> int | None:
+    def kept_records(self) -> int | None:
         """The number of kept records of closed history; ``None``: all."""
         return self.keep if self.session and self.reviewer is None else None
 
     def tally(self, monitor: Monitor) -> Tally:
         """Make the counter of effects for a run that begins now."""
-        most = None if self.kept is None else MOST_FINDINGS
+        most = None if self.kept_records is None else MOST_FINDINGS
         tally = Tally(most=most, so_far=RunSoFar(monitor.graph))
         monitor.follow(tally.so_far)
         return tally
@@ -399,7 +399,7 @@ class Host:
         }
         return tuple(shown.values())
 
-    def decided(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
+    def end_activation(self, started: Started, value: object) -> tuple[list[Effect], float | None]:
         """An agent has returned something; nonsense fails the activation and loses nothing.
 
         Returns:
@@ -410,16 +410,16 @@ class Host:
             fates, outputs = decision.parts()
             fates = (*fates, *_delay(started.kept))
         except Exception as error:  # whatever an agent returns must not end the team
-            return self.failed(started, error)
+            return self.fail_activation(started, error)
         usage = self._used(started.activation) if decision.usage is None else decision.usage
         try:
             ended = self.monitor.end(started.activation, fates, outputs, usage=usage)
         except (DecisionError, PayloadError) as error:
-            return self.failed(started, error)
+            return self.fail_activation(started, error)
         except RequestError as error:
-            return self._late_or_not(started, value, error)
+            return self._report_if_taken_out(started, value, error)
         self._usage.pop(started.activation, None)
-        self._succeeded(started.agent)
+        self._reset_failures(started.agent)
         return ended, self._looks_again_s(started, outputs, ended)
 
     def _looks_again_s(
@@ -437,7 +437,9 @@ class Host:
         self._looking.add(started.agent)
         return self._setup.look_again_s
 
-    def failed(self, started: Started, error: BaseException) -> tuple[list[Effect], float | None]:
+    def fail_activation(
+        self, started: Started, error: BaseException
+    ) -> tuple[list[Effect], float | None]:
         """Fail an activation after an exception or a timeout: the inputs stay with the agent.
 
         Returns:
@@ -454,24 +456,24 @@ class Host:
                 started.activation, fates, usage=usage, error=text, retry=wait is not None
             )
         except RequestError as refused:
-            return self._late_or_not(started, text, refused)
+            return self._report_if_taken_out(started, text, refused)
         self._usage.pop(started.activation, None)
-        ended += self._kept_stack(started, stack_of(error))
+        ended += self._stack_incident(started, stack_of(error))
         if isinstance(error, StopRunError):
             self._ended_by = started.activation
             detail = {"who": started.agent, "what": str(error)}
             ended += self.monitor.incident(GAVE_UP, detail)
         return ended, wait
 
-    def _late_or_not(
+    def _report_if_taken_out(
         self, started: Started, value: object, refused: RequestError
     ) -> tuple[list[Effect], float | None]:
         """Report the output of an agent that healing takes out at this very moment."""
         if self.monitor.is_over or started.agent in self.monitor.graph.present:
             raise refused
-        return self.late(started, value), None
+        return self.report_late_output(started, value), None
 
-    def late(self, started: Started, value: object) -> list[Effect]:
+    def report_late_output(self, started: Started, value: object) -> list[Effect]:
         """Report the late output of an agent that healing has taken out, cut to `MOST_LATE`."""
         self._usage.pop(started.activation, None)
         text = str(value)
@@ -484,7 +486,7 @@ class Host:
         }
         return self.monitor.incident(LATE_OUTPUT, detail)
 
-    def repeat(
+    def repeat_end(
         self, started: Started, end: End, outputs: Sequence[Output], stack: str = ""
     ) -> tuple[list[Effect], float | None]:
         """End an activation as recorded, without calling the agent.
@@ -500,7 +502,7 @@ class Host:
         """
         wait = None
         if end.error is None:
-            self._succeeded(started.agent)
+            self._reset_failures(started.agent)
         else:
             wait = self._count_failure(started, end.error)
         ended = self.monitor.end(
@@ -508,12 +510,12 @@ class Host:
             usage=end.usage, error=end.error, because=end.because, cancelled=end.cancelled,
             retry=wait is not None,
         )  # fmt: skip
-        ended += self._kept_stack(started, stack)
+        ended += self._stack_incident(started, stack)
         if end.error is None:
             wait = self._looks_again_s(started, outputs, ended)
         return ended, wait
 
-    def _kept_stack(self, started: Started, stack: str) -> list[Effect]:
+    def _stack_incident(self, started: Started, stack: str) -> list[Effect]:
         return self.monitor.incident(*stack_incident(started.activation, stack)) if stack else []
 
     def _used(self, activation: str) -> dict[str, Any] | None:
@@ -524,7 +526,7 @@ class Host:
         except PayloadError:
             return None
 
-    def _succeeded(self, agent: str) -> None:
+    def _reset_failures(self, agent: str) -> None:
         """Reset the failure count of an agent after a success."""
         self._failures.pop(agent, None)
         self.requests.lost.pop(agent, None)

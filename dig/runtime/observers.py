@@ -107,7 +107,10 @@ async def ask_person(
 
     async def ask() -> bool:
         is_async = any(map(iscoroutinefunction, (approve, type(approve).__call__)))
-        answer = approve(proposed) if is_async else await _in_thread(partial(approve, proposed))
+        if is_async:
+            answer = approve(proposed)
+        else:  # a plain function may block for minutes
+            answer = await anyio.to_thread.run_sync(approve, proposed, abandon_on_cancel=True)
         heal = await answer if isawaitable(answer) else answer
         if not isinstance(heal, bool):
             raise TypeError(f"{heal!r:.60} is neither True nor False")
@@ -115,10 +118,6 @@ async def ask_person(
 
     heal, raised = await attempt(ask)
     return bool(heal), f"raised {raised!r}" if raised else None
-
-
-async def _in_thread(work: Callable[[], _T]) -> _T:
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
 async def attempt(

@@ -218,7 +218,7 @@ class Simulation:
         elif item.end is None:
             self._think(item.started, item.view, item.since_us)
         else:
-            end = partial(self.host.repeat, item.started, item.end, item.outputs, item.stack)
+            end = partial(self.host.repeat_end, item.started, item.end, item.outputs, item.stack)
             self._end_at(item.started, item.end.us, end, item.end.error or item.outputs)
 
     def _take(self, effects: list[Effect]) -> None:
@@ -275,7 +275,7 @@ class Simulation:
             raise
         except StopRunError as error:
             self._outcome = ("stopped" if error.is_limit else "error", str(error))
-            self._take(self.host.failed(started, error)[0])
+            self._take(self.host.fail_activation(started, error)[0])
             return
         except Exception as error:  # as on the bus: a failing agent loses nothing
             think, value = 0, error
@@ -284,7 +284,9 @@ class Simulation:
             think, value = micros(limit_s), TimeoutError(f"took longer than {limit_s:g} s")
         if isinstance(value, str):
             value = DecisionError(value)
-        ask = self.host.failed if isinstance(value, Exception) else self.host.decided
+        ask = (
+            self.host.fail_activation if isinstance(value, Exception) else self.host.end_activation
+        )
         self._end_at(started, since_us + think, partial(ask, started, value), value)
 
     def _end_at(
@@ -295,7 +297,7 @@ class Simulation:
 
         def happen() -> None:
             if started.activation not in activations:
-                self._take(self.host.late(started, value))
+                self._take(self.host.report_late_output(started, value))
                 return
             effects, again_s = end()
             if again_s is not None:

@@ -51,13 +51,8 @@ class CountFrequency(FrequencyTask):
             raise SettingsError(
                 f"size must be at least 2, so that the array can be split, got {size}"
             )
-        array = _array(size, seed)
+        # Python keeps what a string seeds the same on all machines, unlike what `hash` gives.
+        chance = random.Random(f"{TASK} {seed} {size}")
+        weights = [1.0 + 4.0 * chance.random() for _ in VALUES]
+        array = chance.choices(VALUES, weights, k=size)
         super().__init__(array, array, most_per_message)
-
-
-def _array(size: int, seed: int) -> list[int]:
-    """Draw an array with values of different frequency."""
-    # Python keeps what a string seeds the same on all machines, unlike what `hash` gives.
-    chance = random.Random(f"{TASK} {seed} {size}")
-    weights = [1.0 + 4.0 * chance.random() for _ in VALUES]
-    return chance.choices(VALUES, weights, k=size)

@@ -138,15 +138,13 @@ def _good_answer(run: RecordedRun, score: Callable[[object], Score | None]) -> M
     title, lacks = "an answer was accepted, and is good", list[Evidence]()
     for event in run.events.values():
         if event.accepted_t is not None:
-            lack = _lack(score(event.payload))
+            scored, lack = score(event.payload), ""
+            if scored is not None and not scored.valid:
+                lack = f", but is {one_line(scored, 90)}"
+            elif scored is not None and scored.complete is False:
+                lack = ", but is not complete"
             text = f"the answer {name(event.id)} was accepted{lack}"
             if not lack:
                 return Milestone(title, True, (Evidence(event.accepted_t, text),))
             lacks.append(Evidence(event.accepted_t, text))
     return Milestone(title, False, (*lacks[-1:],) or (Evidence(run.last.t, NO_ANSWER),))
-
-
-def _lack(score: Score | None) -> str:
-    if score is None or (score.valid and score.complete is not False):
-        return ""
-    return ", but is not complete" if score.valid else f", but is {one_line(score, 90)}"

@@ -107,5 +107,5 @@ def test_a_run_is_not_driven_again_with_other_means(tmp_path: Path) -> None:
 def test_a_setup_says_nothing_about_means_if_all_are_there() -> None:
     """So what was recorded before there were means is read as it was."""
     note: Means = "note"
-    assert "means" not in Setup().described()
-    assert Setup(means=(note,)).described()["means"] == [note]
+    assert "means" not in Setup().header()
+    assert Setup(means=(note,)).header()["means"] == [note]

@@ -214,7 +214,7 @@ def test_a_session_with_two_problems_is_explained(tmp_path: Path) -> None:
     arranged = arrange(run, task)
     setup = arranged.setup
     setup = type(setup)(**{**setup.__dict__, "session": True})
-    directory = RunDirectory(tmp_path, run.about(), header=setup.described())
+    directory = RunDirectory(tmp_path, run.about(), header=setup.header())
     simulation = Simulation(arranged.team, setup, directory.journal)
     for at_s in (0.0, 3.0):
         simulation.plan(at_s, lambda monitor: monitor.inject(make_problem(run, task)))

@@ -28,9 +28,7 @@ from dig.runtime.agents import Decision, NewEvent, Plan, View
 class Truncate(OnMessage):
     """A solution lacks every second of its counts."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """The same solution with half of its counts."""
         counts = _counts(message)
         if len(counts) < 2:
@@ -42,9 +40,7 @@ class Truncate(OnMessage):
 class Shift(OnMessage):
     """A solution says that it is about the range after its own."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """The same solution with other ranges."""
         covers = message.payload.get("covers") if isinstance(message.payload, Mapping) else None
         if message.type != "solution" or not covers:
@@ -126,9 +122,7 @@ class FirstOnly(_ReadsLess):
 class Enveloped(OnMessage):
     """A solution is put into an envelope that no other agent opens."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """The same solution, one level deeper."""
         if message.type != "solution":
             return [message]
@@ -139,9 +133,7 @@ class Enveloped(OnMessage):
 class Mislabel(OnMessage):
     """A solution is called a problem."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """The same message under another type."""
         if message.type != "solution":
             return [message]

@@ -180,7 +180,7 @@ class Journals(Entrance):
         run = TeamRun(agents=3, size=2_000, seed=4, method=method, limit_s=30)
         self._path.unlink(missing_ok=True)
         arranged = arrange(run, task := make_task(run))
-        with closing(Journal(self._path, header=arranged.setup.described())) as journal:
+        with closing(Journal(self._path, header=arranged.setup.header())) as journal:
             make_simulation(run, task, journal, arrangement=arranged).run()
         return "\n".join(map(bare, self._path.read_bytes().splitlines(keepends=True))).encode()
 

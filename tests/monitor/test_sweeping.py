@@ -188,9 +188,9 @@ def test_who_fails_to_forget_is_contained() -> None:
 
 def test_a_setup_keeps_a_while_if_it_is_a_session() -> None:
     """By default; other runs, and those with a reviewer, keep all."""
-    assert Setup().kept is None
-    assert Setup(session=True).kept == KEEP
-    assert Setup(session=True, keep=None).kept is None
+    assert Setup().kept_records is None
+    assert Setup(session=True).kept_records == KEEP
+    assert Setup(session=True, keep=None).kept_records is None
 
 
 def test_of_many_findings_the_latest_stay_and_all_are_counted() -> None:

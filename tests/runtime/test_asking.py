@@ -236,6 +236,6 @@ def test_a_run_with_a_policy_is_made_again_from_its_journal(
     )
     sink = Recorder()
     simulate(team, dig.Output("?", ("a", "b"), "problem"), setup=setup, sink=sink)
-    path = write(tmp_path, sink, header=setup.described())
+    path = write(tmp_path, sink, header=setup.header())
     assert rerun(path).records == len(list(read_records(path)))
     assert bool(decisions(sink)) is (name == "ask")

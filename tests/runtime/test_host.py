@@ -18,7 +18,7 @@ def test_an_agent_that_fails_has_read_no_note() -> None:
     monitor._holds.emit_notice("do it", ("ann",))
     monitor.inject(Output("problem", ("ann",), "problem"))
     started = next(e for e in monitor.start("ann") if isinstance(e, Started))
-    host.failed(started, ValueError("it broke"))
+    host.fail_activation(started, ValueError("it broke"))
     assert list(monitor.graph.agents["ann"].buffer) == [event.id for event in started.events]
     assert {event.sender for event in started.events} == {"system", None}
 

@@ -301,7 +301,7 @@ def test_an_agent_that_is_asked_again_does_not_remember_that_it_was_asked(tmp_pa
             self.turns = [one.view.turn for one in past]
 
     setup, path = Setup(limit_s=5.0), tmp_path / TRACE
-    with closing(Journal(path, header=setup.described())) as journal:
+    with closing(Journal(path, header=setup.header())) as journal:
         simulate({"diarist": Diarist()}, Output("?", ("diarist",)), setup=setup, sink=journal)
     before = list(read_records(path))
     starts = [one for one in before if isinstance(one, Start)]

@@ -100,7 +100,7 @@ def _written_down(happening: Callable[[Monitor], list[Effect]]) -> Callable[[Mon
 
 def journalled(run: ChaosRun, folder: Path) -> Path:
     """The journal of a simulated run."""
-    journal = Journal(folder / f"{run.seed}.dig.jsonl", header=run.setup.described())
+    journal = Journal(folder / f"{run.seed}.dig.jsonl", header=run.setup.header())
     simulate(run.team, run.problem, setup=run.setup, script=run.script, sink=journal)
     journal.close()
     return journal.path
@@ -130,7 +130,7 @@ def state(graph: InteractionGraph) -> str:
 def live_states(seed: int, folder: Path) -> tuple[Path, list[str]]:
     """A journal, and the state of the live graph at each of its records."""
     run = simple_run(seed) if seed % 2 else chaos_run(seed, heal=True)
-    journal = Journal(folder / f"{seed}.dig.jsonl", header=run.setup.described())
+    journal = Journal(folder / f"{seed}.dig.jsonl", header=run.setup.header())
     simulation = Simulation(run.team, run.setup, journal)
     graph, states = simulation.host.monitor.graph, list[str]()
     apply = graph.apply

@@ -48,7 +48,7 @@ def team() -> dict[str, Any]:
 def simulated(path: Path, people: dict[str, Any], **settings: Any) -> Path:
     """The journal of a simulated run, whose problem has a trace context."""
     setup = Setup(**{"detectors": standard, "retries": 1, "limit_s": 50.0, **settings})
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     simulation = Simulation(people, setup, journal)
     problem = Output("?", ("a", "b"), "problem", traceparent=PARENT)
     simulation.plan(0.0, lambda monitor: monitor.inject(problem))
@@ -105,7 +105,7 @@ def test_a_run_with_errors_on_the_bus_comes_out_again(
 ) -> None:
     """As in virtual time."""
     setup, path = Setup(detectors=standard, retries=1, limit_s=500.0), tmp_path / "run.dig.jsonl"
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     name, options = backends()[backend]()
     bus = Bus(people, setup, sink=journal)
     result = anyio.run(bus.run, "?", ["a", "b"], backend=name, backend_options=options)
@@ -120,7 +120,7 @@ def test_a_fork_that_changes_nothing_has_the_same_errors(tmp_path: Path) -> None
     assert told(path).count("request_failed") == 1
     for at in range(len(lines(path))):
         fork = tmp_path / f"{at}.dig.jsonl"
-        header = Setup(detectors=standard, retries=1, limit_s=500.0).described()
+        header = Setup(detectors=standard, retries=1, limit_s=500.0).header()
         journal = Journal(fork, header=header)
         Simulation.resume(rewind(path, at, sink=journal), team()).run()
         journal.close()

@@ -65,7 +65,7 @@ def test_no_agent_is_asked_again_what_ended_when_it_left(tmp_path: Path) -> None
             return Plan(1.0, Decision.submit(view, view.turn))
 
     setup, path = Setup(), tmp_path / "parent.dig.jsonl"
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     simulation = Simulation({"a": Slow(), "b": Slow()}, setup, journal)
     problem = Output("?", ("a",), "problem")
     simulation.plan(0.0, lambda monitor: monitor.inject(problem))
@@ -128,7 +128,7 @@ def ring(to: str = "b") -> dict[str, Any]:
 def original(folder: Path, setup: Setup | None = None) -> Path:
     setup = setup or Setup()
     path = folder / "parent.dig.jsonl"
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     simulation = Simulation(ring(), setup, journal)
     simulation.plan(0.0, lambda monitor: monitor.inject(Output("?", ("a",), "problem")))
     simulation.run()
@@ -246,7 +246,7 @@ def test_what_comes_from_outside_and_makes_no_sense_any_more_is_written_down(
     """Here the host redirects an event that an earlier change has kept from being."""
     setup = Setup(limit_s=30.0)
     path = tmp_path / "parent.dig.jsonl"
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     simulation = Simulation(ring("nobody"), setup, journal)
     simulation.plan(0.0, lambda monitor: monitor.inject(Output("?", ("a",), "problem")))
     simulation.plan(3.0, lambda monitor: monitor.redirect("e2", ["c"]))
@@ -349,7 +349,7 @@ class Restores(Remembers):
 
 def remembered(folder: Path) -> Path:
     path = folder / "parent.dig.jsonl"
-    journal = Journal(path, header=Setup().described())
+    journal = Journal(path, header=Setup().header())
     simulation = Simulation({"a": Remembers()}, Setup(), journal)
     simulation.plan(0.0, lambda monitor: monitor.inject(Output("?", ("a",), "problem")))
     simulation.run()
@@ -426,7 +426,7 @@ def test_a_team_in_real_time_goes_on_too(tmp_path: Path, backend: str) -> None:
 def test_who_comes_and_goes_does_so_again_in_real_time(tmp_path: Path) -> None:
     setup = Setup(limit_s=20.0, session=True)
     path = tmp_path / "parent.dig.jsonl"
-    journal = Journal(path, header=setup.described())
+    journal = Journal(path, header=setup.header())
     simulation = Simulation(ring("d"), setup, journal)
     simulation._team["d"] = ring()["a"]
     script: list[tuple[float, Callable[..., Any]]] = [
@@ -504,7 +504,7 @@ def test_a_member_in_real_time_takes_a_seat(tmp_path: Path) -> None:
 def test_a_member_with_a_state_takes_a_seat_with_the_past_of_that_seat(tmp_path: Path) -> None:
     """And its own state stays its own."""
     path = tmp_path / "parent.dig.jsonl"
-    journal = Journal(path, header=Setup().described())
+    journal = Journal(path, header=Setup().header())
     simulation = Simulation({"a": Remembers(), "b": Remembers()}, Setup(), journal)
     for to in "ab":
         problem = Output(f"for {to}", (to,), "problem")

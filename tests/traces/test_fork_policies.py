@@ -90,7 +90,7 @@ def test_a_fork_of_a_trace_that_does_not_name_its_policies_is_driven_too(
 def test_a_delivery_that_is_taken_out_of_a_journal_is_missed_where_it_was(tmp_path: Path) -> None:
     """A journal names its policies, so a message without one was kept by none."""
     run, asked, reached, *_ = story()
-    ends, header = Finish(3, 1_000_000, "timeout"), Setup().described()
+    ends, header = Finish(3, 1_000_000, "timeout"), Setup().header()
     path = write(tmp_path, [run, asked, reached, ends], header=header)
     assert rerun(path).is_finished
     path.unlink()

@@ -61,7 +61,7 @@ def test_an_old_first_line_makes_the_same_run_and_is_written_again_as_it_was(
     """All parts that it names can be made, and a journal of today names them in the same way."""
     header = header_of(FIRST_LINES, said)
     assert header.foreign == []
-    assert json.dumps(header.setup().described()) == json.dumps(said)
+    assert json.dumps(header.setup().header()) == json.dumps(said)
 
 
 def test_each_part_of_dig_has_the_recorded_name_that_it_always_had() -> None:

@@ -32,7 +32,7 @@ from tests.chaos import chaos_run
 from .journals import journalled, live_states, reseal, rows_of, simple_run, state, story, write
 from .mutations import damage, forge
 
-MADE = Setup(detectors=standard).described()
+MADE = Setup(detectors=standard).header()
 ET = MADE["detectors"][0]
 OWN = {"class": "mine.Own"}
 
@@ -225,7 +225,7 @@ def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
 
     setup = Setup(detectors=lambda: [*standard(), Own()])
     run = simple_run(22)
-    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.header())
     simulate(run.team, run.problem, setup=setup, sink=journal)
     journal.close()
     with pytest.raises(ReplayError, match="Own"):
@@ -238,7 +238,7 @@ def test_parts_of_a_users_own_can_be_handed_in(tmp_path: Path) -> None:
 def test_what_a_session_could_name_can_be_named_again(tmp_path: Path) -> None:
     """However much of the past it kept, and whatever the setup says that it is run again with."""
     setup = Setup(detectors=standard, session=True, keep=None)
-    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.header())
     monitor = setup.monitor("ab", float, journal)
     for number in range(1, 30):
         monitor.inject(Output("?", ("a",), "problem"))
@@ -252,7 +252,7 @@ def test_what_a_session_could_name_can_be_named_again(tmp_path: Path) -> None:
 
 def test_a_part_that_failed_for_an_unknown_reason_is_no_divergence(tmp_path: Path) -> None:
     records = story()
-    path = write(tmp_path, records, header=Setup().described())
+    path = write(tmp_path, records, header=Setup().header())
     rows = rows_of(path)
     failed = {"ts": 0.0025, "kind": "incident", "what": "failed", "detail": {"who": "d"}}
     rows.insert(6, {**failed})

@@ -235,7 +235,7 @@ def test_a_refusal_to_heal_by_another_edition_is_no_healing(tmp_path: Path) -> N
     """It has changed nothing, so the run is driven again, with its row as it was read."""
     setup = Setup(detectors=standard, healers=standard_healers, budget=Budget(0, 0, 0))
     run = simple_run(22)
-    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.described())
+    journal = Journal(tmp_path / "t.dig.jsonl", header=setup.header())
     simulate(run.team, run.problem, setup=setup, sink=journal)
     journal.close()
     path = of_first_edition(journal.path)

@@ -1,4 +1,4 @@
-"""Faults, and how they are put into a run.
+"""Faults to inject into a run.
 
 - `fault`: one fault. `catalogue`: the table of kinds. `injector`: their base; `kinds`: the kinds,
   one file a family; `payloads`: changed payloads. `injections`: the acts of faults in a trace.

@@ -1,4 +1,4 @@
-"""The table of all kinds of faults: one row a kind, one file of `kinds/` a family."""
+"""The table of all kinds of faults: a row for each kind, a file of `kinds/` for each family."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .kinds import agents, coordination, messages
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of fault.
+    """A kind of fault: name, meaning, and the class to inject.
 
     Attributes:
         family: `messages`, `agents` or `coordination`; of ours, the file of its class.
@@ -38,7 +38,7 @@ class Kind:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by name: those of the kind, then the common ones."""
+        """The parameters by name: own ones first, then the common parameters."""
         own = self.injector.parameters
         return {**own, **{name: p for name, p in COMMON.items() if name not in own}}
 

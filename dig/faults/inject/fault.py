@@ -1,4 +1,4 @@
-"""One fault: a kind, a target and a time."""
+"""A fault: a kind, a target and a window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .injector import Parameter
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A kind of fault, put on one agent for a while.
+    """A kind of fault on an agent, for a window of time.
 
     Attributes:
         kind: The kind's name in `dig.faults.inject.catalogue.KINDS`.
@@ -63,7 +63,7 @@ class Fault:
         object.__setattr__(self, "parameters", values)
 
     def check_target(self, team: Collection[str]) -> None:
-        """Refuse a team that lacks the target.
+        """Refuse a team without the target.
 
         Raises:
             SettingsError: The target is not in the team.
@@ -89,7 +89,7 @@ class Fault:
 
     @classmethod
     def read(cls, row: Mapping[str, Any], foreign: Collection[str] = ()) -> Fault:
-        """Read a fault as `to_json` writes it; imports no module because a file names it.
+        """Read a fault from the JSON of `to_json`; imports no module named by a file.
 
         Args:
             row: The description.
@@ -108,7 +108,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Parse a fault as the option `--fault` takes it.
+        """Parse a fault from the text of the option `--fault`.
 
         >>> Fault.parse("stall target=agent-3 start=10 end=30 seconds=5").parameters["seconds"]
         5.0
@@ -161,7 +161,7 @@ def _number(name: str, text: Any) -> float:
 
 
 def _read_value(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
-    """Check a parameter's value and convert it from text, where it is text."""
+    """Check a parameter's value, and convert text to the parameter's type."""
     if value is None and parameter.default is None:
         return None
     of = int if parameter.default is None else type(parameter.default)

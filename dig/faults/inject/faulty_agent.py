@@ -1,4 +1,4 @@
-"""An agent with faults around it, which change the agent's view and decision."""
+"""An agent with faults around the view and the decision."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .payloads import Payloads
 
 @dataclass(frozen=True)
 class FaultContext:
-    """The values that all faults of one run share.
+    """The common values of all faults of a run.
 
     Attributes:
         key: The key of the random numbers.
@@ -50,7 +50,7 @@ class FaultContext:
 
 
 class ActiveFault:
-    """One fault of one run.
+    """A fault of a run, with the injector.
 
     Attributes:
         number: The fault's place in the list of faults.
@@ -67,7 +67,7 @@ class ActiveFault:
     def occasion(
         self, turn: int, time_s: float, agent: str | None = None, repeats: Sequence[int] = ()
     ) -> Occasion:
-        """The occasion that an activation gives the fault.
+        """The occasion for the fault in an activation.
 
         Args:
             turn: The number of the activation among those of the agent.
@@ -89,7 +89,7 @@ class ActiveFault:
 
 
 class FaultyAgent:
-    """An agent with faults around it; all other attributes are the agent's own."""
+    """An agent with faults around; all other attributes are the agent's own."""
 
     def __init__(
         self, agent: Any, active_faults: Sequence[ActiveFault], run: FaultContext,
@@ -112,7 +112,7 @@ class FaultyAgent:
         return getattr(self._agent, name)
 
     def restore(self, past: Sequence[PastActivation]) -> None:
-        """Repeat the past acts of the faults, so that counters and memories are as they were.
+        """Repeat the past acts of the faults, to restore counters and memories.
 
         Raises:
             ReplayError: The agent's own past decisions cannot be computed again.
@@ -169,7 +169,7 @@ class FaultyPolicy(FaultyAgent):
         return turn.change_plan(self._agent.plan(turn.view))
 
     async def act(self, view: View) -> Decision:
-        """Decide, and take the time that the plan names.
+        """Decide, and take the think time of the plan.
 
         Raises:
             DecisionError: The agent fails.
@@ -178,7 +178,7 @@ class FaultyPolicy(FaultyAgent):
 
 
 class _FaultyTurn:
-    """One activation of a target.
+    """An activation of a target.
 
     Attributes:
         view: The agent's view, as the faults change it.

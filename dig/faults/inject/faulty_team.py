@@ -1,4 +1,4 @@
-"""A team with faults around it, for the simulator and for the bus.
+"""A team with faults around agents, for the simulator and for the bus.
 
 Only the targets are wrapped; all other agents, and all detectors, are unchanged.
 """
@@ -47,12 +47,12 @@ class _MembershipChange:
     is_noted: bool = False
 
     def is_possible(self, monitor: Monitor) -> bool:
-        """Whether the change can still happen: an agent that has left cannot leave."""
+        """Whether the change can still happen: an absent agent cannot leave."""
         is_present = self.agent in monitor.graph.agents
         return not monitor.is_over and is_present == (self.change == "leave")
 
     def apply(self, monitor: Monitor) -> list[Effect]:
-        """Make the change in virtual time, if it is possible."""
+        """Make the change in virtual time, if possible."""
         if not self.is_possible(monitor):
             return []
         effects = (monitor.leave if self.change == "leave" else monitor.join)(self.agent)
@@ -67,7 +67,7 @@ class _MembershipChange:
 
 
 class FaultyTeam(Disturbance):
-    """A team with faults around it, for one run.
+    """A team with faults around agents, for a single run.
 
     Attributes:
         team: The agents by name; the targets have faults around them.
@@ -175,7 +175,7 @@ class FaultyTeam(Disturbance):
 def disturbance_of(
     side: Mapping[str, Any], foreign: Collection[str] = ()
 ) -> Callable[[Arrangement], FaultyTeam] | None:
-    """Make a function that injects the faults of a recorded run again, for a fork.
+    """Make a function to inject the faults of a recorded run again, for a fork.
 
     Args:
         side: The side file of the run.

@@ -16,10 +16,11 @@ from dig.errors import SettingsError
 
 from .fault import Fault
 from .faulty_agent import ActiveFault, FaultContext
-from .injector import Act, AgentCall, CallNext, Occasion
+from .injector import Act, AgentCall, Occasion
 from .payloads import UNKNOWN
 
-_Hook = Callable[[AgentCall, CallNext, Occasion], Awaitable[Any]]
+_Make = Callable[[AgentCall], Awaitable[Any]]
+_Hook = Callable[[AgentCall, Occasion], Awaitable[Any]]
 
 
 class GameDay:
@@ -67,7 +68,7 @@ class GameDay:
         self.end()
 
     def end(self) -> None:
-        """Remove the faults; the team is as it was before."""
+        """Remove the faults; the team is as before."""
         self._restore()
 
     @property
@@ -103,31 +104,33 @@ class GameDay:
                 for agent, method in self._places
                 if method == place.method and agent not in (place.agent, caller)
             )
-            # The faults of the caller act on the call first, then those of the called agent.
-            call_next: CallNext = self._answer
-            for active in self._active(caller):
-                call_next = partial(self._layer, active, active.injector.outgoing_call, call_next)
-            return await call_next(
-                AgentCall(place.agent, caller, args, kwargs, place.method, others)
+            make = self._layers(caller, self._answer, is_outgoing=True)
+            method = place.method
+            return await make(
+                AgentCall(place.agent, caller, args, kwargs, method, others, make=make)
             )
 
         return call
 
     async def _answer(self, call: AgentCall) -> Any:
-        # A fault of the caller may have named another agent, so its faults are looked up here.
-        call_next: CallNext = self._run_agent
-        for active in self._active(call.agent):
-            call_next = partial(self._layer, active, active.injector.incoming_call, call_next)
-        return await call_next(call)
+        # A fault of the caller may have named another agent, so the faults are looked up here.
+        return await self._layers(call.agent, self._run_agent, is_outgoing=False)(call)
 
-    async def _layer(
-        self, active: ActiveFault, hook: _Hook, call_next: CallNext, call: AgentCall
-    ) -> Any:
+    def _layers(self, target: str | None, make: _Make, *, is_outgoing: bool) -> _Make:
+        """Wrap the making of a call in the active faults of an agent; the last is the innermost."""
+        for active in reversed(self._faults):
+            if active.fault.target == target and active.fault.is_on(self.now):
+                injector = active.injector
+                hook = injector.outgoing_call if is_outgoing else injector.incoming_call
+                make = partial(self._act, active, hook, make)
+        return make
+
+    async def _act(self, active: ActiveFault, hook: _Hook, make: _Make, call: AgentCall) -> Any:
         target, end_s = active.fault.target, active.fault.end_s
         self._turns[target] += 1
         occasion = active.occasion(self._turns[target], self.now)
         remaining_s = MOST_SECONDS if end_s is None else end_s - self.now
-        return await hook(replace(call, remaining_s=remaining_s), call_next, occasion)
+        return await hook(replace(call, remaining_s=remaining_s, make=make), occasion)
 
     async def _run_agent(self, call: AgentCall) -> Any:
         token = self._calling.set(call.agent)
@@ -135,13 +138,6 @@ class GameDay:
             return await self._places[call.agent, call.method].function(*call.args, **call.kwargs)
         finally:
             self._calling.reset(token)
-
-    def _active(self, target: str | None) -> list[ActiveFault]:
-        """The faults of an agent that are on, the last one first: the innermost layer."""
-        return [
-            active for active in reversed(self._faults)
-            if active.fault.target == target and active.fault.is_on(self.now)
-        ]  # fmt: skip
 
 
 around = GameDay

@@ -1,4 +1,4 @@
-"""The acts of faults, and their places in a trace."""
+"""The acts of faults, with places in a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .injector import NO_TURN, Act
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One act of a fault.
+    """An act of a fault, at a place in the trace.
 
     Attributes:
         fault: The fault's place in the list of faults.
@@ -37,7 +37,7 @@ class Injection:
 
 
 class ActLocator:
-    """A sink that finds the places of acts among the records of a run."""
+    """A sink that locates the acts of faults among the records of a run."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         """Begin with some records."""

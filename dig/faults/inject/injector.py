@@ -30,7 +30,7 @@ Change = Literal["leave", "join"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kind of fault.
+    """A parameter of a kind of fault.
 
     Attributes:
         meaning: A description, with its unit.
@@ -72,7 +72,7 @@ COMMON: Parameters = MappingProxyType(
 
 @dataclass(slots=True)
 class Act:
-    """One act of a fault, before its place in the trace is known.
+    """An act of a fault, before the place in the trace is known.
 
     Attributes:
         fault: The fault's place in the list of faults.
@@ -98,7 +98,7 @@ class Act:
 
 
 class Occasion:
-    """One activation, or call, of the target while a fault is on: random numbers and acts.
+    """An activation, or call, of the target in the fault's window: random numbers and acts.
 
     Attributes:
         payloads: The transforms of the task's payloads.
@@ -128,11 +128,11 @@ class Occasion:
     # the run and its twin draw the same numbers.
 
     def chance(self, probability: float, purpose: str = "", index: int = 0) -> bool:
-        """Draw whether an event of this probability happens."""
+        """Draw whether an event of some probability happens."""
         return self._draws.chance(probability, f"{self._purpose} {purpose}", index)
 
     def choice(self, items: Sequence[_T], purpose: str = "", index: int = 0) -> _T:
-        """Draw one of some items, which must not be empty."""
+        """Draw an item; there must be at least a single item."""
         return self._draws.choice([*items], f"{self._purpose} {purpose}", index)
 
     def add_act(
@@ -176,6 +176,7 @@ class AgentCall:
         method: The name of the agent's method, if the agent has several.
         others: The agents that could be called instead.
         remaining_s: Seconds until the fault ends.
+        make: Makes a call, this or another; returns and raises as the called agent does.
     """
 
     agent: str
@@ -185,14 +186,16 @@ class AgentCall:
     method: str = ""
     others: tuple[str, ...] = ()
     remaining_s: float = MOST_SECONDS
+    _: KW_ONLY
+    make: Callable[[AgentCall], Awaitable[Any]]
 
-
-CallNext = Callable[[AgentCall], Awaitable[Any]]
-"""Makes a call, the original or another; returns and raises what the called agent does."""
+    def proceed(self) -> Awaitable[Any]:
+        """Make the call, through the remaining faults."""
+        return self.make(self)
 
 
 class Injector:
-    """The base of all kinds of faults: it does nothing.
+    """The base of all kinds of faults: does nothing.
 
     An object belongs to one fault in one run, and may remember earlier turns of the target.
 
@@ -210,7 +213,7 @@ class Injector:
         self.act_count = 0
 
     def should_act(self, occasion: Occasion, purpose: str = "", index: int = 0) -> bool:
-        """Draw whether the fault acts now, by its probability and the limit on its acts.
+        """Draw whether the fault acts now, by the probability and the limit on acts.
 
         Args:
             occasion: The activation.
@@ -231,7 +234,7 @@ class Injector:
         return min(1.0, occasion.since_s / rise_s) if rise_s else 1.0
 
     def observe(self, view: View, decision: Decision) -> None:
-        """See every decision of the target, also outside the window, before faults change it."""
+        """See every decision of the target, also outside the window, before any change."""
 
     def change_view(self, view: View, occasion: Occasion) -> View:
         """Change the target's view, in an activation that starts in the window."""
@@ -247,35 +250,27 @@ class Injector:
         """When the target leaves and joins the team, in seconds since the run began."""
         return ()
 
-    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Make a call of the target, an async callable, to another agent."""
         acts = self.should_act(occasion)
-        return await (
-            self.faulty_outgoing_call(call, call_next, occasion) if acts else call_next(call)
-        )
+        return await (self.faulty_outgoing_call(call, occasion) if acts else call.proceed())
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Answer a call of the target, an async callable."""
         acts = self.should_act(occasion)
-        return await (
-            self.faulty_incoming_call(call, call_next, occasion) if acts else call_next(call)
-        )
+        return await (self.faulty_incoming_call(call, occasion) if acts else call.proceed())
 
-    async def faulty_outgoing_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Make a call on which the fault acts."""
-        return await call_next(call)
+        return await call.proceed()
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Answer a call on which the fault acts."""
-        return await call_next(call)
+        return await call.proceed()
 
 
 class OnTurn(Injector):
-    """A kind that acts on the decision of an activation as a whole."""
+    """A kind for decisions as a whole."""
 
     def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
         """Replace the decision, unless the target has failed."""
@@ -289,7 +284,7 @@ class OnTurn(Injector):
 
 
 class OnMessage(Injector):
-    """A kind that acts on each message of the target by itself.
+    """A kind for single messages of the target.
 
     Attributes:
         takes_final: Whether the fault acts on answers too, which have no recipient in the team.
@@ -305,7 +300,7 @@ class OnMessage(Injector):
         for i, message in enumerate(plan.decision.outputs):
             acts = self.takes_final or not message.final
             acts = acts and self.should_act(occasion, "message", i)
-            outputs += self.replace_message(view, message, occasion, i) if acts else [message]
+            outputs += self.send(view, message, occasion, i) if acts else [message]
         return Plan(plan.think_s, plan.decision.model_copy(update={"outputs": outputs}))
 
     def change_message(
@@ -323,10 +318,8 @@ class OnMessage(Injector):
         occasion.add_act(what, output=changed_message)
         return [changed_message]
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
-        """The messages that are sent in place of a message.
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
+        """The messages to send in place of a message.
 
         Args:
             view: The view of the activation.
@@ -343,17 +336,17 @@ def is_work(event: Pending) -> bool:
 
 
 def is_solution(event: Pending) -> bool:
-    """Whether an event is work that carries a solution."""
+    """Whether an event is work with a solution."""
     return is_work(event) and event.type == "solution"
 
 
 def solutions(view: View, decision: Decision) -> list[Any]:
-    """The payloads of all solutions that an agent has in its buffer or generates now."""
+    """The payloads of all solutions of an agent, in the buffer or generated now."""
     received = [event.payload for event in view.events if is_solution(event)]
     return received + [o.payload for o in decision.outputs if o.type == "solution" and not o.final]
 
 
 def parts_of(decision: Decision) -> list[NewEvent]:
-    """The parts that a decision splits a problem into: several problems at once; else none."""
+    """The parts of a problem in a decision: several problems at once; else none."""
     parts = [o for o in decision.outputs if o.type == "problem" and not o.final]
     return parts if len(parts) > 1 else []

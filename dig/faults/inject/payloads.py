@@ -1,4 +1,4 @@
-"""Transforms of the payloads of a task, for faults that damage them or put them together."""
+"""Transforms of the payloads of a task, for faults that damage or merge payloads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GARBAGE = "\ufffd" * 8
 
 @dataclass(frozen=True)
 class Payloads:
-    """The payloads of one task.
+    """The payloads of a task.
 
     Attributes:
         transforms: The ways to damage a payload, by name.
@@ -76,7 +76,7 @@ UNKNOWN = Payloads(MappingProxyType({"garbled": _garble}), _list_solutions, _lis
 
 
 def _frequency_payloads(reading: Reading) -> Payloads:
-    """The payloads of a task whose data are counted in parts."""
+    """The payloads of a task with data counted in parts."""
 
     def counts(payload: Any) -> Any:
         if Partial.read(payload, reading) is None:
@@ -134,5 +134,5 @@ _PAYLOADS: Mapping[str, Payloads] = MappingProxyType(
 
 
 def payloads_of(task: str) -> Payloads:
-    """The transforms of a task's payloads; of a user's task, those of unknown payloads."""
+    """The transforms of a task's payloads; for a user's task the unknown payloads."""
     return _PAYLOADS.get(task, UNKNOWN)

@@ -1,4 +1,4 @@
-"""A run with faults, in memory and in virtual time, and its twin without faults.
+"""A run with faults, in memory and in virtual time, and the twin without faults.
 
 The trace does not mention the faults; `Played` has them beside the trace.
 """
@@ -31,7 +31,7 @@ BESIDE = "CLA beside"
 
 @dataclass(frozen=True)
 class Played:
-    """A run with its faults and its records.
+    """A finished run with faults and records.
 
     Attributes:
         run: The configuration.
@@ -52,14 +52,14 @@ class Played:
 
     @cached_property
     def parts(self) -> TaskParts:
-        """The recorded run with the parts of its task."""
+        """The recorded run with the parts of the task."""
         run = RecordedRun(self.records)
         accounting = ReferenceAccounting(run) if self.run.remembers else PAYLOADS
         return TaskParts(run, accounting, self.problem)
 
     @cached_property
     def problems(self) -> tuple[Played, ...]:
-        """The run from the view of each problem, with the end of that problem."""
+        """The run from the view of each problem, to the end of the problem."""
         if self.run.problems == 1 or self.problem is not None:
             return (self,)
         return tuple(map(self._of_problem, filter(None, self.run.problem_parts)))
@@ -132,7 +132,7 @@ def without_policy(record: Record) -> Record:
 
 
 def published(records: Iterable[Record], name: str) -> tuple[Record, ...]:
-    """The records of a run without anything that tells how to play the run again.
+    """Remove from the records of a run all that tells how to play the run again.
 
     The header has a neutral name and no seed. Every message of an agent bears the mark of a
     disturbed delivery, so that the mark does not tell which messages a fault has disturbed; a

@@ -100,7 +100,7 @@ def _record(cell: Cell, out: Path) -> None:
     task = make_task(cell.run)
     arranged = arrange(cell.run, task)
     path = out / _file(cell.run.name)
-    with closing(Journal(path, header=arranged.setup.described())) as journal:
+    with closing(Journal(path, header=arranged.setup.header())) as journal:
         make_simulation(cell.run, task, journal, arrangement=arranged).run()
 
 

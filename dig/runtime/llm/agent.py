@@ -162,7 +162,11 @@ class Toolbox:
         self._tools = tools
         self._shapes = {name: _shape(name, tool) for name, tool in tools.items()}
         self.described = [
-            openai.pydantic_function_tool(shape, name=name, description=_purpose(tools[name]))
+            openai.pydantic_function_tool(
+                shape,
+                name=name,
+                description=" ".join((inspect.getdoc(tools[name]) or "").split("\n\n")[0].split()),
+            )
             for name, shape in self._shapes.items()
         ]
 
@@ -173,8 +177,16 @@ class Toolbox:
             names = ", ".join(self._tools) or "none"
             return encode_json({"error": f"there is no tool {name!r:.60}; there are: {names}"})
         try:
-            arguments = self._shapes[name].model_validate_json(call.function.arguments or "{}")
-            result = self._tools[name](**_arguments(arguments))
+            shape = self._shapes[name]
+            arguments = shape.model_validate_json(call.function.arguments or "{}")
+            result = self._tools[name](
+                **{
+                    key: decode_json(value)
+                    if AS_JSON_TEXT in shape.model_fields[key].metadata
+                    else value
+                    for key, value in arguments
+                }
+            )
             return encode_json(plain(await result if inspect.isawaitable(result) else result))
         except ValidationError as error:
             return encode_json({"error": f"the arguments are wrong: {complaints(error)}"})
@@ -192,15 +204,3 @@ def _shape(name: str, tool: Tool) -> type[BaseModel]:
         hint = hints.get(parameter.name, Any)
         fields[parameter.name] = _ANYTHING if hint is Any else (hint, ...)
     return create_model(name, **fields)
-
-
-def _arguments(arguments: BaseModel) -> dict[str, Any]:
-    kinds = type(arguments).model_fields
-    return {
-        name: decode_json(value) if AS_JSON_TEXT in kinds[name].metadata else value
-        for name, value in arguments
-    }
-
-
-def _purpose(tool: Tool) -> str:
-    return " ".join((inspect.getdoc(tool) or "").split("\n\n")[0].split())

@@ -99,7 +99,7 @@ class Exchange:
     seconds: float = 0.0
 
     @contextmanager
-    def kept(self, keep: Keep) -> Iterator[None]:
+    def keep_afterwards(self, keep: Keep) -> Iterator[None]:
         """Keep the exchange when the block is left, also by an exception."""
         self.at, began = time.time(), time.monotonic()
         try:
@@ -163,13 +163,13 @@ class Spending:
                 is_limit=True,
             )
 
-    def sent(self, usage: Usage, model: str) -> None:
+    def count_request(self, usage: Usage, model: str) -> None:
         """Count a request when sending starts, so that requests cut off count too."""
         self.calls += 1
         usage["model"] = model
         _add(usage, "model_calls", 1)
 
-    def received(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
+    def count_tokens(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
         """Count the tokens of a request, sent and received, by the server's word.
 
         Raises:
@@ -293,7 +293,7 @@ class Model(AbstractAsyncContextManager["Model"]):
         question = ModelQuestion(schema, list(messages), tools, may_call)
         reason = ""
         for _ in range(ATTEMPTS):
-            message = (await self._send(question, usage, who)).said()
+            message = (await self._send(question, usage, who)).first_message()
             if message.tool_calls:
                 return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
             try:
@@ -365,19 +365,25 @@ class Model(AbstractAsyncContextManager["Model"]):
             if self._end is not None:
                 raise StopRunError(self._end)
             self.spending.allow()
-            self.spending.sent(usage, self.settings.model)
+            self.spending.count_request(usage, self.settings.model)
             if exchange.json_mode != "strict":
                 usage["json_mode"] = exchange.json_mode
-            with exchange.kept(self._kept):
+            secrets = [self._key] if len(self._key) >= LEAST_SECRET else []
+            with exchange.keep_afterwards(lambda row: self.keep(redact(row, secrets))):
                 try:
                     outcome: Completion | ModelFault = await self._post(exchange, request)
                 except (TimeoutError, openai.OpenAIError) as error:
-                    outcome = self._judged(as_fault(error, self.settings, self._key))
+                    outcome = as_fault(error, self.settings, self._key)
+                    # A server that stays silent for long is taken for dead.
+                    self._silences = self._silences + 1 if outcome.is_silence else 0
+                    retries = self.settings.retries
+                    if self._silences >= (MOST_SILENCES if self._has_answered else retries + 1):
+                        outcome = replace(outcome, is_end=True)
                     exchange.status, exchange.error = outcome.status, outcome.what
                     if isinstance(error, openai.APIStatusError):
                         exchange.reply = error.response.text
             if isinstance(outcome, Completion):
-                self.spending.received(outcome.tokens, usage)
+                self.spending.count_tokens(outcome.tokens, usage)
             else:
                 _add(usage, "failed_calls", 1)
             return outcome
@@ -406,15 +412,3 @@ class Model(AbstractAsyncContextManager["Model"]):
             return ModelFault(message, again=True, status=raw.status_code)
         exchange.error = None
         return completion
-
-    def _kept(self, exchange: dict[str, Any]) -> None:
-        secrets = [self._key] if len(self._key) >= LEAST_SECRET else []
-        self.keep(redact(exchange, secrets))
-
-    def _judged(self, fault: ModelFault) -> ModelFault:
-        """Judge a fault by the faults before it: a silent server may be dead."""
-        self._silences = self._silences + 1 if fault.is_silence else 0
-        most = MOST_SILENCES if self._has_answered else self.settings.retries + 1
-        if self._silences >= most:
-            return replace(fault, is_end=True)
-        return fault

@@ -88,8 +88,8 @@ class Completion(BaseModel):
         """Tokens sent and received, if the server says so."""
         return (self.usage.prompt_tokens, self.usage.completion_tokens) if self.usage else None
 
-    def said(self) -> ModelMessage:
-        """The words of the model.
+    def first_message(self) -> ModelMessage:
+        """The message of the first choice.
 
         Raises:
             ModelError: The model refused, or was stopped before its end.

@@ -143,7 +143,7 @@ def execute(
     arrangement = replace(arrangement, team=disturbance.team)
     clock = "virtual" if speed is None else f"real time x {speed:g}"
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
-    directory = RunDirectory(runs, about, header=arrangement.setup.described(), keeping=keeping)
+    directory = RunDirectory(runs, about, header=arrangement.setup.header(), keeping=keeping)
     start, counts = time.monotonic(), Counts()
     with remove_on_error(directory.path, RealTimeError), closing(directory.journal) as journal:
         sink = FanOut(journal, counts, disturbance.follow, follow)

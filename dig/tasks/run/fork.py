@@ -179,7 +179,7 @@ def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
                 f"{parent} is a plain trace; only a journal can be forked without a team and its "
                 "`Setup`, which can be handed in from Python"
             )
-        return {**crew.setup.described(), UNNAMED: True}
+        return {**crew.setup.header(), UNNAMED: True}
     return {key: value for key, value in header.items() if key != "version"}
 
 

@@ -93,7 +93,12 @@ class OneProblemAtATime:
                 continue
             shown = [event for event in view.events if problems[event.id] in (problem, None)]
             plan = self.agent.plan(replace(view, events=tuple(shown)))
-            if isinstance(plan.decision, str) or _does_something(plan.decision):
+            decision = plan.decision
+            if (
+                isinstance(decision, str)
+                or decision.outputs
+                or any(fate.fate != "delay" for fate in decision.fates)
+            ):
                 return plan
         return plan or self.agent.plan(view)
 
@@ -104,10 +109,6 @@ class OneProblemAtATime:
             {**payload, "part": payload.get("whole", payload.get("part"))}, self.agent.reading
         )
         return job.whole if job else None
-
-
-def _does_something(decision: Decision) -> bool:
-    return bool(decision.outputs) or any(fate.fate != "delay" for fate in decision.fates)
 
 
 _READERS: dict[str, Callable[[Any, Reading], Job | RawData | Partial | None]] = {

@@ -108,12 +108,8 @@ class RememberingAgent:
         """The fewest remembered references for some ranges, in the order of the parts."""
         uncovered = merge((start, stop) for start, stop in covers)
         references: dict[Range, str] = {}
-        for reference, part in sorted(self.parts.items(), key=lambda item: -_length(item[1])):
+        for reference, part in sorted(self.parts.items(), key=lambda item: item[1][0] - item[1][1]):
             if not missing(part, uncovered):
                 references[part] = reference
                 uncovered = tuple(gap for one in uncovered for gap in missing(one, [part]))
         return [references[part] for part in sorted(references)]
-
-
-def _length(part: Range) -> int:
-    return part[1] - part[0]

@@ -89,7 +89,7 @@ class Journal:
         Args:
             path: The path of the file.
             header: A description of how the run is made, plain JSON for the first line; replay and
-                a fork read it (`Setup.described`).
+                a fork read it (`Setup.header`).
             durability: `process`, `effects` or `power`.
             disk_full: The reaction when a record does not fit, or the file was taken away: `stop`
                 the run, or `continue` it without a journal.

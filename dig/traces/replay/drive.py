@@ -162,7 +162,7 @@ class ReplayDriver:
         outputs = tuple(self._outputs(end))
         if self._edit:
             end, outputs = self._edit.decision(end, outputs)
-        effects, again_s = self.host.repeat(started, end, outputs)
+        effects, again_s = self.host.repeat_end(started, end, outputs)
         del self.started[end.activation]
         return Done(end, self.host.count_effects(effects), again_s, outputs)
 

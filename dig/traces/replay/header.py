@@ -71,7 +71,7 @@ class _Budget(_Strict):
 
 
 class Header(_Strict):
-    """The parts and settings of a run, as written by `Setup.described`."""
+    """The parts and settings of a run, as written by `Setup.header`."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -119,8 +119,8 @@ def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
     elif header and run.patterns != EDITION:  # today there are others
         ours = _ours(tape)
         parts = replace(parts, detectors=ours.detectors, healers=ours.healers)
-    if header and parts.described() != header:
-        raise ReplayError(f"the run was made with {header}, not with {parts.described()}")
+    if header and parts.header() != header:
+        raise ReplayError(f"the run was made with {header}, not with {parts.header()}")
     return replace(
         parts, run=run.run, task=run.task, seed=run.seed, session=run.session,
         memory=run.memory, limits=run.limits, usual=run.usual,

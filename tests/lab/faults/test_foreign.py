@@ -39,9 +39,7 @@ from dig.runtime.agents import NewEvent, View
 class Whisper(OnMessage):
     """Half of what it sends cannot be heard."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """A message without contents."""
         return self.change_message(message, occasion, "a message was whispered", payload=None)
 
@@ -52,9 +50,7 @@ WHISPER = Kind("it whispers", "mine", "Half of what it sends cannot be heard.", 
 class Nothing(OnMessage):
     """It acts, and nothing is changed."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """The same message."""
         return self.change_message(message, occasion, "nothing was done")
 '''

@@ -12,7 +12,6 @@ from dig.detectors.thresholds import MOST_SECONDS
 from dig.faults.inject.injector import (
     ONCE,
     AgentCall,
-    CallNext,
     Change,
     Injector,
     Occasion,
@@ -28,7 +27,7 @@ from dig.runtime.agents import Decision, EventFate, Plan, View
 
 
 class Stall(Injector):
-    """An activation takes some seconds longer; the host may end it as it ends any slow one."""
+    """An activation takes some seconds longer; the host may end such a slow activation."""
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
@@ -46,17 +45,17 @@ class Stall(Injector):
         occasion.add_act(f"took {seconds:g} s longer", since_start=True)
         return Plan(plan.think_s + seconds, plan.decision)
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Hang before the answer."""
         seconds = self.values["seconds"] * self.strength(occasion)
         if seconds and self.should_act(occasion):
             occasion.add_act(f"hung for {seconds:g} s")
             await anyio.sleep(seconds)
-        return await call_next(call)
+        return await call.proceed()
 
 
 class Crash(Injector):
-    """An activation ends with an error; its inputs stay with the agent, and the host retries."""
+    """An activation ends with an error; the inputs stay with the agent, and the host retries."""
 
     def change_plan(self, view: View, plan: Plan, occasion: Occasion) -> Plan:
         """Replace the decision by an error."""
@@ -65,9 +64,7 @@ class Crash(Injector):
         occasion.add_act("failed instead of deciding")
         return Plan(plan.think_s, "the agent's answer could not be read")
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Raise an error."""
         occasion.add_act("raised an error")
         raise RuntimeError(f"{call.agent} has failed")
@@ -84,9 +81,7 @@ class LeaveTeam(Injector):
             return ()
         return ((start_s, "leave"),) if end_s is None else ((start_s, "leave"), (end_s, "join"))
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Fail the call: the target is absent."""
         occasion.add_act("was not there any more")
         raise LookupError(f"{call.agent} has left the team")
@@ -111,10 +106,10 @@ class Slow(Injector):
         occasion.add_act(f"took {factor:g} times as long", since_start=True)
         return Plan(plan.think_s * factor, plan.decision)
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the answer by a factor."""
         factor, start = self._factor(occasion), anyio.current_time()
-        answer = await call_next(call)
+        answer = await call.proceed()
         if factor > 1 and self.should_act(occasion):
             occasion.add_act(f"took {factor:g} times as long")
             await anyio.sleep((factor - 1) * (anyio.current_time() - start))
@@ -133,9 +128,7 @@ class Silent(OnTurn):
         occasion.add_act("consumed everything and generated nothing")
         return Decision.respond(view)
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Answer ``None`` without any work."""
         occasion.add_act("answered nothing")
         return None
@@ -149,13 +142,11 @@ class Hoard(OnTurn):
         occasion.add_act("waited, and kept everything")
         return Decision.wait()
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Wait until the fault's window ends, then answer."""
         occasion.add_act("waited, and did not answer")
         await anyio.sleep(call.remaining_s)
-        return await call_next(call)
+        return await call.proceed()
 
 
 class PassOn(OnTurn):
@@ -175,15 +166,13 @@ class PassOn(OnTurn):
             ]
         )
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Have another agent answer, if there is another."""
         if not call.others:
-            return await call_next(call)
+            return await call.proceed()
         to = occasion.choice(call.others, "to")
         occasion.add_act(f"had {to} answer")
-        return await call_next(replace(call, agent=to))
+        return await replace(call, agent=to).proceed()
 
 
 class SubmitEarly(OnTurn):
@@ -210,9 +199,9 @@ class NeverSubmit(OnTurn):
         occasion.add_act("did not submit the answer that it had")
         return decision.model_copy(update={"outputs": []})
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Answer ``None`` to a caller from outside the team."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         if call.caller is not None or not self.should_act(occasion):
             return answer
         occasion.add_act("did not give the answer that it had")
@@ -228,7 +217,7 @@ class DiscardNeeded(Injector):
     _discarded: list[str]
 
     def change_view(self, view: View, occasion: Occasion) -> View:
-        """Hide the events that will be discarded."""
+        """Hide the events that are to be discarded."""
         self._discarded = []
         for i, event in enumerate(view.events):
             if is_work(event) and self.should_act(occasion, "event", i):
@@ -248,16 +237,14 @@ class DiscardNeeded(Injector):
         decision = plan.decision.model_copy(update={"fates": fates + discards})
         return Plan(plan.think_s, decision)
 
-    async def faulty_incoming_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Ignore the call."""
         occasion.add_act("threw a call away")
         return None
 
 
 class IgnoreNotes(Injector):
-    """The agent sees neither notes nor system events, which only runs with healing have."""
+    """The agent sees neither notes nor system events (runs with healing alone have these)."""
 
     # Of one activation: `change_view` is called before `change_plan`. ``None``: not acted.
     _visible: tuple[Pending, ...] | None

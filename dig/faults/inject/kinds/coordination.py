@@ -1,4 +1,4 @@
-"""Faults of the family `coordination`: agents share the work, or its results, in a wrong way."""
+"""Faults of the family `coordination`: work, or results, shared in a wrong way."""
 
 from __future__ import annotations
 

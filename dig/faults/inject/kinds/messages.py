@@ -11,7 +11,6 @@ import anyio
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.faults.inject.injector import (
     AgentCall,
-    CallNext,
     Occasion,
     OnMessage,
     Parameter,
@@ -28,25 +27,21 @@ _MOMENT_S = 0.000_001
 class Drop(OnMessage):
     """A message is generated, is in flight for a moment, and then expires."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Have the message expire in flight."""
         # Due after a second and recalled long before that: generated, but never delivered.
         in_flight = Delayed(ToAgents(tuple(message.to)), after_s=1.0)
         policy = Disturbed(Expiring(in_flight, after_s=_MOMENT_S))
         return self.change_message(message, occasion, "a message was lost", policy=policy)
 
-    async def faulty_outgoing_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Lose the call."""
         occasion.add_act(f"its call of {call.agent} was lost")
         raise TimeoutError(f"no answer from {call.agent}")
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Lose the answer."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         if self.should_act(occasion):
             occasion.add_act("its answer was lost")
             raise TimeoutError(f"no answer from {call.agent}")
@@ -54,7 +49,7 @@ class Drop(OnMessage):
 
 
 class Delay(OnMessage):
-    """A message is in flight for some seconds more; other messages may overtake it."""
+    """A message is in flight for some seconds more; later messages may overtake."""
 
     parameters: ClassVar[Parameters] = {
         "seconds": Parameter(
@@ -64,9 +59,7 @@ class Delay(OnMessage):
 
     has_amount = True
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Delay the message."""
         seconds = self.values["seconds"] * self.strength(occasion)
         if not seconds:
@@ -75,14 +68,14 @@ class Delay(OnMessage):
         what = f"a message was delayed by {seconds:g} s"
         return self.change_message(message, occasion, what, policy=Disturbed(policy))
 
-    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the call."""
         await self._wait(occasion, f"its call of {call.agent}")
-        return await call_next(call)
+        return await call.proceed()
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the answer."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         await self._wait(occasion, "its answer")
         return answer
 
@@ -100,32 +93,28 @@ class Duplicate(OnMessage):
         "copies": Parameter("Copies besides the message.", 1, null=0, most=100)
     }
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Add the copies of the message."""
         copies = [message.model_copy() for _ in range(self.values["copies"])]
         if copies:
             occasion.add_act(f"a message was sent {1 + len(copies)} times", output=copies[0])
         return [message, *copies]
 
-    async def outgoing_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Make the call several times; the first answer counts."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         copies = self.values["copies"]
         if copies and self.should_act(occasion):
             occasion.add_act(f"its call of {call.agent} was made {1 + copies} times")
             for _ in range(copies):
-                await call_next(call)
+                await call.proceed()
         return answer
 
 
 class Misaddress(OnMessage):
     """A message goes to other agents, drawn at random, as many as there are recipients."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Readdress the message to other agents."""
         others = [name for name in view.others if name not in message.to]
         if not others or not message.to:
@@ -137,32 +126,26 @@ class Misaddress(OnMessage):
         to = list(dict.fromkeys(wrong))
         return self.change_message(message, occasion, "a message went to the wrong agent", to=to)
 
-    async def faulty_outgoing_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Call another agent, if there is another."""
         if not call.others:
-            return await call_next(call)
+            return await call.proceed()
         wrong = occasion.choice(call.others, "recipient")
         occasion.add_act(f"its call of {call.agent} went to {wrong}")
-        return await call_next(replace(call, agent=wrong))
+        return await replace(call, agent=wrong).proceed()
 
 
 class AddressNobody(OnMessage):
     """A message goes to names of no agent, and so to no recipient."""
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Readdress the message to names of no agent."""
         if not message.to:
             return [message]
         to = [f"{name}-assistant" for name in message.to]
         return self.change_message(message, occasion, "a message was addressed to nobody", to=to)
 
-    async def faulty_outgoing_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Fail the call: no agent has the name."""
         occasion.add_act(f"its call of {call.agent} was addressed to nobody")
         raise LookupError(f"there is no agent {call.agent}-assistant")
@@ -178,9 +161,7 @@ class Corrupt(OnMessage):
     }
     takes_final = True
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Damage the payload, if a transform fits."""
         payload, transforms = message.payload, occasion.payloads.transforms
         hows = transforms if self.values["how"] == ANY else [self.values["how"]]
@@ -193,16 +174,14 @@ class Corrupt(OnMessage):
             message, occasion, f"a payload was damaged: {how}", payload=payloads[how]
         )
 
-    async def faulty_outgoing_call(
-        self, call: AgentCall, call_next: CallNext, occasion: Occasion
-    ) -> Any:
+    async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Damage the arguments of the call."""
         occasion.add_act(f"what it called {call.agent} with was damaged")
-        return await call_next(replace(call, args=damage(call.args), kwargs=damage(call.kwargs)))
+        return await replace(call, args=damage(call.args), kwargs=damage(call.kwargs)).proceed()
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Damage the answer."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         if not self.should_act(occasion, "answer"):
             return answer
         occasion.add_act("its answer was damaged")
@@ -222,9 +201,7 @@ class ReplayStale(OnMessage):
             if not message.final:
                 self._first.setdefault(message.type, message.payload)
 
-    def replace_message(
-        self, view: View, message: NewEvent, occasion: Occasion, index: int
-    ) -> list[NewEvent]:
+    def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Replace the payload by the first of the type."""
         payload = self._first.get(message.type, message.payload)
         if payload == message.payload:
@@ -232,9 +209,9 @@ class ReplayStale(OnMessage):
         what = "an old message was sent instead of a new one"
         return self.change_message(message, occasion, what, payload=payload)
 
-    async def incoming_call(self, call: AgentCall, call_next: CallNext, occasion: Occasion) -> Any:
+    async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Return the target's first answer again."""
-        answer = await call_next(call)
+        answer = await call.proceed()
         first = self._first.setdefault(call.method, answer)
         if first is answer or not self.should_act(occasion):
             return answer
