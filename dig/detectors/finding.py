@@ -49,8 +49,8 @@ class Path:
     """A way through the graph.
 
     Attributes:
-        nodes: The ids of its events and activations, in order of time.
-        text: The same for people, cut in the middle if it is long.
+        nodes: The ids of the events and activations, in order of time.
+        text: The nodes for people, cut in the middle if there are many.
         hops: The nodes with their agents, for a picture.
     """
 
@@ -99,22 +99,21 @@ class Finding:
     """A failure pattern, seen once (paper, table 1).
 
     Attributes:
-        pattern: Its short name, `ET` for instance.
+        pattern: The short name of the pattern, `ET` for instance.
         stage: The stage in the life of an event at which it was seen, for patterns that have
             stages.
         t: Logical time: the record that raised it, or the last one before its moment.
-        us: Its moment, in microseconds since the run began.
-        subject: The subject of the finding, by id.
-        evidence: The proof, by id; of long lists the first 100 items, and then `more` is true.
-        severity: The worth of the finding; that of a user's detector is a warning unless it says
-            otherwise.
-        silenced: Why a policy makes no alarm of it, if one does.
-        why: Explains it, for `dig.explain`; ``None``: as its pattern in the table says, else by
-            the paths to the events and activations that it names.
-        key: Its pattern and its stage; of ET, the types of the missing events. What is usual for
-            a team is counted by it; the watch sets it.
-        explains: Explains it by the graph that it was found in. The findings of a result and of a
-            `RecordedRun` have it, so that a notebook shows their paths; by default it is missing.
+        us: The moment, in microseconds since the run began.
+        subject: The ids that the finding is about.
+        evidence: The ids that prove it; of long lists the first 100 items, and `more` is true.
+        severity: `error`, `warning` or `notice`; by default a warning.
+        silenced: The reason why a policy makes no alarm of the finding; ``None``: it does not.
+        why: Explains the finding, for `dig.explain`; ``None``: the pattern in the table does, else
+            the paths to the events and activations in subject and evidence.
+        key: The pattern and the stage; of ET, the types of the missing events. Usual findings of
+            a team are counted by it; the watch sets it.
+        explains: Explains the finding by the graph of its run. The findings of a result and of a
+            `RecordedRun` have it, so that a notebook shows their paths.
     """
 
     pattern: str

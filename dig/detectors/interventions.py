@@ -31,18 +31,15 @@ beginning."""
 class Reroute:
     """Put a note beside the payload of an event, and send the event to some agents.
 
-    Whom it is on its way to is replaced; agents that have it already keep it. It arrives after
-    `in_s` seconds, or with the next event that does; until then it is on its way. What a gate
-    sends arrives at once: it has kept the event for as long as it liked.
+    The recipients replace those that the event is on its way to; agents that have the event keep
+    it. It arrives after `in_s` seconds, or with the next event that arrives. An event that a gate
+    sends arrives at once, since the gate has kept it already.
 
     Attributes:
-        event: The event.
-        note: The words.
-        to: The agents that get it.
-        in_s: After how many seconds it arrives.
-        action: Why it is sent, as the trace says.
-        without: The agents that its recipients are to do without, as data beside the note: their
-            part is to be done by others.
+        to: The recipients.
+        in_s: The seconds until the event arrives.
+        action: The reason for sending the event, as the trace says.
+        without: Agents whose part the recipients are to do, as data beside the note.
     """
 
     event: str

@@ -33,13 +33,13 @@ class LadderStep:
     """A step about a subject.
 
     Attributes:
-        number: Its number, counted from 1.
+        number: The number of the step, counted from 1.
         earlier_helpers: The agents that earlier steps have turned to, in order.
-        troubles: By agent: what was wrong with its latest turn, if anything was.
-        stand_ins: By agent: the one that earlier steps, about this or another subject, have put in
-            its place. So what belongs together comes together.
-        patience: The time that a step has to help, in microseconds.
-        now: The moment, in microseconds.
+        troubles: By agent: the fault of its latest turn.
+        stand_ins: By agent: the agent that earlier steps, about any subject, have put in its
+            place, so that work that belongs together comes together.
+        patience: The time for a step to help, in microseconds.
+        now: The present moment, in microseconds.
     """
 
     number: int = 1

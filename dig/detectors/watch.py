@@ -104,18 +104,17 @@ class Watch:
     """A graph, and the detectors around it.
 
     A detector fails if it raises, returns anything but findings, or takes too long. After three
-    failures (one, if its `due` stands still) it is disabled; the others go on. One that took too
-    long is off for a while. That is a function of the records: the incidents that turn it off and
-    on again do so wherever the run is looked at in the same way again.
+    failures (one, if its `due` stands still) it is disabled; the others go on. A detector that
+    takes too long is off for a while. Incidents turn it off and on again, so a replay of the
+    records does the same.
 
     Attributes:
-        graph: The graph.
-        not_before: Nothing is raised before this moment, in microseconds, if nothing comes before.
-        seconds: The seconds that each detector has looked, by pattern, if there is a stopwatch.
+        not_before: The moment, in microseconds, before which nothing is raised without a record.
+        seconds: The seconds in each detector, by pattern, if there is a stopwatch.
         slow_s: The seconds of all slow looks (`SLOW_S`).
-        off: By place: until when a detector is off, in microseconds, and its name in incidents.
+        off: By place: the end of a detector's time off, in microseconds, and its name in incidents.
         left_out: The number of findings of the latest minute beyond `MOST_A_MINUTE`, by pattern;
-            whoever writes them down empties it.
+            the recorder writes an incident about them and empties it.
     """
 
     def __init__(
@@ -130,12 +129,12 @@ class Watch:
         """Begin with an empty graph.
 
         Args:
-            detectors: In the order in which simultaneous findings are listed.
-            on_fault: Is called at each failure of a detector.
-            stopwatch: The clocks that time detectors, or one for all; ``None``: none are timed.
-            limit_s: A detector that takes longer for one look is off after it returns.
-            obeys: Whether the incidents of the run turn detectors off and on. Not in a check: it
-                looks with all of them, whoever wrote the trace.
+            detectors: The detectors, in the order of simultaneous findings.
+            on_fault: Called at each failure of a detector.
+            stopwatch: The clocks that time detectors; ``None``: detectors are not timed.
+            limit_s: The longest look of a detector, in seconds, before it is off for a while.
+            obeys: Whether the incidents of the run turn detectors off and on. Not in a check,
+                which uses all detectors whatever the trace says.
 
         Raises:
             SettingsError: One of the detectors is none.
