@@ -1,4 +1,4 @@
-"""The command `digmon`: thin, one file a command or a few small ones.
+"""The command `digmon`: thin, a file for a command or a few small commands.
 
 `app` is the application, and how errors end; `options` has what several commands take.
 No module here imports `annotations` from `__future__`: typer would evaluate the text of each option
@@ -22,7 +22,7 @@ _ORDER = (
 """The commands in the order of `digmon --help`."""
 
 app.registered_commands.sort(
-    key=lambda one: _ORDER.index(one.name or getattr(one.callback, "__name__", ""))
+    key=lambda command: _ORDER.index(command.name or getattr(command.callback, "__name__", ""))
 )
 
 __all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork",

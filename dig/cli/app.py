@@ -1,4 +1,4 @@
-"""The application `digmon`, to which each file adds its command, and its words on stderr."""
+"""The application `digmon`, and messages on stderr."""
 
 import json
 import os
@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 def main() -> NoReturn:
-    """Run the command; every error that has a name ends in one sentence."""
+    """Run the command; every named error ends in a sentence."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # it ends a command as Ctrl-C does
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     out: Any = GuardedOutput(sys.stdout)
@@ -59,7 +59,7 @@ _COMMAND = re.compile(rf"(?:^|(?<=[\r\n]))({_BLANKS})::|##\[")
 
 
 class GuardedOutput:
-    """A stream on which no text from a trace can be a command to the CI that reads it.
+    """A stream without commands to a CI in texts from traces.
 
     GitHub's runner obeys a line that begins with `::` after blanks, and `##[` anywhere. Where lines
     begin is only known here, since long ones are wrapped. `##\\u005b` is the same text in JSON.
@@ -78,7 +78,7 @@ class GuardedOutput:
         return getattr(self.unguarded, name)
 
     def write(self, text: str) -> int:
-        """Write a text in which the beginnings of commands are broken."""
+        """Write a text, with broken beginnings of commands."""
         written = text if self._is_blank else f".{text}"
         line = written[max(written.rfind("\n"), written.rfind("\r")) + 1 :]
         guarded = _COMMAND.sub(_broken, written)
@@ -91,8 +91,8 @@ def _broken(command: re.Match[str]) -> str:
     return r"##\u005b" if command[1] is None else f"{command[1]}: :"
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_asked: bool) -> None:
+    if is_asked:
         from dig._version import __version__
 
         print(f"digmon {__version__}")
@@ -109,7 +109,7 @@ def _options(
 
 
 def naming(**tables: str) -> type[TyperCommand]:
-    """A class of commands whose help has the names in some tables in place of `{TABLE}`.
+    """Make a class of commands with the names of tables in place of `{TABLE}` in the help.
 
     Args:
         **tables: For each the `module:object`, which is imported for the help only.
@@ -119,7 +119,7 @@ def naming(**tables: str) -> type[TyperCommand]:
         def get_help(self, ctx: Any) -> str:
             from pkgutil import resolve_name  # slow to import
 
-            names = {table: ", ".join(resolve_name(where)) for table, where in tables.items()}
+            names = {table: ", ".join(resolve_name(place)) for table, place in tables.items()}
             for parameter in self.params:
                 if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:
                     parameter.help = parameter.help.format(**names)
@@ -128,15 +128,15 @@ def naming(**tables: str) -> type[TyperCommand]:
     return Naming
 
 
-def warn(what: object) -> None:
+def warn(message: object) -> None:
     """Print a line for the user on standard error."""
-    print(f"digmon: {safe_text(what)}", file=sys.stderr)
+    print(f"digmon: {safe_text(message)}", file=sys.stderr)
 
 
 def print_result(
     as_json: bool, data: Callable[[], Any], lines: Callable[[], Iterable[str]]
 ) -> None:
-    """Print a result in one of its two forms; the other one is not made.
+    """Print a result as JSON or as lines; the other form is not made.
 
     Args:
         as_json: Whether the result is printed for a program.
@@ -176,21 +176,21 @@ def _bars() -> Iterator[Tell]:
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, progress.TaskID] = {}
 
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=None)
-            bar.update(tasks[what], completed=done, total=total)
+        def tell(unit: str, count: int, total: int) -> None:
+            if unit not in tasks:
+                tasks[unit] = bar.add_task(unit, total=None)
+            bar.update(tasks[unit], completed=count, total=total)
 
         yield tell
 
 
 def _by_lines() -> Tell:
-    told: dict[str, int] = {}
+    shown_tenths: dict[str, int] = {}
 
-    def tell(what: str, done: int, total: int) -> None:
-        tenths = 10 * done // total if total else -1
-        if tenths > told.get(what, -1):
-            told[what] = tenths
-            print(f"{done} of {total} {what}", file=sys.stderr, flush=True)
+    def tell(unit: str, count: int, total: int) -> None:
+        tenths = 10 * count // total if total else -1
+        if tenths > shown_tenths.get(unit, -1):
+            shown_tenths[unit] = tenths
+            print(f"{count} of {total} {unit}", file=sys.stderr, flush=True)
 
     return tell

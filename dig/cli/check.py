@@ -1,4 +1,4 @@
-"""`digmon check` and `thresholds`: the failures in stored traces, and what counts as one."""
+"""`digmon check` and `thresholds`: failures in stored traces, and the thresholds of failures."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ import typer
 from dig.errors import SettingsError, TraceError
 
 from .app import app, warn
-from .options import AsJson, Config, Further, Given, UsualFile, further, grouped, policy
+from .options import AsJson, Config, Further, Given, UsualFile, further, group_options, policy
 
 if TYPE_CHECKING:
     from dig.detectors.protocols import Detector
@@ -40,7 +40,7 @@ PolicyFile = Annotated[
 
 @dataclass(frozen=True)
 class GateOptions:
-    """Options of a check: the reasons for which it fails, and its report."""
+    """Options of a check: the reasons to fail, and the report."""
 
     fail_on: Annotated[
         FailOn,
@@ -72,7 +72,7 @@ class GateOptions:
     as_json: AsJson = False
 
     def gate(self, patterns: list[str]) -> "QualityGate":
-        """The gate that decides which findings fail the check.
+        """Make the gate for the findings of a check.
 
         Args:
             patterns: The patterns of all detectors.
@@ -90,12 +90,12 @@ class GateOptions:
                 "--write-baseline writes all that is known anew; leave --baseline out"
             )
         ignored = [Ignored.of(text, patterns) for text in self.ignore or ()]
-        known = KnownFindings.read(self.baseline) if self.baseline else None
-        return QualityGate(self.fail_on.value, ignored, known)  # type: ignore[arg-type]  # a name of FailOn
+        baseline = KnownFindings.read(self.baseline) if self.baseline else None
+        return QualityGate(self.fail_on.value, ignored, baseline)  # type: ignore[arg-type]  # a name of FailOn
 
 
 @app.command()
-@grouped
+@group_options
 def check(
     files: Annotated[
         list[Path],
@@ -127,7 +127,7 @@ def check(
     def detectors() -> "list[Detector]":
         return [*standard(), *plugins.detectors(named)]
 
-    gate = options.gate([str(one.pattern) for one in detectors()])
+    gate = options.gate([str(detector.pattern) for detector in detectors()])
     limits = partial(Thresholds.change_limits, arguments=given or ())
     learned = None if usual is None else TeamUsual.read(usual)
     ruled = policy(find_settings(config), named)
@@ -173,19 +173,19 @@ def _print(options: GateOptions, report: "CheckReport") -> None:
         "junit": junit.junit_lines,
         "sarif": sarif.sarif_lines,
     }
-    made = formats["json" if options.as_json else options.format]
-    if made is reports.json_lines:  # its objects are findings, so it has no place for failures
+    render = formats["json" if options.as_json else options.format]
+    if render is reports.json_lines:  # its objects are findings, so it has no place for failures
         for verdict in report.verdicts:
-            for part, what in verdict.run.failures.items():
-                warn(f"{verdict.run.path}: {reports.failure_text(part, what)}")
+            for part, failure in verdict.run.failures.items():
+                warn(f"{verdict.run.path}: {reports.failure_text(part, failure)}")
     if options.out is not None:
         try:
-            write_output(options.out, "".join(f"{line}\n" for line in made(report)).encode())
+            write_output(options.out, "".join(f"{line}\n" for line in render(report)).encode())
         except OSError as error:
             raise cannot("write", options.out, error) from None
-        made = reports.text_lines
-    is_meant = made is reports.github_lines  # its lines are commands
-    for line in made(report):
+        render = reports.text_lines
+    is_meant = render is reports.github_lines  # its lines are commands
+    for line in render(report):
         print(line, file=getattr(sys.stdout, "unguarded", None) if is_meant else None)
 
 

@@ -40,7 +40,7 @@ Part = StrEnum("Part", ["backtrack", "screening"])
 
 @dataclass(frozen=True)
 class ConversationModelOptions(ModelOptions):
-    """The model that is asked which agent and step, and the way; without one, none is."""
+    """The model to ask for agent and step, and the way of asking."""
 
     model: Annotated[
         str | None,
@@ -68,7 +68,7 @@ class ConversationModelOptions(ModelOptions):
     ] = False
 
     def chosen(self, *, has_other_use: bool = False) -> "ModelMethod | None":
-        """The way in which the model is asked; ``None``: none is.
+        """Return the way of asking the model; ``None``: no model is asked.
 
         Args:
             has_other_use: Whether the model has a use besides, so that it may be left out here.
@@ -76,9 +76,9 @@ class ConversationModelOptions(ModelOptions):
         Raises:
             SettingsError: An option is wrong, or the server's key is missing.
         """
-        given = self.given()
+        values = self.model_values()
         method = self.method.value if self.method is not None else None
-        if not given:
+        if not values:
             if method not in (None, "structural"):
                 raise SettingsError(f"--method {method} asks a model; name it with --model")
             return None
@@ -91,12 +91,12 @@ class ConversationModelOptions(ModelOptions):
 
         if method == "structural":
             raise SettingsError("--method structural asks no model; leave --model out")
-        settings = ModelSettings(**given)
+        settings = ModelSettings(**values)
         settings.key()
         return ModelMethod(
             settings,
-            next(one for one in METHODS if one == (method or "model")),
-            frozenset(one for one in PARTS if one in {part.value for part in self.without or ()}),
+            next(name for name in METHODS if name == (method or "model")),
+            frozenset(p for p in PARTS if p in {part.value for part in self.without or ()}),
             read_exemplars(self.exemplars) if self.exemplars is not None else (),
             self.max_prompt, self.cache, self.strict, Spending(settings),
         )  # fmt: skip
@@ -130,7 +130,7 @@ class ConversationOptions(ConversationModelOptions):
     def explain(
         self, source: Path, task: str | None, top: int, *, as_json: bool, needs_run: bool
     ) -> bool:
-        """Explain a source and print that, if it is a conversation; else return False.
+        """Explain a conversation and print the answer; return False for a run.
 
         Args:
             source: A run directory, a trace, or the log of a conversation.
@@ -148,9 +148,9 @@ class ConversationOptions(ConversationModelOptions):
         from dig.diagnosis.conversations.reading import LAYOUTS, layout_of, read_conversation
         from dig.diagnosis.telling import tell
 
-        given = self.layout_ and self.layout_.value
-        layout = next((one for one in LAYOUTS if one == given), None)
-        layout = layout_of(source) if given is None else layout
+        layout_name = self.layout_ and self.layout_.value
+        layout = next((name for name in LAYOUTS if name == layout_name), None)
+        layout = layout_of(source) if layout_name is None else layout
         if layout is None:
             return False
         if needs_run:
@@ -159,7 +159,7 @@ class ConversationOptions(ConversationModelOptions):
                 "other than attribution are about recorded runs"
             )
         try:
-            found = explain(
+            diagnosis = explain(
                 source, layout, task=task, expected=text_of(self.expected),
                 attribute=self.chosen() or rank, has_graph=self.graph or self.report is not None,
                 top=top,
@@ -167,20 +167,20 @@ class ConversationOptions(ConversationModelOptions):
         except KeyboardInterrupt:
             warn("interrupted")
             raise typer.Exit(INTERRUPTED) from None
-        shown = found if self.graph else found.model_copy(update={"graph": None})
+        shown = diagnosis if self.graph else diagnosis.model_copy(update={"graph": None})
         for line in [shown.to_json()] if as_json else tell(shown):
             print(line)
         if self.report is not None:
             from dig.diagnosis.pictures import draw_conversation
 
-            draw_conversation(read_conversation(source, layout, task=task), found, self.report)
+            draw_conversation(read_conversation(source, layout, task=task), diagnosis, self.report)
         return True
 
 
-def text_of(given: str | None) -> str | None:
-    """A text, or the content of the file that is named after an `@`."""
-    if given is None or not given.startswith("@"):
-        return given
-    path = Path(given[1:])
+def text_of(text: str | None) -> str | None:
+    """Return a text, or the content of the file named after an `@`."""
+    if text is None or not text.startswith("@"):
+        return text
+    path = Path(text[1:])
     with file_errors(path, "read"):
         return read_file(path).decode("utf-8").strip()

@@ -9,7 +9,7 @@ from dig._util.text import safe_text
 
 from .app import app
 from .options import At, Cleaned, DiagnosisFile, Trace
-from .report import diagnosed
+from .report import read_diagnosis
 
 
 @app.command()
@@ -57,5 +57,5 @@ def draw(
 
     check_format(out)
     part = RunPart(cleaned, at, first, last, focus, hops, finding, fold)
-    Drawing.of(run, part, width, diagnosed(run, diagnosis)[0]).save(out)
+    Drawing.of(run, part, width, read_diagnosis(run, diagnosis)[0]).save(out)
     print(f"{safe_text(out)}: {out.stat().st_size:,} bytes")

@@ -1,4 +1,4 @@
-"""`digmon export` and `import`: a run for other programs, and a trace of what they recorded."""
+"""`digmon export` and `import`: a run for other programs, and a trace from other programs."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`digmon fork`: a recorded run goes on from one of its records."""
+"""`digmon fork`: a recorded run goes on from a record."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -81,20 +81,26 @@ def fork(
 def _print_records(parent: Path, as_json: bool) -> None:
     from dig.traces.replay.planned import ChangeableRecord, changeable_records
 
-    def line(one: ChangeableRecord) -> str:
-        record = one.record
-        edits = [f"edit {', '.join(one.keys)}"] if one.keys else []
-        row = f"{record.t:>6}  {record.ts:>10.3f}  {record.kind:<9} {one_line(one.about):<40}"
-        return f"{row} {'; '.join([*edits, *one.changes])}".rstrip()
+    def line(changeable: ChangeableRecord) -> str:
+        record = changeable.record
+        edits = [f"edit {', '.join(changeable.keys)}"] if changeable.keys else []
+        row = (
+            f"{record.t:>6}  {record.ts:>10.3f}  {record.kind:<9} {one_line(changeable.about):<40}"
+        )
+        return f"{row} {'; '.join([*edits, *changeable.changes])}".rstrip()
 
-    found = list(changeable_records(parent))
-    print_result(as_json, lambda: [one.to_json() for one in found], lambda: map(line, found))
+    records = list(changeable_records(parent))
+    print_result(
+        as_json,
+        lambda: [changeable.to_json() for changeable in records],
+        lambda: map(line, records),
+    )
 
 
 def disturbance(
     parent: Path, kinds: Sequence[str] | None
 ) -> "Callable[[Arrangement], Disturbance] | None":
-    """A function that injects the faults of a run again; ``None``, if the run had no faults.
+    """Return a function to inject the faults of a run again; ``None``: the run had no faults.
 
     Args:
         parent: The run.
@@ -109,12 +115,12 @@ def disturbance(
 
 
 def edit_of(given: str | None) -> dict[str, Any] | None:
-    """A JSON object, given as it is or as a file."""
+    """Read a JSON object from a text or from a file."""
     if given is None:
         return None
-    text, where = given, "--edit"
+    text, origin = given, "--edit"
     if not given.lstrip().startswith("{"):
-        where = given
+        origin = given
         try:
             text = read_file(Path(given)).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +128,7 @@ def edit_of(given: str | None) -> dict[str, Any] | None:
     try:
         edit = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{where} is not JSON: {error}") from None
+        raise SettingsError(f"{origin} is not JSON: {error}") from None
     if not isinstance(edit, dict):
-        raise SettingsError(f"{where} is no JSON object")
+        raise SettingsError(f"{origin} is no JSON object")
     return edit

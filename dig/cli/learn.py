@@ -1,4 +1,4 @@
-"""`digmon learn`: what is usual for a team, from its good runs."""
+"""`digmon learn`: the usual findings of a team, from good runs."""
 
 import json
 from pathlib import Path

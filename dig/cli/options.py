@@ -92,7 +92,7 @@ PerAgent = Annotated[
 
 
 def further(named: Sequence[str] | None) -> tuple[str, ...]:
-    """The detectors besides the standard ones: installed ones, and those that are named.
+    """Return the detectors besides the standard detectors: installed or named.
 
     A module in the current directory can be named, as with `python -m`.
     """
@@ -119,7 +119,7 @@ def policy(config: Path | None, named: Sequence[str] = ()) -> "Policy":
     return load_policy(config, patterns=[str(d.pattern) for d in plugins.detectors(named)])
 
 
-def recovered(file: Path, salvage: bool) -> "SetAside | None":
+def recover_torn_end(file: Path, salvage: bool) -> "SetAside | None":
     """Set a torn end of a journal aside, and say so."""
     from dig.traces.journal.recovery import recover
 
@@ -138,33 +138,33 @@ def recovered(file: Path, salvage: bool) -> "SetAside | None":
 # --- groups of options ---
 
 
-def grouped(command: Callable[..., T]) -> Callable[..., T]:
-    """Turn each parameter of a command that is a dataclass into the options that are its fields.
+def group_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Turn each dataclass among the parameters of a command into options, a field each.
 
     A field is annotated as a parameter of a command is, with its default beside it. A field that
     two groups have is one option. The annotations of fields are no texts.
     """
-    taken = inspect.signature(command, eval_str=True).parameters
+    parameters = inspect.signature(command, eval_str=True).parameters
     groups: dict[str, Any] = {}
     options: dict[str, inspect.Parameter] = {}
-    for name, parameter in taken.items():
+    for name, parameter in parameters.items():
         if not is_dataclass(parameter.annotation):
             options[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             continue
         groups[name] = parameter.annotation
-        for one in fields(parameter.annotation):
-            options.setdefault(one.name, _option(one))
+        for option in fields(parameter.annotation):
+            options.setdefault(option.name, _option(option))
 
     @wraps(command)
-    def run(**given: Any) -> T:
-        made = {
-            name: group(**{one.name: given[one.name] for one in fields(group)})
+    def run(**values: Any) -> T:
+        instances = {
+            name: group(**{option.name: values[option.name] for option in fields(group)})
             for name, group in groups.items()
         }
-        return command(**made, **{name: given[name] for name in taken if name in given})
+        return command(**instances, **{name: values[name] for name in parameters if name in values})
 
     run.__signature__ = inspect.Signature([*options.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in options.items()}
+    run.__annotations__ = {name: option.annotation for name, option in options.items()}
     return run
 
 
@@ -208,7 +208,7 @@ DiskFull = StrEnum("DiskFull", {"stop": "stop", "continue_": "continue"})
 
 @dataclass(frozen=True)
 class StorageOptions:
-    """The place of a run's directory, and the promise of its journal."""
+    """The place of a run's directory, and the durability of the journal."""
 
     runs: Runs = Path("runs")
     durability: Annotated[

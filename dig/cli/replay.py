@@ -8,7 +8,7 @@ import typer
 from dig.errors import SettingsError
 
 from .app import app, print_result
-from .options import AsJson, Further, Salvage, Trace, further, recovered
+from .options import AsJson, Further, Salvage, Trace, further, recover_torn_end
 
 if TYPE_CHECKING:
     from dig.runtime.host import Setup
@@ -38,7 +38,7 @@ def replay(
 
     if again and at is not None:
         raise SettingsError("--rerun is for the whole run; leave --at out")
-    recovered(file, salvage)
+    recover_torn_end(file, salvage)
     path = trace_path(file)
     setup = _setup_beside(path, further(detector)) if again else None
     is_same, lines, data = replay_lines(path, again, at, setup)
@@ -47,13 +47,13 @@ def replay(
 
 
 def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
-    """The setup of a run of simulated agents that had detectors of a user's own."""
+    """Return the setup of a run of simulated agents with a user's detectors."""
     from dig.tasks.run.fork import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
     from dig.traces.replay.recorded_requests import RecordedRequests
 
-    said = RecordedRequests(path, payloads=False).header
-    if said and (path.parent / SIDE).exists() and header_of(path, said).foreign:
+    header = RecordedRequests(path, payloads=False).header
+    if header and (path.parent / SIDE).exists() and header_of(path, header).foreign:
         return simulated_crew(read_side(path.parent), detectors).setup
     return None

@@ -9,7 +9,7 @@ from dig._util.text import one_line, safe_text
 from dig.errors import DigError, SettingsError
 
 from .app import app, print_result, warn
-from .options import AsJson, DiagnosisFile, Salvage, Trace, recovered
+from .options import AsJson, DiagnosisFile, Salvage, Trace, recover_torn_end
 
 if TYPE_CHECKING:
     from dig.show.cause import KnownCause
@@ -19,7 +19,7 @@ MOST_RECORDS = 20_000
 
 
 def report_row(directory: Path, records: int, twin: Path | None = None) -> tuple[str, str]:
-    """Write the report of a run that has ended; returns a row with its path or with the command.
+    """Write the report of an ended run; returns a row with the path or with the command.
 
     Args:
         directory: The run directory.
@@ -28,16 +28,16 @@ def report_row(directory: Path, records: int, twin: Path | None = None) -> tuple
     """
     from dig.show.page.writing import write_report
 
-    wanted = f"digmon report {safe_text(directory)}"
+    command = f"digmon report {safe_text(directory)}"
     if twin is not None:
-        wanted += f" --twin {safe_text(twin)}"
+        command += f" --twin {safe_text(twin)}"
     if records > MOST_RECORDS:
-        return "report", wanted
+        return "report", command
     try:
         return "report", safe_text(write_report(directory, twin=twin).path)
     except DigError as error:  # the run is over, and kept: a picture of it is not worth a failure
         warn(f"no report was written: {error}")
-        return "report", wanted
+        return "report", command
 
 
 @app.command()
@@ -66,15 +66,15 @@ def report(
 
     from dig.show.page.writing import write_report
 
-    recovered(run, salvage)
-    known, fork = diagnosed(run, diagnosis)
-    made = write_report(run, out, payloads=not no_payloads, twin=twin or fork, cause=known)
-    cut = f"; payloads are cut at {made.cut:,} characters" if made.cut else "; without payloads"
-    size = f"{made.bytes / 1e6:.1f} MB" if made.bytes >= 1e6 else f"{made.bytes / 1e3:.0f} kB"
+    recover_torn_end(run, salvage)
+    cause, fork = read_diagnosis(run, diagnosis)
+    page = write_report(run, out, payloads=not no_payloads, twin=twin or fork, cause=cause)
+    cut = f"; payloads are cut at {page.cut:,} characters" if page.cut else "; without payloads"
+    size = f"{page.bytes / 1e6:.1f} MB" if page.bytes >= 1e6 else f"{page.bytes / 1e3:.0f} kB"
     print_result(
         as_json,
-        lambda: {**asdict(made), "path": str(made.path)},
-        lambda: [f"{safe_text(made.path)}: {made.records:,} records, {size}{cut}"],
+        lambda: {**asdict(page), "path": str(page.path)},
+        lambda: [f"{safe_text(page.path)}: {page.records:,} records, {size}{cut}"],
     )
 
 
@@ -85,8 +85,8 @@ def _checksum(trace: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | None]":
-    """The cause that a diagnosis names, and the fork with the change that helps, if it has them.
+def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | None]":
+    """Read the cause of a diagnosis, and the fork with the helpful change, if there is one.
 
     Args:
         run: The run that is explained.
@@ -104,17 +104,17 @@ def diagnosed(run: Path, file: Path | None) -> "tuple[KnownCause | None, Path | 
     from dig.traces.journal.segments import trace_path
 
     try:
-        found = Diagnosis.from_json(read_file(file))
+        document = Diagnosis.from_json(read_file(file))
     except OSError as error:
         raise cannot("read", file, error) from None
     except SettingsError as error:
-        made = f"`digmon why {safe_text(run)} --json` prints one"
-        raise SettingsError(f"{safe_text(file)}: {error}; {made}") from None
+        page = f"`digmon why {safe_text(run)} --json` prints one"
+        raise SettingsError(f"{safe_text(file)}: {error}; {page}") from None
     trace = trace_path(run)
-    if trace.is_file() and found.source.sha256 != _checksum(trace):
+    if trace.is_file() and document.source.sha256 != _checksum(trace):
         raise SettingsError(
             f"{safe_text(file)}: this is the diagnosis of another trace "
-            f"({one_line(found.source.name, 80)}), or of a run that has gone on since; "
+            f"({one_line(document.source.name, 80)}), or of a run that has gone on since; "
             f"`digmon why {safe_text(run)} --json` prints that of this one"
         )
-    return cause(found), best_fork(found, forks_beside(run))
+    return cause(document), best_fork(document, forks_beside(run))

@@ -1,4 +1,4 @@
-"""`digmon run`: a team works on a task under the monitor; `digmon faults`: what to inject."""
+"""`digmon run`: a team works on a task under the monitor; `digmon faults`: faults to inject."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ import typer
 from dig.errors import SettingsError
 
 from .app import INTERRUPTED, app, naming, print_result, warn
-from .options import Alert, AsJson, ClockOptions, PerAgent, StorageOptions, grouped
+from .options import Alert, AsJson, ClockOptions, PerAgent, StorageOptions, group_options
 from .report import report_row
 from .run_options import ModelOptions, RunOptions
 from .view import View, viewing
@@ -53,7 +53,7 @@ Otlp = Annotated[
 
 
 @app.command(cls=naming(tasks="dig.tasks.catalogue:TASKS"))
-@grouped
+@group_options
 def run(
     task: Annotated[str, typer.Argument(help="What the team works on: {tasks}, module:object.")],
     chosen: RunOptions = RunOptions(),  # noqa: B008 (frozen, as all groups)
@@ -82,11 +82,11 @@ def run(
     config = find_settings(chosen.config)
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
-    asked = models.of_run(virtual=clock.virtual, speed=clock.speed)
-    spec = chosen.of_task(task, asked)
+    model_options = models.of_run(virtual=clock.virtual, speed=clock.speed)
+    spec = chosen.of_task(task, model_options)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)
-    unwatched = _unwatched(spec, storage.runs, disturb) if twin else None
+    unwatched = _play_twin(spec, storage.runs, disturb) if twin else None
     with viewing(view) as show:
         with (
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
@@ -108,7 +108,7 @@ def run(
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
-def _unwatched(
+def _play_twin(
     spec: "TeamRun", runs: Path, disturb: "Callable[[Arrangement], Disturbance]"
 ) -> "Execution":
     """Play a run in virtual time without healing, with the same faults.
@@ -147,21 +147,21 @@ def report(
     from dig.traces.journal.exchanges import EXCHANGES, are_incomplete
 
     if execution.unreplayable_from is not None:
-        kept = f"nothing was kept from record {execution.unreplayable_from} on"
-        warn(f"the disk was full, or the trace's file was taken away: {kept}")
+        lost_part = f"nothing was kept from record {execution.unreplayable_from} on"
+        warn(f"the disk was full, or the trace's file was taken away: {lost_part}")
     if are_incomplete(execution.directory):
         warn(f"the disk was full: {EXCHANGES} does not have all that models were asked")
     if as_json:
-        told = {"twin": twin.to_json()} if twin else {}
-        print(json.dumps({**execution.to_json(), **told}))
+        twin_row = {"twin": twin.to_json()} if twin else {}
+        print(json.dumps({**execution.to_json(), **twin_row}))
     elif twin is not None:
         row = report_row(execution.directory, execution.result.records, twin.directory)
         print_summary(Console(), [*twin_rows(execution, twin), row, NEXT])
     else:
         print_summary(Console(), execution.verdict.lines())
         print()
-        made = origin_rows(execution.agents_are, execution.data_are)
-        rows = summary(execution.result, execution.score, execution.directory, made)
+        team_text = origin_rows(execution.agents_are, execution.data_are)
+        rows = summary(execution.result, execution.score, execution.directory, team_text)
         rows += cost_rows(execution)
         rows += fault_rows(execution)
         rows += [("alerts", str(counts)) for counts in alerts]
@@ -176,7 +176,7 @@ NEXT = ("your own team", "team = dig.wrap(team) monitors it: docs/wrapping.md")
 
 
 def twin_rows(execution: "Execution", twin: "Execution") -> "list[Row]":
-    """The difference that the monitor made: both ends, and what it did."""
+    """Return the difference made by the monitor: both ends, and the healing."""
     without, watched = dict(twin.verdict.lines()), dict(execution.verdict.lines())
     return [
         ("without the monitor", without["end"]),
@@ -206,7 +206,7 @@ def _watching(
 
 
 def disturbing(faults: Sequence[str] | None) -> "Callable[[Arrangement], Disturbance]":
-    """A function that injects the faults into the team of a run.
+    """Return a function to inject the faults into the team of a run.
 
     Raises:
         SettingsError: One of the faults is not written as a fault is.
@@ -231,8 +231,8 @@ def fault_rows(execution: "Execution") -> "list[Row]":
     if not injections:
         return [("faults", "none had an occasion to act")]
     first = injections[0]
-    where = f"first at record {first['t']}, {first['agent']}: {first['what']}"
-    return [("faults", f"acted {counted(len(injections), 'time')}, {where}")]
+    first_act = f"first at record {first['t']}, {first['agent']}: {first['what']}"
+    return [("faults", f"acted {counted(len(injections), 'time')}, {first_act}")]
 
 
 def cost_rows(execution: "Execution") -> "list[Row]":
@@ -250,7 +250,7 @@ def cost_rows(execution: "Execution") -> "list[Row]":
 def exporting(
     endpoint: str | None, service_per_agent: bool, may_wait: bool
 ) -> "Iterator[Exporting | None]":
-    """An export to the OpenTelemetry receiver that the call or the environment names, if any.
+    """Open an export to the OpenTelemetry receiver of the call or the environment, if any.
 
     Args:
         endpoint: The receiver's address; ``None``: the one that the environment names.

@@ -1,4 +1,4 @@
-"""Options of the commands that start runs."""
+"""Options of the commands to start runs."""
 
 import os
 from dataclasses import dataclass, fields, replace
@@ -22,7 +22,7 @@ JsonMode = StrEnum("JsonMode", ["strict", "object", "text"])
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The language model that decides for the agents: its name, server and budget."""
+    """The language model behind the agents: name, server and budget."""
 
     model: Annotated[
         str | None, typer.Option(help="The language model that decides for the agents.")
@@ -64,20 +64,23 @@ class ModelOptions:
         float | None, typer.Option(help="US dollars for a million tokens received.")
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """The settings of the model that are given; an empty dict if no model is named.
+    def model_values(self) -> dict[str, Any]:
+        """Return the given settings of the model; an empty dict without a model.
 
         Raises:
             SettingsError: Other options are given than the model's name, but not that.
         """
-        named = {_NAMES.get(one.name, one.name): getattr(self, one.name) for one in _MODEL_FIELDS}
-        given = {name: _plain(value) for name, value in named.items() if value is not None}
-        if self.model is None and given:
-            option = next(iter(given)).replace("_", "-")
+        named = {
+            _NAMES.get(field_.name, field_.name): getattr(self, field_.name)
+            for field_ in _MODEL_FIELDS
+        }
+        values = {name: _plain(value) for name, value in named.items() if value is not None}
+        if self.model is None and values:
+            option = next(iter(values)).replace("_", "-")
             raise SettingsError(f"--{option} is about a language model; name it with --model")
-        if given and "base_url" not in given and os.environ.get(BASE_URL):
-            given["base_url"] = os.environ[BASE_URL]
-        return given
+        if values and "base_url" not in values and os.environ.get(BASE_URL):
+            values["base_url"] = os.environ[BASE_URL]
+        return values
 
     def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
         """`agents_are` and `options` of a run; an empty dict if no model is named.
@@ -85,8 +88,8 @@ class ModelOptions:
         Raises:
             SettingsError: The options contradict each other, or the server's key is missing.
         """
-        given = self.given()
-        if not given:
+        values = self.model_values()
+        if not values:
             return {}
         from dig.runtime.llm import ModelSettings  # slow to import
 
@@ -94,9 +97,9 @@ class ModelOptions:
             raise SettingsError("a language model takes real time to decide; leave --virtual out")
         if speed != 1:
             raise SettingsError("a language model thinks at its own speed; leave --speed out")
-        model = given.pop("model")
-        ModelSettings(model, **given).key()
-        return {"agents_are": f"model {model}", "options": given}
+        model = values.pop("model")
+        ModelSettings(model, **values).key()
+        return {"agents_are": f"model {model}", "options": values}
 
 
 _MODEL_FIELDS = fields(ModelOptions)
@@ -122,7 +125,7 @@ Recipients = StrEnum("Recipients", ["one", "all"])
 
 @dataclass(frozen=True)
 class RunOptions:
-    """A team, the data of its problem, and what is done about failures."""
+    """A team, the data of the problem, and the method against failures."""
 
     team: Annotated[
         str | None, typer.Option(help="The team: `module:team`; else simulated agents.")
@@ -153,12 +156,12 @@ class RunOptions:
     detector: Further = None
     usual: UsualFile = None
 
-    def of_task(self, task: str, asked: dict[str, Any]) -> "TeamRun":
+    def of_task(self, task: str, model_options: dict[str, Any]) -> "TeamRun":
         """The run of a task.
 
         Args:
             task: The task's name.
-            asked: The return value of `ModelOptions.of_run`.
+            model_options: The return value of `ModelOptions.of_run`.
 
         Raises:
             SettingsError: An option is wrong; the message names it.
@@ -170,7 +173,7 @@ class RunOptions:
         from dig.tasks.run.judging import Judging
         from dig.tasks.simulated.profile import Profile
 
-        if asked and self.team is not None:
+        if model_options and self.team is not None:
             raise SettingsError("--team and --model both say who works on it; leave one out")
         config, detectors = find_settings(self.config), further(self.detector)
         run = make_run(
@@ -187,7 +190,7 @@ class RunOptions:
             to=self.to.value,
             judging=Judging.of(self.judge or ()),
             profile=Profile.of(self.habit or ()),
-            **(asked or {"agents_are": self.team}),
+            **(model_options or {"agents_are": self.team}),
         )
         if self.usual is None:
             return run

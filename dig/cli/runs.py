@@ -51,18 +51,18 @@ def runs(
         )
     chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents)
     everything = overview(folder)
-    found = listing.sort_runs(filter(chosen.has, everything), sort, reverse=reverse)
+    listed = listing.sort_runs(filter(chosen.has, everything), sort, reverse=reverse)
     if waiting:
-        rows = listing.waiting_rows(found)
+        rows = listing.waiting_rows(listed)
         for row in rows:
             print(json.dumps(row) if as_json else listing.waiting_text(row))
         if not rows and not as_json:
             print(f"{safe_text(folder)}: nothing waits for a person")
     elif as_json:
-        for one in found:
-            print(json.dumps(one.to_json()))
-    elif found:
-        listing.print_list(Console(), found)
+        for run in listed:
+            print(json.dumps(run.to_json()))
+    elif listed:
+        listing.print_list(Console(), listed)
     else:
-        what = "no runs" if not everything else f"none of {len(everything)} runs is such a one"
-        print(f"{safe_text(folder)}: {what}")
+        none_text = "no runs" if not everything else f"none of {len(everything)} runs is such a one"
+        print(f"{safe_text(folder)}: {none_text}")

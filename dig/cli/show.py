@@ -8,7 +8,7 @@ import typer
 from dig.errors import SettingsError
 
 from .app import app, print_result
-from .options import AsJson, At, Cleaned, Salvage, Trace, recovered
+from .options import AsJson, At, Cleaned, Salvage, Trace, recover_torn_end
 
 
 @app.command()
@@ -53,9 +53,9 @@ def diff(
 
     if not limit > 0:
         raise SettingsError(f"--limit must be greater than 0 seconds, got {limit:g}")
-    found = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
-    print_result(as_json, found.to_json, lambda: found.lines("A", "B"))
-    raise typer.Exit(0 if found.behaviour.is_same else 1)
+    explained = compare_runs(a, b, strict=strict, limit_s=limit, stopwatch=time.monotonic)
+    print_result(as_json, explained.to_json, lambda: explained.lines("A", "B"))
+    raise typer.Exit(0 if explained.behaviour.is_same else 1)
 
 
 @app.command()
@@ -73,6 +73,6 @@ def graph(
     from dig.show.outline import outline
     from dig.traces.interchange.exports import Export
 
-    recovered(file, salvage)
+    recover_torn_end(file, salvage)
     view = Export(file, at, cleaned).view()
     print_result(as_json, view.node_link, lambda: outline(view))

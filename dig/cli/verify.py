@@ -5,7 +5,7 @@ import typer
 from dig.errors import TraceError
 
 from .app import app, print_result
-from .options import AsJson, Salvage, Trace, recovered
+from .options import AsJson, Salvage, Trace, recover_torn_end
 
 
 @app.command()
@@ -22,7 +22,7 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     from dig.traces.verify import verify as check_file
 
     path = trace_path(file)
-    aside = recovered(file, salvage)
+    aside = recover_torn_end(file, salvage)
     try:
         report = check_file(path)
     except FileNotFoundError:
@@ -32,8 +32,8 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
     except ValueError as error:
         raise TraceError(path, None, str(error)) from None
     if aside is not None:
-        what = "the line is damaged" if aside.line else aside.what
-        moved = f"{what}; {aside.bytes} bytes were set aside in {aside.where}"
+        damage = "the line is damaged" if aside.line else aside.what
+        moved = f"{damage}; {aside.bytes} bytes were set aside in {aside.where}"
         report.add(aside.records + 1, moved)
     torn = report.torn_bytes or (aside.bytes if aside else 0)
     print_result(

@@ -43,7 +43,7 @@ def view(
 
 @contextmanager
 def viewing(is_wanted: bool) -> Iterator[Callable[[Path], None]]:
-    """A function that shows a run while the block lasts; at a terminal, until Ctrl-C after it."""
+    """Return a function to show a run while the block lasts; at a terminal, until Ctrl-C."""
     if not is_wanted:
         yield lambda run: None
         return

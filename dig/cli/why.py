@@ -17,7 +17,7 @@ from dig.errors import DigError, SettingsError
 from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
 from .fork import disturbance, edit_of
-from .options import AsJson, FaultKinds, Further, further, grouped
+from .options import AsJson, FaultKinds, Further, further, group_options
 from .run_options import ModelOptions
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ Repeat = Annotated[int, typer.Option(min=1, help="How many replays of each chang
 
 @dataclass(frozen=True)
 class HelpOptions(ModelOptions):
-    """The language model that helps: it proposes changes, and judges what words mean."""
+    """The language model as a helper: proposes changes, and judges notes."""
 
     model: Annotated[
         str | None,
@@ -68,20 +68,20 @@ class HelpOptions(ModelOptions):
     ] = None
 
     def settings(self) -> "ModelSettings | None":
-        """The settings of the model that is asked; ``None``: none is.
+        """Return the settings of the model; ``None``: no model is asked.
 
         Raises:
             SettingsError: An option is wrong, or needs a model and none is named.
         """
-        given = replace(self, max_usd=self.max_usd if self.model else None).given()
-        if not given:
+        values = replace(self, max_usd=self.max_usd if self.model else None).model_values()
+        if not values:
             alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
             if alone:
                 raise SettingsError(f"{alone} is about a language model; name it with --model")
             return None
         from dig.runtime.llm import ModelSettings  # slow to import
 
-        settings = ModelSettings(**given)
+        settings = ModelSettings(**values)
         settings.key()
         return settings
 
@@ -105,10 +105,10 @@ class HelpOptions(ModelOptions):
         if self.expected == "from-file":
             raise SettingsError("a run has no right answer in its file; give it as --expected TEXT")
         model = Model(settings)
-        found: dict[str, Any] = {"expected": text_of(self.expected)}
+        arguments: dict[str, Any] = {"expected": text_of(self.expected)}
         if method is not None:
-            found["method"] = replace(method, spending=model.spending)
-        return {**found, "model": model} if is_tried else found
+            arguments["method"] = replace(method, spending=model.spending)
+        return {**arguments, "model": model} if is_tried else arguments
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class TryingOptions:
     kind: FaultKinds = None
 
     def trying(self, run: Path, helping: HelpOptions, **more: Any) -> "Trying":
-        """The settings of experiments on a run, with its faults.
+        """Return the settings of experiments on a run, with the run's faults.
 
         Args:
             run: The run.
@@ -162,31 +162,31 @@ class TryingOptions:
         """
         from dig.diagnosis.trials.replays import TrialBudget, Trying
 
-        found = Trying(
+        trying = Trying(
             repeat=self.repeat, jobs=self.jobs, runs=self.runs, team=self.team, task=self.task,
             entry=self.entry, detectors=further(self.detector),
             disturb=disturbance(run, self.kind), is_fresh=self.fresh,
             budget=TrialBudget(self.max_replays or 60, self.max_s, self.max_usd),
             same_model=helping.settings() if helping.same_model else None, **more,
         )  # fmt: skip
-        if any(one is not None for one in (self.team, self.task, helping.model)):
-            self._allow(run, found, helping)
-        return found
+        if any(value is not None for value in (self.team, self.task, helping.model)):
+            self._allow(run, trying, helping)
+        return trying
 
     def _allow(self, run: Path, trying: "Trying", helping: HelpOptions) -> None:
         """Ask before money is spent; where nobody can be asked, a budget must be given."""
         from dig.diagnosis.goal import Goal
         from dig.diagnosis.trials.replays import read_source
 
-        asked = trying.replayer(run, Goal.parse("default")).manner.models
+        names = trying.replayer(run, Goal.parse("default")).manner.models
         most = trying.budget.replays or 0
-        calls = most * len(read_source(run, trying.detectors).run.activations) if asked else 0
+        calls = most * len(read_source(run, trying.detectors).run.activations) if names else 0
         if helping.model is not None:
-            asked = (*asked, helping.model)
+            names = (*names, helping.model)
             calls += ATTRIBUTION + trying.tries + most * (2 if helping.expected is not None else 1)
-        if not asked:
+        if not names:
             return
-        model = ", ".join(dict.fromkeys(asked))
+        model = ", ".join(dict.fromkeys(names))
         if sys.stdin.isatty() and sys.stderr.isatty():
             question = f"this asks {one_line(model, 80)} about {calls:,} times; go on?"
             typer.confirm(question, abort=True, err=True)
@@ -199,7 +199,7 @@ class TryingOptions:
 
 @dataclass(frozen=True)
 class AskingOptions:
-    """The suspects that are asked, and their knowledge."""
+    """The suspects to ask, and the knowledge for signs."""
 
     by: Annotated[
         list[str] | None,
@@ -223,9 +223,9 @@ class AskingOptions:
 
     @property
     def needs_run(self) -> bool:
-        """Whether an option is given that only a recorded run can have."""
-        others = {*(self.by or ())} - {"attribution"}
-        return bool(others) or self.peers is not None or self.accounting is not None
+        """Whether an option for recorded runs alone is given."""
+        suspects = {*(self.by or ())} - {"attribution"}
+        return bool(suspects) or self.peers is not None or self.accounting is not None
 
     def asking(self) -> "Asking":
         """The same for `diagnose`."""
@@ -236,7 +236,7 @@ class AskingOptions:
 
 
 @app.command(cls=naming(suspects="dig.diagnosis.suspects:SUSPECTS"))
-@grouped
+@group_options
 def why(
     sources: Annotated[
         list[Path],
@@ -289,10 +289,10 @@ def why(
             helper = helping.of_diagnosis(method, is_tried=try_)
             more = {"tries": tries, "per_attempt": per_attempt}
             trying = options.trying(source, helping, **more) if try_ else None
-            told = partial(diagnose, trying=trying, asking=asking, has_graph=conversation.graph)
-            explain = partial(told, source, goal, **helper)
-            found = _explained(explain, source, as_json, options, conversation.report)
-            status = max(status, 0 if found.goal.good else 1)
+            prepared = partial(diagnose, trying=trying, asking=asking, has_graph=conversation.graph)
+            explain = partial(prepared, source, goal, **helper)
+            diagnosis = _explain(explain, source, as_json, options, conversation.report)
+            status = max(status, 0 if diagnosis.goal.good else 1)
         except DigError as error:
             warn(error)
             status = 2
@@ -301,7 +301,7 @@ def why(
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """The changes that the options name; several changes are made together."""
+    """The changes by options; several changes are made together."""
 
     at: Annotated[int | None, typer.Option(min=0, help="The first record that may differ.")] = None
     edit: Annotated[
@@ -337,7 +337,7 @@ class ChangeOptions:
     ] = None
 
     def asked(self, run: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
-        """For each hypothesis its interventions.
+        """Return the interventions of each hypothesis.
 
         Args:
             run: The run; it says where an activation starts, for instance.
@@ -346,7 +346,7 @@ class ChangeOptions:
             SettingsError: There is none, or an option is wrong.
         """
         to = {"to": self.to} if self.to else {}
-        given: dict[str, Any] = {
+        values_of: dict[str, Any] = {
             "edit": {"edit": edit_of(self.edit)} if self.edit is not None else None,
             "seat": _pair(self.seat, "--seat A=B", "agent", "by"),
             "again": {"activation": self.again} if self.again else None,
@@ -358,7 +358,7 @@ class ChangeOptions:
         }
         rows = [
             {"kind": kind, "at": _at(kind, self.at, values, run), **values}
-            for kind, values in given.items()
+            for kind, values in values_of.items()
             if values is not None
         ]
         if bool(rows) == bool(self.hypotheses):
@@ -369,7 +369,7 @@ class ChangeOptions:
 
 
 @app.command(name="try")
-@grouped
+@group_options
 def try_run(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run directory or trace; only read.")
@@ -392,11 +392,11 @@ def try_run(
     from dig.diagnosis.diagnosing import try_changes
     from dig.diagnosis.goal import Goal
 
-    asked, goal = changes.asked(run), Goal.parse(good)
+    hypotheses, goal = changes.asked(run), Goal.parse(good)
     trying = options.trying(run, helping, has_controls=not no_control)
-    explain = partial(try_changes, run, asked, goal, trying=trying, **helping.of_diagnosis())
-    found = _explained(explain, run, as_json, options)
-    raise typer.Exit(0 if found.fix is not None else 1)
+    explain = partial(try_changes, run, hypotheses, goal, trying=trying, **helping.of_diagnosis())
+    diagnosis = _explain(explain, run, as_json, options)
+    raise typer.Exit(0 if diagnosis.fix is not None else 1)
 
 
 def _check_sources(sources: Sequence[Path], report: Path | None) -> None:
@@ -406,59 +406,59 @@ def _check_sources(sources: Sequence[Path], report: Path | None) -> None:
         raise SettingsError("--report is a page about one source; leave the others out")
 
 
-def _explained(
+def _explain(
     explain: "Callable[..., Diagnosis]", source: Path, as_json: bool, options: TryingOptions,
     report: Path | None = None,
 ) -> "Diagnosis":  # fmt: skip
-    """Explain a run and print that, even what was found before an interruption; write its page."""
+    """Explain a run and print the diagnosis, after an interruption the results so far."""
     from dig.diagnosis.diagnosing import InterruptedDiagnosis
 
-    most, done = options.max_replays or 60, 0
+    most, count = options.max_replays or 60, 0
 
     def tell(line: str) -> None:
-        nonlocal done
-        done += 1
-        print(f"{done}/{most} {one_line(line, 160)}", file=sys.stderr, flush=True)
+        nonlocal count
+        count += 1
+        print(f"{count}/{most} {one_line(line, 160)}", file=sys.stderr, flush=True)
 
     try:
-        found = explain(tell=tell)
+        diagnosis = explain(tell=tell)
     except InterruptedDiagnosis as stopped:
         _print(stopped.diagnosis, source, as_json, options)
         raise typer.Exit(INTERRUPTED) from None
     except KeyboardInterrupt:
         warn("interrupted")
         raise typer.Exit(INTERRUPTED) from None
-    _print(found, source, as_json, options)
+    _print(diagnosis, source, as_json, options)
     if report is not None:
         from dig.show.document import cause
         from dig.show.page.writing import write_report
 
-        write_report(source, report, cause=cause(found))
-    return found
+        write_report(source, report, cause=cause(diagnosis))
+    return diagnosis
 
 
-def _print(found: "Diagnosis", source: Path, as_json: bool, options: TryingOptions) -> None:
+def _print(diagnosis: "Diagnosis", source: Path, as_json: bool, options: TryingOptions) -> None:
     from dig.diagnosis.telling import tell
     from dig.diagnosis.trials.replays import read_source
 
     if as_json:
-        print(found.to_json())
+        print(diagnosis.to_json())
         return
-    for line in tell(found, read_source(source, further(options.detector)), options.runs):
+    for line in tell(diagnosis, read_source(source, further(options.detector)), options.runs):
         print(line)
 
 
-def _pair(given: str | None, option: str, *keys: str) -> dict[str, str] | None:
-    if given is None:
+def _pair(text: str | None, option: str, *keys: str) -> dict[str, str] | None:
+    if text is None:
         return None
-    first, sign, second = given.partition("=")
+    first, sign, second = text.partition("=")
     if not (first and sign and second):
-        raise SettingsError(f"{option} needs two parts with = between, got {given!r}")
+        raise SettingsError(f"{option} needs two parts with = between, got {text!r}")
     return dict(zip(keys, (first, second), strict=True))
 
 
 def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
-    """The place of a change: as given, or where it must be."""
+    """The place of a change: as given, or by the kind."""
     if at is not None:
         return at
     if kind == "omit":
@@ -477,10 +477,10 @@ def _at(kind: str, at: int | None, values: Mapping[str, Any], run: Path) -> int:
 
 def _read_hypotheses(path: Path) -> Sequence[Sequence[Mapping[str, Any]]]:
     try:
-        found = json.loads(read_file(path))
+        rows = json.loads(read_file(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
-    is_list = isinstance(found, list) and found and all(isinstance(one, list) for one in found)
-    if not is_list or not all(isinstance(row, dict) for one in found for row in one):
+    is_list = isinstance(rows, list) and rows and all(isinstance(value, list) for value in rows)
+    if not is_list or not all(isinstance(row, dict) for value in rows for row in value):
         raise SettingsError(f"{path}: hypotheses are a list of lists of interventions")
-    return [*found]
+    return [*rows]

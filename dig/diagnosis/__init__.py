@@ -1,4 +1,4 @@
-"""Why a run failed, and what would have helped.
+"""Diagnosis: the reasons of a failed run, and the changes that help.
 
     found = diagnose(Path("runs/ID"), trying=Trying())
     print(found.answer, found.fix)

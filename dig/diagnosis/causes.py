@@ -189,8 +189,8 @@ def _all(kind: type[_T], body: Any, key: str) -> Iterable[_T]:
     for place, row in enumerate(_list(body, key)):
         keys = set(row) - {"id"} if isinstance(row, Mapping) else set()
         if keys != names:
-            wanted = ", ".join(sorted(names))
-            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {wanted}")
+            expected = ", ".join(sorted(names))
+            raise RecordError(f"{key}[{place}] is not an object with exactly the keys {expected}")
         try:
             yield _ADAPTERS[kind].validate_python({name: row[name] for name in names})
         except ValidationError as error:

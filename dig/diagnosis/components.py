@@ -25,7 +25,7 @@ def record_components(records: Iterable[Record]) -> tuple[frozenset[str], ...]:
 
 
 def blamed_agents(records: Iterable[Record]) -> Iterator[tuple[FindingRow, tuple[str, ...]]]:
-    """Yield each finding with the agents in its subject or, if none is there, in its evidence."""
+    """Yield each finding with the agents in the subject or else in the evidence."""
     run = RecordedRun(records)
     for row in run.findings:
         agents = [*_agents_in(run, row.subject)] or [*_agents_in(run, row.evidence)]

@@ -1,4 +1,4 @@
-"""From a recorded run to its diagnosis: `diagnose`; and one hypothesis verified: `verify`."""
+"""From a recorded run to a diagnosis: `diagnose`, `try_changes`, `verify`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _helper(source: RunSource, model: Model | None, expected: str | None) -> Mod
 
 
 def guard_of(source: RunSource, expected: str | None = None) -> AnswerGuard:
-    """Return the guard of the words that no agent may be told in an experiment on a run.
+    """Return the guard of the right answer in experiments on a run.
 
     Args:
         source: The run.
@@ -151,7 +151,7 @@ def try_changes(
     expected: str | None = None,
     tell: Tell = lambda line: None,
 ) -> Diagnosis:
-    """Try changes of a failed run that a person names.
+    """Try changes of a failed run, named by a person.
 
     Args:
         path: The run directory or trace; it is only read.
@@ -200,7 +200,7 @@ def try_changes(
 def _run(
     report: DiagnosisReport, trials: Trials, experiments: Experiments, run: Callable[[], None]
 ) -> Diagnosis:
-    """Carry experiments out; returns the document with their findings.
+    """Carry experiments out; returns the document with all findings.
 
     Raises:
         InterruptedDiagnosis: The user interrupted them.
@@ -215,7 +215,7 @@ def _run(
 
 
 async def diagnose_async(path: Path, goal: Goal | None = None, **more: Any) -> Diagnosis:
-    """`diagnose` within a running loop, in a thread of its own."""
+    """Diagnose a run within a running loop, in a separate thread."""
     diagnosis: Diagnosis = await anyio.to_thread.run_sync(partial(diagnose, path, goal, **more))
     return diagnosis
 
@@ -223,7 +223,7 @@ async def diagnose_async(path: Path, goal: Goal | None = None, **more: Any) -> D
 async def verify(
     path: Path, hypothesis: Hypothesis, goal: Goal | None = None, trying: Trying | None = None
 ) -> Tried:
-    """Verify one hypothesis about a run, in a thread of its own.
+    """Verify a hypothesis about a run, in a separate thread.
 
     Args:
         path: The run directory or trace; it is only read.
@@ -246,7 +246,7 @@ async def verify(
 
 
 def _candidate_of(case: Case, row: Mapping[str, Any], name_: str, share: float) -> Candidate:
-    """The place that a person names by a change."""
+    """The place of a change named by a person."""
     run, at = case.run, min(int(row["at"]), len(case.run.records) - 1)
     about = row.get("agent") or row.get("activation") or row.get("event")
     about = about or (row.get("events") or [None])[0]
@@ -265,7 +265,7 @@ def _candidate_of(case: Case, row: Mapping[str, Any], name_: str, share: float) 
 
 
 def _agent_at(case: Case, record: Record) -> str | None:
-    """The agent that a record is about."""
+    """The agent of a record."""
     if isinstance(record, End):
         return case.run.activations[record.activation].agent
     agent = getattr(record, "agent", None)

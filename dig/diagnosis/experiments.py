@@ -1,4 +1,4 @@
-"""The order of experiments on a failed run: from all of its agents to the smallest change.
+"""The order of experiments on a failed run: from all agents to the smallest change.
 
 1. Each agent's seat is given to another member, once: first the best candidates of each attempt.
 2. The seats that helped are tried in full, until one is validated; one that helps by chance is
@@ -28,7 +28,7 @@ MOST_SMALLER = 4
 
 @dataclass(frozen=True)
 class Place:
-    """The range of records in which a seat helps.
+    """The range of records for a helpful seat.
 
     Attributes:
         onset: The first record that is otherwise with it.
@@ -63,7 +63,7 @@ class Findings:
     @property
     def validated(self) -> list[Tried]:
         """The validated hypotheses."""
-        return [tried for tried in self.tried if tried.verdict == "validated"]
+        return [result for result in self.tried if result.verdict == "validated"]
 
     @property
     def fix(self) -> Tried | None:
@@ -123,9 +123,9 @@ class Experiments:
         if not self.findings.validated:
             self._try_promising(screened, _CARRIED_OUT)
             # Mixed and flaky changes once more, with more repeats; those of a fork's fork are left.
-            for number, tried in enumerate(self.findings.tried):
-                if tried.hypothesis.id not in self.findings.others:
-                    self._keep(number, self._trials.verify_again(tried))
+            for number, result in enumerate(self.findings.tried):
+                if result.hypothesis.id not in self.findings.others:
+                    self._keep(number, self._trials.verify_again(result))
         self.findings.screened += len(screened)
 
     def try_these(self, hypotheses: Iterable[Hypothesis]) -> None:
@@ -134,7 +134,7 @@ class Experiments:
             self._keep(-1, self._trials.verify_again(self._verify(hypothesis)))
 
     def _search(self, hypotheses: Iterable[Hypothesis]) -> tuple[list[Tried], list[Tried]]:
-        """Try each hypothesis once, and in full if that is good; until one is validated.
+        """Try each hypothesis once, and in full after a good replay; until a validated verdict.
 
         Returns:
             The hypotheses that were tried once only, and those that were tried in full.
@@ -142,13 +142,13 @@ class Experiments:
         screened: list[Tried] = []
         full: list[Tried] = []
         for hypothesis in hypotheses:
-            tried = self._trials.verify_once(hypothesis)
-            if tried.reason == "budget":
-                if tried.why not in self.findings.notes:
-                    self.findings.notes.append(tried.why)
+            result = self._trials.verify_once(hypothesis)
+            if result.reason == "budget":
+                if result.why not in self.findings.notes:
+                    self.findings.notes.append(result.why)
                 break
-            if _promise(tried) > _GOOD:
-                screened.append(tried)
+            if _promise(result) > _GOOD:
+                screened.append(result)
                 continue
             full.append(self._verify(hypothesis))
             if full[-1].reason == "flaky" and hypothesis.interventions[0]["kind"] == "seat":
@@ -160,21 +160,21 @@ class Experiments:
         return screened, full
 
     def _try_promising(self, screened: list[Tried], promise: int) -> None:
-        """Try hypotheses in full by the promise of their first replay, until one is validated.
+        """Try hypotheses in full by the promise of the first replay, until a validated verdict.
 
         Args:
             screened: The hypotheses after one replay; those that are tried are taken out.
             promise: The promise of that replay.
         """
-        for tried in [tried for tried in screened if _promise(tried) == promise]:
-            screened.remove(tried)
-            if self._verify(tried.hypothesis).verdict == "validated":
+        for result in [result for result in screened if _promise(result) == promise]:
+            screened.remove(result)
+            if self._verify(result.hypothesis).verdict == "validated":
                 return
 
     # --- seats ---
 
     def _seats(self) -> tuple[list[Hypothesis], list[Hypothesis]]:
-        """The seats of the best candidates of each attempt, and those of all others.
+        """The seats of the best candidates of each attempt, and all other seats.
 
         Each is taken from the agent's first activation: what helps from later on helps from there.
         """
@@ -183,7 +183,7 @@ class Experiments:
             for candidate in self._candidates
             if (seat := seats.propose_seat(self._case, self._team, candidate))
         }
-        best = self._best_of_attempts([one for one in self._candidates if one.id in proposed])
+        best = self._best_of_attempts([each for each in self._candidates if each.id in proposed])
         first = [proposed[candidate.id] for candidate in best]
         return first, [seat for seat in proposed.values() if seat not in first]
 
@@ -197,7 +197,7 @@ class Experiments:
         return [*best.values()]
 
     def _look_closer(self, seat: Tried) -> None:
-        """Find the range in which a seat helps, and a smaller change at its place."""
+        """Find the range of a helpful seat, and a smaller change at the same place."""
         name, places = seat.hypothesis.id, self.findings.places
         fork = self._trials.fork_of(seat.hypothesis)
         is_paired = self._trials.manner.is_paired
@@ -205,34 +205,36 @@ class Experiments:
         places[name] = Place(onset)  # kept if the user interrupts the search for the end
         places[name] = Place(onset, seats.last_help(self._case, self._trials, seat.hypothesis))
         smaller = [*seats.better_decisions(self._case, self._trials, seat)]
-        accused = [one for one in self._candidates if one.id == seat.hypothesis.candidate]
+        accused = [each for each in self._candidates if each.id == seat.hypothesis.candidate]
         smaller += self._from_helper(accused)
         smaller += (self._hypothesis(*pair) for pair in self._from_rules(accused))
-        each_once = {str(one.interventions): one for one in smaller}.values()
+        each_once = {str(each.interventions): each for each in smaller}.values()
         count = len(self.findings.validated)
-        for hypothesis in sorted(each_once, key=lambda one: size(one.interventions))[:MOST_SMALLER]:
+        for hypothesis in sorted(each_once, key=lambda each: size(each.interventions))[
+            :MOST_SMALLER
+        ]:
             if len(self.findings.validated) == count:
                 self.findings.screened += len(self._search([hypothesis])[0])
 
     # --- changes that rules propose ---
 
     def _try_rules(self) -> None:
-        """Try changes that a model and rules propose about all agents, until one is validated.
+        """Try the changes of a model and of rules, until a validated verdict.
 
         If none makes the run good, there is more than one cause: the change that came furthest is
         kept, and the rest is looked for in its fork.
         """
-        screened, tried = self._search(self._proposed())
+        screened, result = self._search(self._proposed())
         if self.findings.validated:
             self.findings.screened += len(screened)
             return
         hopeful = [each for each in screened if _promise(each) == _FURTHER][: self._tries]
         self.findings.screened += len(screened) - len(hopeful)
         for each in hopeful:
-            tried.append(self._verify(each.hypothesis))
-            if tried[-1].verdict == "validated":
+            result.append(self._verify(each.hypothesis))
+            if result[-1].verdict == "validated":
                 return
-        partial = [each for each in tried if each.verdict == "partial"]
+        partial = [each for each in result if each.verdict == "partial"]
         carried_out = [each for each in screened if _promise(each) == _CARRIED_OUT]
         for each in [*sorted(partial, key=_mean_progress, reverse=True), *carried_out]:
             inner = self._after(each)
@@ -240,7 +242,7 @@ class Experiments:
                 inner._try_rules()
                 return
 
-    def _after(self, tried: Tried) -> Experiments | None:
+    def _after(self, result: Tried) -> Experiments | None:
         """Return experiments on the rest of the failure, in the first fork with a change.
 
         Returns:
@@ -248,23 +250,23 @@ class Experiments:
             nor failed later, or a further change would be one too many. A served fork cannot be
             continued.
         """
-        before = self._whole(tried.hypothesis)
-        fork = self._trials.fork_path(tried.hypothesis)
+        before = self._whole(result.hypothesis)
+        fork = self._trials.fork_path(result.hypothesis)
         is_full = len(before.interventions) >= MOST_INTERVENTIONS
         if fork is None or is_full or self._trials.replayer.trying.entry is not None:
             return None
         trials = self._trials.within(fork)
         case = trials.source.case(trials.replayer.goal)
-        is_better = tried.verdict == "partial" or _failed_us(case) > _failed_us(self._case)
+        is_better = result.verdict == "partial" or _failed_us(case) > _failed_us(self._case)
         if not case.failures or not is_better:
             return None
         return Experiments(
             case, trials, self._candidates, self._team, tries=self._tries, before=before,
-            causes=(*self._causes, tried.hypothesis.candidate), findings=self.findings,
+            causes=(*self._causes, result.hypothesis.candidate), findings=self.findings,
         )  # fmt: skip
 
     def _proposed(self) -> Iterator[Hypothesis]:
-        """Changes that a model and rules propose about all agents, each change once."""
+        """The changes of a model and of rules about all agents, each change once."""
         best = self._best_of_attempts(self._candidates)[: self._tries]
         room = MOST_INTERVENTIONS - (len(self._before.interventions) if self._before else 0)
         earlier: set[str] = set()
@@ -275,7 +277,7 @@ class Experiments:
                 yield hypothesis
 
     def _by_attempt(self) -> Iterator[Hypothesis]:
-        """Changes that rules propose: so many of each attempt, and other decisions beside them."""
+        """The changes of rules: so many of each attempt, and redrawn decisions."""
         counts = Counter[str | None]()
         most = self._tries if len(self._case.attempts) == 1 else self._per_attempt
         for candidate, proposal in self._from_rules(self._candidates):
@@ -289,7 +291,7 @@ class Experiments:
             yield hypothesis
 
     def _from_rules(self, candidates: Sequence[Candidate]) -> Iterator[tuple[Candidate, Proposal]]:
-        """Changes that rules propose about some candidates, if replays can make them."""
+        """The changes of rules about some candidates, if replays can make the changes."""
         replayer, run = self._trials.replayer, self._case.run
         for candidate, proposal in proposals(self._case, candidates):
             rows = (proposal.change, *proposal.beside)
@@ -300,7 +302,7 @@ class Experiments:
                 yield candidate, Proposal(row)
 
     def _from_helper(self, candidates: Iterable[Candidate]) -> Iterator[Hypothesis]:
-        """The proposals besides those of rules."""
+        """The proposals of the helper."""
         if self._proposes is not None:
             for candidate in candidates:
                 for proposal in self._proposes.interventions(self._case, candidate):
@@ -314,26 +316,26 @@ class Experiments:
         )  # fmt: skip
 
     def _verify(self, hypothesis: Hypothesis) -> Tried:
-        """Try a hypothesis in full, and keep it with all that was changed before."""
+        """Try a hypothesis in full, and keep the result with all earlier changes."""
         hypothesis = replace(hypothesis, id=f"h{len(self.findings.tried) + 1}")
-        whole = self._whole(hypothesis)
+        combined = self._whole(hypothesis)
         if self._before is not None:
             self.findings.others[hypothesis.id] = (*self._causes, hypothesis.candidate)
         # If the user interrupts the replays, this stands in their document.
-        self.findings.tried.append(Tried(whole, "inconclusive", "interrupted"))
-        tried = self._trials.verify(hypothesis)
-        self._keep(-1, replace(tried, hypothesis=whole))
-        return tried
+        self.findings.tried.append(Tried(combined, "inconclusive", "interrupted"))
+        result = self._trials.verify(hypothesis)
+        self._keep(-1, replace(result, hypothesis=combined))
+        return result
 
-    def _keep(self, number: int, tried: Tried) -> None:
+    def _keep(self, number: int, result: Tried) -> None:
         """Record the result of the hypothesis with a number."""
         findings = self.findings
-        findings.tried[number] = tried
-        if tried.verdict == "validated" and findings.until_validated is None:
+        findings.tried[number] = result
+        if result.verdict == "validated" and findings.until_validated is None:
             findings.until_validated = self._trials.costs.replays
 
     def _whole(self, hypothesis: Hypothesis) -> Hypothesis:
-        """A hypothesis with all earlier changes; it is about the first place."""
+        """A hypothesis with all earlier changes, about the first place."""
         before = self._before
         if before is None:
             return hypothesis
@@ -344,21 +346,21 @@ class Experiments:
 _GOOD, _FURTHER, _CARRIED_OUT, _WASTED = range(4)
 
 
-def _promise(tried: Tried) -> int:
+def _promise(result: Tried) -> int:
     """The promise of a replay: good, further than before, at least carried out, or nothing."""
-    if tried.verdict == "validated":
+    if result.verdict == "validated":
         return _GOOD
-    if tried.verdict == "partial":
+    if result.verdict == "partial":
         return _FURTHER
-    return _CARRIED_OUT if any(tried.changed.fulfilled) else _WASTED
+    return _CARRIED_OUT if any(result.changed.fulfilled) else _WASTED
 
 
-def _mean_progress(tried: Tried) -> float:
-    return sum(progress or 0 for progress in tried.changed.progress) / max(tried.changed.n, 1)
+def _mean_progress(result: Tried) -> float:
+    return sum(progress or 0 for progress in result.changed.progress) / max(result.changed.n, 1)
 
 
-def _size_of(tried: Tried) -> tuple[int, int, int]:
-    return size(tried.hypothesis.interventions)
+def _size_of(result: Tried) -> tuple[int, int, int]:
+    return size(result.hypothesis.interventions)
 
 
 def _failed_us(case: Case) -> int:

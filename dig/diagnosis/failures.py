@@ -48,8 +48,10 @@ def failures(run: Finished, goal: Goal) -> tuple[Failure, ...]:
 def _end_failures(run: Finished, recorded: RecordedRun) -> Iterator[Failure]:
     """The failures by the end of the run, and by the answer."""
     finish, answer = recorded.finish, recorded.answer
-    how = _ENDS.get(finish.outcome, NO_ANSWER) if finish else "the trace ends without an outcome"
-    end = (Evidence(recorded.last.t, how),)
+    end_text = (
+        _ENDS.get(finish.outcome, NO_ANSWER) if finish else "the trace ends without an outcome"
+    )
+    end = (Evidence(recorded.last.t, end_text),)
     if run.headline is not None and run.headline.stage == "request":
         pass  # the request that failed is a finding, which also says why there is no answer
     elif is_session(run.records):
@@ -86,9 +88,9 @@ def _finding_failure(run: RecordedRun, finding: Finding) -> Failure:
     return Failure("finding", about, (Evidence(finding.t, says),))
 
 
-def _goal_failure(run: Finished, goal: Goal, recorded: RecordedRun, why: str) -> Failure:
+def _goal_failure(run: Finished, goal: Goal, recorded: RecordedRun, reason: str) -> Failure:
     """The failure of a run by the user's goal alone."""
-    says = one_line(why, LONGEST)
+    says = one_line(reason, LONGEST)
     unmet = goal.unmet(run)
     if unmet is not None and unmet.key.startswith("score.") and recorded.answer is not None:
         return _answer_failure(recorded.answer, says)

@@ -1,4 +1,4 @@
-"""Goals: tests that say whether a finished run is good.
+"""Goals: tests of finished runs.
 
 goal = Goal.parse("score.rmse<=250 and seconds<60")
 print(goal(Finished(records, result=json.loads(...))).why)
@@ -60,7 +60,7 @@ class Finished:
         detectors: Sequence[Detector], *,
         score: Score | None = None, since: int = 0, task: object = None, name: str = "the run",
     ) -> Finished:  # fmt: skip
-        """Find the unhealed errors of a run; what was healed in it is left open.
+        """Find the unhealed errors of a run; healed errors are left open.
 
         Args:
             records: Its records.
@@ -86,7 +86,7 @@ class Finished:
 
     @property
     def score(self) -> Score | None:
-        """The score of its answer, if the result has it."""
+        """The score of the answer, if the result has a score."""
         score = self.result.get("score")
         if not isinstance(score, Mapping) or not isinstance(score.get("valid"), bool):
             return None
@@ -103,7 +103,7 @@ class Finished:
 def _standing(
     records: Iterable[Record], detectors: Sequence[Detector], since: int
 ) -> tuple[list[Finding], Headline | None]:
-    """Find the errors in a run that are neither mended nor silenced, and its headline.
+    """Find the errors of a run, neither mended nor silenced, and the headline.
 
     Args:
         records: Its records.
@@ -160,7 +160,7 @@ Test = Callable[[Finished], Judgement]
 
 
 def has_answer(run: Finished) -> Judgement:
-    """Judge whether a run ended with an accepted answer, valid and complete by its score.
+    """Judge the answer of a run: accepted, and valid and complete by the score.
 
     A session, such as that of a wrapped team, is stopped at some moment: each of its problems needs
     an accepted answer that is no error.
@@ -216,7 +216,7 @@ def is_unfailed(run: Finished) -> Judgement:
 
 
 def is_healthy(run: Finished) -> Judgement:
-    """Judge a run to learn from: it has an answer, and no error or warning was healed in it.
+    """Judge a run to learn from: with an answer, and without a healed error or warning.
 
     A session is good: `digmon learn` judges each of its problems by itself.
     """
@@ -305,7 +305,7 @@ class Goal:
         return cls(text, _load_test(text), is_own=True)
 
     def __call__(self, run: Finished) -> Judgement:
-        """Judge a run, with its progress.
+        """Judge a run, with the progress.
 
         Raises:
             SettingsError: A key is not in the run's result, or a user's own test fails, or the
@@ -318,7 +318,7 @@ class Goal:
         return judged
 
     def verdict(self, run: Finished) -> Judgement:
-        """Judge a run without its progress, which takes longer.
+        """Judge a run without the progress, since milestones take longer.
 
         Raises:
             SettingsError: A key is not in the run's result, or a user's own test fails.
@@ -378,10 +378,10 @@ def _value(key: str, run: Finished) -> Any:
     Raises:
         SettingsError: There is no such key.
     """
-    first, _, rest = key.partition(".")
+    first, _, pattern = key.partition(".")
     measures = run.result.get("measures") or {}
-    if first == "findings" and rest and isinstance(run.result.get("raised"), Mapping):
-        return run.result["raised"].get(rest, 0)
+    if first == "findings" and pattern and isinstance(run.result.get("raised"), Mapping):
+        return run.result["raised"].get(pattern, 0)
     cost = {"tokens": measures.get("tokens"), **(measures.get("cost") or {})} if measures else None
     place: Any = {**run.result, "cost": cost}
     for step in key.split("."):
@@ -401,7 +401,7 @@ def _is_number(value: object) -> bool:
 
 
 def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
-    """Return the milestones of a run: the task's own or, without any, those of any run.
+    """Return the milestones of a run: of the task or, without any, of any run.
 
     Args:
         run: The run; it has a record at least.
@@ -415,8 +415,8 @@ def milestones(run: Finished, judged: Judgement) -> tuple[Milestone, ...]:
         try:
             own = tuple(run.milestones(run.records))
         except Exception as error:  # a user's own code
-            why = f"the milestones of the task raised {error!r} of {run.name}"
-            raise SettingsError(why) from error
+            reason = f"the milestones of the task raised {error!r} of {run.name}"
+            raise SettingsError(reason) from error
     if len(own) > MOST:
         raise SettingsError(f"a task has at most {MOST} milestones, not {len(own)}")
     return own or any_milestones(RecordedRun(run.records), judged.good, judged.why)

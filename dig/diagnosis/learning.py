@@ -1,4 +1,4 @@
-"""Learns the usual findings of a team from good runs (`digmon learn`)."""
+"""Learning the usual findings of a team from good runs (`digmon learn`)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,9 @@ class Learned:
         """As lines for a person."""
         good = self.team.usual.runs
         lines = [f"Learned from {counted(good, 'good run')} of {self.runs:,}."]
-        lines += [f"  {count:,} not good: {safe_text(why)}" for why, count in self.bad.items()]
+        lines += [
+            f"  {count:,} not good: {safe_text(reason)}" for reason, count in self.bad.items()
+        ]
         if good < LEAST_RUNS:
             fewer = f"as in all teams with fewer than {LEAST_RUNS} good runs"
             return [*lines, f"Nothing is usual, {fewer}."]
@@ -189,10 +191,10 @@ def learn(
             )
         judged = goal.verdict(finished)
         for problem in problems.problems.values():
-            why = "" if judged.good else judged.why
-            why = why or (problem.why_not if graph.run.session else "")
-            if why:
-                bad[why] += 1
+            reason = "" if judged.good else judged.why
+            reason = reason or (problem.why_not if graph.run.session else "")
+            if reason:
+                bad[reason] += 1
             else:
                 counts.append(problem.raised)
     progress("runs", len(traces), len(traces))
@@ -209,7 +211,7 @@ _NONE = Usual(0, {})
 
 
 def usual_counts(runs: Iterable[Mapping[str, int]]) -> dict[str, tuple[int, ...]]:
-    """Count by key in how many runs it was raised once or more, twice or more, and so on.
+    """Count runs by key: with one finding or more, with two or more, and so on.
 
     Args:
         runs: The number of findings of each run, by key.
@@ -255,7 +257,7 @@ def _severity(row: FindingRow) -> object:
 
 
 def _too_few(good: int, at_least: int, bad: Counter[str]) -> str:
-    reasons = "; ".join(f"{count} not: {why}" for why, count in bad.most_common(5))
+    reasons = "; ".join(f"{count} not: {reason}" for reason, count in bad.most_common(5))
     fewer = f", or say --at-least {good}"
     if good < LEAST_RUNS:  # a file could be made, but would change nothing
         fewer = f"; with fewer than {LEAST_RUNS} nothing can be usual"

@@ -12,7 +12,7 @@ from dig.traces.run import RecordedEvent, RecordedRun
 
 
 def share_reached(milestones: Sequence[Milestone], good: bool) -> float:
-    """Return the share of the milestones that a run reached; below 1 for a bad run.
+    """Return the share of reached milestones; below 1 for a bad run.
 
     Args:
         milestones: The milestones of the run; one at least.
@@ -35,8 +35,8 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
     accepted = [(e, e.accepted_t) for e in finals if e.accepted_t is not None]
     posed = [event for event in run.events.values() if event.by is None and event.is_work]
     ends = ((event, run.consumption(event)) for event in posed)
-    left = [event.id for event in _needed(run, posed) if not event.consumed_by]
-    lacks = f"not consumed: {names(left)}" if left else "no problem came from outside"
+    unconsumed = [event.id for event in _needed_work(run, posed) if not event.consumed_by]
+    lacks = f"not consumed: {names(unconsumed)}" if unconsumed else "no problem came from outside"
     return (
         milestone(
             "an agent took the problem on",
@@ -45,7 +45,7 @@ def any_milestones(run: RecordedRun, good: bool, why: str) -> tuple[Milestone, .
         ),
         milestone(
             "no work that an answer needs is left",
-            Evidence(last, "all of it was consumed") if posed and not left else None,
+            Evidence(last, "all of it was consumed") if posed and not unconsumed else None,
             Evidence(last, lacks),
         ),
         milestone(
@@ -66,8 +66,8 @@ def _first(records: Iterable[tuple[int, str]]) -> Evidence | None:
     return next((Evidence(t, says) for t, says in records), None)
 
 
-def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[RecordedEvent]:
-    """Yield the work that answers need: problems from outside, and what is split off on the way.
+def _needed_work(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[RecordedEvent]:
+    """Yield the work behind answers: problems from outside, and work split off on the way.
 
     Args:
         run: The run. Without an accepted answer its last final event counts; without one all its
@@ -77,13 +77,13 @@ def _needed(run: RecordedRun, posed: Sequence[RecordedEvent]) -> Iterator[Record
     yield from posed
     finals = [event for event in run.events.values() if event.final]
     finals = [event for event in finals if event.accepted_t is not None] or finals[-1:]
-    for activation in _behind(run, finals) if finals else run.activations:
+    for activation in _ancestors(run, finals) if finals else run.activations:
         act = run.activations[activation]
         if run.is_problem_generating(act):
             yield from (event for event in run.outputs(act) if event.is_work)
 
 
-def _behind(run: RecordedRun, finals: Iterable[RecordedEvent]) -> dict[str, None]:
+def _ancestors(run: RecordedRun, finals: Iterable[RecordedEvent]) -> dict[str, None]:
     """The activations with a causal path to a final event; with memory, earlier ones too."""
     first = run.records[0]
     remembers = isinstance(first, Run) and first.memory

@@ -1,4 +1,4 @@
-"""The document of a diagnosis, made of a case, its suspects and experiments."""
+"""The document of a diagnosis, made of a case, of suspects and of experiments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DiagnosisReport:
-    """Collects the parts of a diagnosis, and makes the document of them.
+    """The parts of a diagnosis, for a document.
 
     Attributes:
         case: The case that suspects are given.
@@ -74,8 +74,8 @@ class DiagnosisReport:
             candidates=tuple(replace(candidate, rank=rank) for rank, candidate in listed),
             chain=self._chain(answer),
             hypotheses=tuple(
-                _hypothesis_row(tried, findings.places.get(tried.hypothesis.id, Place()))
-                for tried in findings.tried
+                _hypothesis_row(result, findings.places.get(result.hypothesis.id, Place()))
+                for result in findings.tried
             ),
             fix=fix.hypothesis.id if fix else None,
             confidence="verified" if fix else "suspected" if answer else "unknown",
@@ -94,15 +94,15 @@ class DiagnosisReport:
         return self.attribution.graph if self.attribution else drafted(conversation_of(self.case))
 
     def _after_trials(self) -> list[Candidate]:
-        """The candidates: what helped first, what was refuted last."""
+        """The candidates: helpful places first, refuted places last."""
         if self.findings is None:
             return self.candidates
         fix, by_candidate = self.findings.fix, dict[str, list[Tried]]()
         helped = set[str]()
-        for tried in self.findings.tried:
-            hypothesis = tried.hypothesis
-            by_candidate.setdefault(hypothesis.candidate, []).append(tried)
-            if tried.verdict == "validated":
+        for result in self.findings.tried:
+            hypothesis = result.hypothesis
+            by_candidate.setdefault(hypothesis.candidate, []).append(result)
+            if result.verdict == "validated":
                 # Of a change in several stages, each stage is about a cause of its own.
                 helped |= {hypothesis.candidate, *self.findings.others.get(hypothesis.id, ())}
                 agents = {row.get("agent") for row in hypothesis.interventions}
@@ -129,7 +129,7 @@ class DiagnosisReport:
         return sorted(candidates, key=order)
 
     def _move_to_fix(self, candidate: Candidate, fix: Tried) -> Candidate:
-        """Move a candidate to the activation whose decision the fix changes, if it changes one."""
+        """Move a candidate to the activation changed by the fix, if there is one."""
         row, run = fix.hypothesis.interventions[0], self.case.run
         record = run.records[row["at"]] if row["kind"] == "edit" else None
         name = row.get("activation") or getattr(record, "activation", None)
@@ -177,35 +177,35 @@ class DiagnosisReport:
             else:
                 stages.append(StageRow(name=name, by="structural", status="done", why=None))
         if self.helper is not None:  # only notes of requests without an answer begin so
-            why = next((n for n in self.helper.notes if n.startswith("the model")), None)
-            status: rows.StageStatus = "failed" if why else "done"
-            stages.append(StageRow(name="propose", by="model", status=status, why=why))
+            reason = next((n for n in self.helper.notes if n.startswith("the model")), None)
+            status: rows.StageStatus = "failed" if reason else "done"
+            stages.append(StageRow(name="propose", by="model", status=status, why=reason))
         if self.findings is not None:
             stages.append(StageRow(name="try", by="replay", status="done", why=None))
         elif self.judgement.good:
-            why = "the run is good"
-            stages.append(StageRow(name="try", by="replay", status="skipped", why=why))
+            reason = "the run is good"
+            stages.append(StageRow(name="try", by="replay", status="skipped", why=reason))
         return tuple(stages)
 
     def _cost(self) -> CostRow:
         costs = self.trials.costs if self.trials else TrialCosts()
-        asked = self.attribution.cost if self.attribution else CostRow()
+        model_cost = self.attribution.cost if self.attribution else CostRow()
         used = {**costs.models}
         for key, value in self.helper.usage.items() if self.helper else ():
             if key in _COSTS:
                 used[key] = used.get(key, 0) + value
-        prices = [usd for usd in (used.get("cost_usd"), asked.usd) if usd is not None]
+        prices = [usd for usd in (used.get("cost_usd"), model_cost.usd) if usd is not None]
         return CostRow(
             replays=costs.replays, found=costs.found, seconds=round(costs.cpu_s, 3),
             until_validated=self.findings.until_validated if self.findings else None,
-            model_calls=int(used.get("model_calls", 0)) + asked.model_calls,
-            input_tokens=int(used.get("input_tokens", 0)) + asked.input_tokens,
-            output_tokens=int(used.get("output_tokens", 0)) + asked.output_tokens,
+            model_calls=int(used.get("model_calls", 0)) + model_cost.model_calls,
+            input_tokens=int(used.get("input_tokens", 0)) + model_cost.input_tokens,
+            output_tokens=int(used.get("output_tokens", 0)) + model_cost.output_tokens,
             usd=float(sum(prices)) if prices else None,
         )  # fmt: skip
 
     def _to_try(self) -> Iterator[str]:
-        """The first changes that rules propose at the answer, where experiments could be made."""
+        """The first changes of rules at the answer, if experiments are possible."""
         if not self.judgement.good and self.source.wrapped is None:
             proposed = islice(proposals(self.case, self.candidates[:1]), 2)
             changes = [in_words(proposal.change) for _, proposal in proposed]
@@ -245,13 +245,13 @@ def _sentence(hypothesis: Hypothesis) -> str:
     return " and ".join(map(in_words, hypothesis.interventions))
 
 
-def _hypothesis_row(tried: Tried, place: Place) -> rows.HypothesisRow:
-    hypothesis, changed, unchanged = tried.hypothesis, tried.changed, tried.unchanged
+def _hypothesis_row(result: Tried, place: Place) -> rows.HypothesisRow:
+    hypothesis, changed, unchanged = result.hypothesis, result.changed, result.unchanged
     return rows.HypothesisRow(
         id=hypothesis.id, candidate=hypothesis.candidate, attempt=hypothesis.attempt,
         interventions=tuple(map(dict, hypothesis.interventions)),
         expects=dict(hypothesis.expects) if hypothesis.expects else None,
-        verdict=tried.verdict, reason=tried.reason,
+        verdict=result.verdict, reason=result.reason,
         arms=rows.ArmRows(
             changed=rows.ChangedArm(
                 n=changed.n, good=changed.successes, fulfilled=sum(changed.fulfilled),
@@ -262,5 +262,5 @@ def _hypothesis_row(tried: Tried, place: Place) -> rows.HypothesisRow:
                 forks=unchanged.forks,
             ),
         ),
-        p=tried.p, onset=place.onset, no_return=place.no_return,
+        p=result.p, onset=place.onset, no_return=place.no_return,
     )  # fmt: skip

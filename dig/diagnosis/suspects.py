@@ -1,4 +1,4 @@
-"""Suspects: methods that name the candidates of a case.
+"""Suspects: methods to name the candidates of a case.
 
     for candidate in SUSPECTS["attribution"].candidates(case):
         print(candidate.agent, candidate.mechanism, candidate.evidence)
@@ -44,7 +44,7 @@ CERTAIN = 0.9
 
 
 class Suspects(Protocol):
-    """A method that names the candidates of a case."""
+    """A method to name the candidates of a case."""
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
         """Name the candidates, the likeliest first."""
@@ -63,7 +63,7 @@ class BySigns:
     by_agent: Callable[[Case], Sequence[Sequence[SignGroup]]]
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """Name a candidate for each agent; the place is that of the first sign."""
+        """Name a candidate for each agent, at the place of the first sign."""
         agents = self.by_agent(case)
         weights = [max(groups[0].score, LEAST) for groups in agents]
         candidates = [
@@ -115,9 +115,9 @@ class EveryAgent:
         for activation in case.run.activations.values():
             first.setdefault(activation.agent, activation)
         weights = {agent: LEAST + BLAMED * (agent in accused) for agent in first}
-        whole = sum(weights.values())
+        total = sum(weights.values())
         return rank_candidates(
-            self._candidate(case, act, weights[agent] / whole) for agent, act in first.items()
+            self._candidate(case, act, weights[agent] / total) for agent, act in first.items()
         )
 
     def blamed(self, case: Case, by: str) -> Sequence[Candidate]:
@@ -203,19 +203,21 @@ class Together:
     names_all: bool = False
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """Name the candidates of all; the same agent at the same place is one candidate."""
+        """Name the candidates of all, merged by agent and place."""
         candidates = merge_candidates([each.candidates(case) for each in self.suspects])
         if not self.names_all:
             return candidates
         # So that experiments may try each agent: a sign is no proof, and none is no acquittal.
         accused = {candidate.agent for candidate in candidates}
-        others = [
+        unsuspected = [
             replace(candidate, share=LEAST)
             for candidate in EveryAgent().candidates(case)
             if candidate.agent not in accused
         ]
-        whole = 1 + LEAST * len(others) if candidates else LEAST * len(others)
-        return _number(replace(each, share=each.share / whole) for each in [*candidates, *others])
+        total = 1 + LEAST * len(unsuspected) if candidates else LEAST * len(unsuspected)
+        return _number(
+            replace(each, share=each.share / total) for each in [*candidates, *unsuspected]
+        )
 
 
 def merge_candidates(named: Sequence[Sequence[Candidate]]) -> list[Candidate]:
@@ -232,13 +234,13 @@ def merge_candidates(named: Sequence[Sequence[Candidate]]) -> list[Candidate]:
         return [*named[0]]
     # Shares are merged as if suspects erred independently; then they add up to 1 again.
     weights = [1 - prod(1 - each.share for each in group) for group in places.values()]
-    whole = sum(weights) or 1.0
+    total = sum(weights) or 1.0
     merged = []
     for group, weight in zip(places.values(), weights, strict=True):
         first = max(group, key=lambda each: each.share)
         merged.append(
             replace(
-                first, share=weight / whole,
+                first, share=weight / total,
                 by=tuple(dict.fromkeys(by for each in group for by in each.by)),
                 evidence=tuple(dict.fromkeys(row for each in group for row in each.evidence)),
                 mechanism=next((c.mechanism for c in [first, *group] if c.mechanism), None),
@@ -249,7 +251,7 @@ def merge_candidates(named: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def blame_error_first(case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Put the activation that raised the error of the headline before all other candidates.
+    """Put the activation behind the headline's error before all other candidates.
 
     Args:
         case: The run.
@@ -266,16 +268,16 @@ def blame_error_first(case: Case, candidates: Sequence[Candidate]) -> list[Candi
         activation=act.id, step=step, evidence=(Evidence(act.end.t, says, step=step),),
         mechanism="failed", status="origin", is_certain=headline.stage == "request",
     )  # fmt: skip
-    others = [
+    unsuspected = [
         replace(each, share=each.share * (1 - RAISED), status="open", is_certain=False)
         for each in candidates
         if each.agent != first.agent
     ]
-    return _number([first, *others])
+    return _number([first, *unsuspected])
 
 
 def _consequences(case: Case, raising: RecordedActivation) -> str:
-    """The number of turns that passed an error on, and of turns that were called off for it."""
+    """The number of turns with a passed-on error, and of turns called off for an error."""
     passing, called_off = {raising.id}, 0
     for end in case.run.records[raising.t :]:
         if isinstance(end, End):
@@ -287,7 +289,7 @@ def _consequences(case: Case, raising: RecordedActivation) -> str:
 
 
 def rank_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Sort candidates by falling share, ties by agent, and number them in this order."""
+    """Sort candidates by falling share, ties by agent, and number all in order."""
     return _number(sorted(candidates, key=lambda each: (-each.share, each.agent)))
 
 
@@ -297,7 +299,7 @@ def _number(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 @dataclass(frozen=True)
 class Asking:
-    """The suspects to ask, and their knowledge.
+    """The suspects to ask, and the knowledge for signs.
 
     Attributes:
         by: The names of the suspects; a user's own as `module:object`.

@@ -74,9 +74,11 @@ def _lines(
         return
     yield f"{run} failed: {diagnosis.goal.why}"
     failures = sorted(diagnosis.failures, key=lambda failure: failure.about == OUTCOME)
-    others = [each for each in failures if not each.evidence[0].says.startswith("FAIL: ")]
-    if len(others) < len(failures):  # the first line tells the failed request, and the end with it
-        failures = [each for each in others if each.about != OUTCOME]
+    remaining = [each for each in failures if not each.evidence[0].says.startswith("FAIL: ")]
+    if len(remaining) < len(
+        failures
+    ):  # the first line tells the failed request, and the end with it
+        failures = [each for each in remaining if each.about != OUTCOME]
     for failure in failures[: 1 if failures and failures[0].about != OUTCOME else 2]:
         yield f"  {_evidence_text(failure.evidence[0])}"
     yield from _answer(diagnosis, best)
@@ -105,8 +107,8 @@ def _answer(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     if answer is None:
         yield "No agent can be named." if not diagnosis.hypotheses else "The change was tried:"
         return
-    others = [each.agent for each in diagnosis.candidates[1:] if each.status == "origin"]
-    beside = f", together with {names(others)}" if others and diagnosis.fix else ""
+    remaining = [each.agent for each in diagnosis.candidates[1:] if each.status == "origin"]
+    beside = f", together with {names(remaining)}" if remaining and diagnosis.fix else ""
     since = f", step {answer.step}" if diagnosis.source.kind == "conversation" else ""
     since = f", from record {answer.t} on" if answer.t is not None else since
     seat = _seat(diagnosis)
@@ -179,7 +181,7 @@ class _Stage(NamedTuple):
 
 
 def _stages(best: HypothesisRow, source: RunSource, forks: Path) -> list[_Stage]:
-    """The changes of a hypothesis, by the changed run."""
+    """The changes of a hypothesis, by the run before the change."""
     # The side file of a fork names its parent and how many of the changes were made there, so the
     # stages are found from the last fork back to the run.
     stages: list[_Stage] = []
@@ -311,13 +313,13 @@ def _record_text(record: Record) -> str:
 def _further(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.answer is None:
         return
-    others = [
+    remaining = [
         f"{name(each.agent)}{_step(diagnosis, each)}{_verdicts(diagnosis, each.id)}"
         for each in diagnosis.candidates[1:]
         if each.status != "origin" or not diagnosis.fix
     ]
-    if others:
-        yield f"Less likely: {', '.join(others[:2])}"
+    if remaining:
+        yield f"Less likely: {', '.join(remaining[:2])}"
 
 
 _VERDICTS = {
@@ -372,5 +374,5 @@ def _costs(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
     if not diagnosis.cost.replays:
         costs = "No replay was made"
     yield f"{costs}; {diagnosis.cost.found} found, not made" if diagnosis.cost.found else costs
-    others = {each.id for each in diagnosis.hypotheses} - {best.id if best else None}
-    yield from (f"  {note}" for note in diagnosis.notes if note.partition(":")[0] not in others)
+    remaining = {each.id for each in diagnosis.hypotheses} - {best.id if best else None}
+    yield from (f"  {note}" for note in diagnosis.notes if note.partition(":")[0] not in remaining)

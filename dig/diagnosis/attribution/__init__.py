@@ -1,4 +1,4 @@
-"""Attribution: which agent and which step of a run is at fault, from its signs.
+"""Attribution: the agent and the step at fault in a run, by signs.
 
 `structural`: which signs explain the failure, and which explain one another. `work`: which events
 of a run led to its answer. `spread`: the way from the cause to the end.

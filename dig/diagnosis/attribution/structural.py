@@ -1,4 +1,4 @@
-"""From signs to an answer: which of them explain the failure, and which explain one another."""
+"""From signs to an answer: explain the failure, and signs by other signs."""
 
 from __future__ import annotations
 
@@ -144,13 +144,13 @@ class StructuralAnswer:
         return any(map(self._work.is_lost, events))
 
     def _is_used_twice(self, event: RecordedEvent) -> bool:
-        """Whether an event and the event repeated by it, or two of the copies, were both used."""
+        """Whether an event and the repeated event, or two copies, were both used."""
         first = self.analysis.originals.get(event.id)
         used = [*event.consumed_by, *(first.consumed_by if first is not None else ())]
         return len({*used}) > 1
 
     def _explain(self, group: SignGroup) -> SignGroup:
-        """A suspicion with the agent behind it, if an earlier sign of another agent explains it."""
+        """Add the agent behind a suspicion, if an earlier sign of another agent is the reason."""
         if not self.explains or not group.first.may_follow or group.status == "recovered":
             return group
         sources = self._sources(group.first)
@@ -188,7 +188,7 @@ class StructuralAnswer:
 
 
 def prefer_mechanism(groups: list[SignGroup]) -> list[SignGroup]:
-    """Put a group with a mechanism first, if it is about the place of an unnamed first group.
+    """Put a group with a mechanism first, if a first group without one is about the same place.
 
     Args:
         groups: The suspicions about an agent, the strongest first.

@@ -1,4 +1,4 @@
-"""WorkDone: which events of a run led to its answer, and which led nowhere.
+"""WorkDone: the events of a run on the way to the answer, and the lost events.
 
 A failure is work that led nowhere, or an answer that was made of spoilt work. So a sign counts if
 the work that it is about led nowhere or, if what was made is at fault, if that was used.
@@ -20,7 +20,7 @@ WAITS = 0.1
 
 
 class WorkDone:
-    """The events of a run that led to its answer or, without one, wait to be put together."""
+    """The events of a run on the way to the answer or, without an answer, waiting for it."""
 
     def __init__(self, analysis: RunAnalysis) -> None:
         """Start without any walk back."""
@@ -41,7 +41,7 @@ class WorkDone:
         return self._is_undone(event)
 
     def _has_used_copy(self, event: RecordedEvent) -> bool:
-        """Whether something was made of another event of its type, to the same agents.
+        """Whether another event of the same type, to the same agents, was used.
 
         Its activation must have generated more of them than it consumed: where contents tell
         nothing, one of them is a copy.
@@ -55,7 +55,7 @@ class WorkDone:
         return is_more and any(other.id in self.used for other in alike)
 
     def is_undone(self, used: Iterable[RecordedEvent]) -> bool:
-        """Whether parts are not done that an activation has used, or nothing was made of them."""
+        """Whether parts used by an activation are not done, or were lost."""
         events = list(used)
         about = self.analysis.about(events)
         return bool(difference(about, self.done)) or any(map(self.is_lost, events))
@@ -70,8 +70,8 @@ class WorkDone:
         by = self.analysis.run.activations.get(event.by or "")
         if not about and by is not None:
             used = self.analysis.parts_behind(event)
-            others = [other for other in self.analysis.run.outputs(by) if other is not event]
-            about = difference(used, self.analysis.about(others))
+            siblings = [other for other in self.analysis.run.outputs(by) if other is not event]
+            about = difference(used, self.analysis.about(siblings))
             if used and not about:
                 return False
         return not about or bool(difference(about, self.done))
@@ -84,7 +84,7 @@ class WorkDone:
 
     @cached_property
     def used(self) -> frozenset[str]:
-        """The events of which something was made, and those that wait for others at the end."""
+        """The used events, and events waiting for others at the end."""
         run = self.analysis.run
         consumed = (
             name
@@ -98,7 +98,7 @@ class WorkDone:
 
     @cached_property
     def _waiting(self) -> list[RecordedEvent]:
-        """Work before agents at the end, of types that often wait for other work."""
+        """Work before agents at the end, of types with frequent delays."""
         run, parts = self.analysis.run, self.analysis.parts
         waiting = []
         for name, live in run.graph.live.items():
@@ -115,13 +115,13 @@ class WorkDone:
 
     @cached_property
     def claimed(self) -> Ranges:
-        """The parts in the answer or, without an answer, in the work that waits."""
+        """The parts in the answer or, without an answer, in waiting work."""
         waiting = (event for event in self._waiting if event.type == SOLUTION)
         return self.analysis.about(self.answers or waiting)
 
     @cached_property
     def done(self) -> Ranges:
-        """The claimed parts that agents worked on."""
+        """The claimed parts with work on them by agents."""
         # A result of results is no work on raw data, and an answer may claim more than was done.
         worked = merge(
             part
@@ -134,15 +134,15 @@ class WorkDone:
         return intersection(self.claimed, worked) if worked else self.claimed
 
     def _raw(self, event: RecordedEvent) -> list[RecordedEvent]:
-        """The inputs that a result was made of, other results left out."""
+        """The inputs of a result, other results left out."""
         return [used for used in self.analysis.inputs_behind(event) if used.type != SOLUTION]
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether an answer or parts of it are missing; else the answer is wrong."""
-        whole = self.analysis.whole
-        if not self.answers or whole:
-            return not self.answers or bool(difference(whole, self.claimed))
+        """Whether the answer or parts of the task are missing; else the answer is wrong."""
+        task = self.analysis.whole
+        if not self.answers or task:
+            return not self.answers or bool(difference(task, self.claimed))
         return any(map(self.is_lost, self.analysis.run.events.values()))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Interventions: what can be changed in a recorded run, and which change rules propose.
+"""Interventions: changes of a recorded run, and rules and a model to propose changes.
 
 - `kinds`: the kinds, their order from small to large, their JSON, and what they are in words.
 - `proposing`: changes by what the records show about an agent. `asking`: by a language model, which

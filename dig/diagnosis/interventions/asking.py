@@ -43,14 +43,14 @@ Does = Literal["consume", "emit", "submit", "discard", "reroute", "finish-turn"]
 
 
 class ExpectedAct(BaseModel):
-    """An act after a change that is carried out."""
+    """An act to expect after a change."""
 
     agent: str
     does: Does
 
 
 class ProposedChange(BaseModel):
-    """A change; fields without use for its kind are empty."""
+    """A change; unused fields are empty."""
 
     kind: Literal["tell", "again", "resend", "seat", "edit"]
     activation: str
@@ -63,7 +63,7 @@ class ProposedChange(BaseModel):
 
 
 class ProposedChanges(BaseModel):
-    """Changes that a model would try, the most promising first."""
+    """The changes of a model, the most promising first."""
 
     changes: list[ProposedChange] = Field(max_length=3)
 
@@ -104,13 +104,13 @@ class MergedAttempt(BaseModel):
 
 
 class MergedAttempts(BaseModel):
-    """The attempts of a run, merged or renamed; others stay as they are."""
+    """The attempts of a run, merged or renamed; all others stay the same."""
 
     attempts: list[MergedAttempt]
 
 
 class ModelHelp:
-    """Asks a model about one run.
+    """Asks a model about a run.
 
     Attributes:
         usage: The use of the model: `model_calls`, `input_tokens`, ..., as `Model.ask` counts.
@@ -182,7 +182,7 @@ class ModelHelp:
         return proposals
 
     def merge_attempts(self, case: Case) -> tuple[Attempt, ...]:
-        """Ask for attempts to merge or rename; activations stay where they are.
+        """Ask for attempts to merge or rename; activations are not moved.
 
         Args:
             case: The run.
@@ -345,7 +345,7 @@ MERGE = (
 
 
 def _near(case: Case, candidate: Candidate) -> list[RecordedActivation]:
-    """The activation of a candidate, and the two before and after it."""
+    """The activation of a candidate, and the two before and after."""
     acts = [*case.run.activations.values()]
     place = case.steps.get(candidate.activation or "")
     if place is None:
@@ -365,7 +365,7 @@ def _activation_row(run: RecordedRun, activation: RecordedActivation) -> dict[st
 def _proposal(
     run: RecordedRun, candidate: Candidate, change: ProposedChange
 ) -> tuple[Proposal, str]:
-    """A change of an answer, with its reason.
+    """A change of an answer, with the reason.
 
     Raises:
         ValueError: The change names what is not there, or lacks something.
@@ -403,7 +403,7 @@ def _row(run: RecordedRun, candidate: Candidate, change: ProposedChange) -> dict
 
 
 def _join(group: Sequence[Attempt], label: str, run: RecordedRun) -> Attempt:
-    """Several attempts as one, under a name."""
+    """Join several attempts under a name."""
     members = {name for attempt in group for name in attempt.activations}
     accepted = next((attempt.accepted for attempt in group if attempt.accepted), None)
     return Attempt(

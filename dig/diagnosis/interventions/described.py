@@ -46,7 +46,7 @@ def _lines(run: RecordedRun, activation: RecordedActivation) -> Iterator[str]:
 
 def _sent(event: RecordedEvent) -> str:
     if event.final:
-        how = "which was accepted" if event.accepted_t is not None else "which was not accepted"
-        return f"gave the answer {event.id}, {how}"
-    lost = "" if event.arrivals else ", where it never arrived"
-    return f"sent {event.type} {event.id} to {', '.join(event.to)}{lost}"
+        status = "which was accepted" if event.accepted_t is not None else "which was not accepted"
+        return f"gave the answer {event.id}, {status}"
+    suffix = "" if event.arrivals else ", where it never arrived"
+    return f"sent {event.type} {event.id} to {', '.join(event.to)}{suffix}"

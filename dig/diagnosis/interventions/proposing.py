@@ -1,4 +1,4 @@
-"""Rules that propose interventions: changes that undo the signs against an agent.
+"""Rules to propose interventions: changes undo the signs against an agent.
 
 `REMEDIES` has for each mechanism the changes that would undo it: what got lost is sent once more,
 an agent that left stays. `proposals` makes them of the signs about candidates.
@@ -51,7 +51,7 @@ class Proposal:
 
 
 class Proposes(Protocol):
-    """Proposes changes beside those of the rules, such as a language model."""
+    """A source of changes beside the rules, such as a language model."""
 
     def interventions(self, case: Case, candidate: Candidate) -> Sequence[Proposal]:
         """Propose changes at the place of a candidate, the most promising first."""
@@ -72,25 +72,25 @@ def proposals(case: Case, candidates: Sequence[Candidate]) -> Iterator[tuple[Can
     for sign in case.signs:
         if sign.mechanism is not None:
             signs.setdefault((sign.mechanism, sign.agent), []).append(sign)
-    others = dict.fromkeys(mechanism for mechanism, _ in signs if mechanism not in REMEDIES)
-    table = {**REMEDIES, **dict.fromkeys(others, (_again,))}
+    generic = dict.fromkeys(mechanism for mechanism, _ in signs if mechanism not in REMEDIES)
+    table = {**REMEDIES, **dict.fromkeys(generic, (_ask_again,))}
     for number in range(max(map(len, table.values()))):
         for mechanism, remedies in table.items():
-            found = [
+            pairs = [
                 (candidate, Proposal(change, mechanism=mechanism, activation=own[0].activation))
                 for candidate in candidates
                 if number < len(remedies) and (own := signs.get((mechanism, candidate.agent)))
                 and (change := remedies[number](case.analysis, own)) is not None
             ]  # fmt: skip
-            yield from found
+            yield from pairs
             if number == 0 and mechanism in TOGETHER:
-                yield from _together(case.run, found)
+                yield from _together(case.run, pairs)
 
 
 def _together(
     run: RecordedRun, pairs: Sequence[tuple[Candidate, Proposal]]
 ) -> Iterator[tuple[Candidate, Proposal]]:
-    """Changes at several agents at once; of agents that wait, those that only waited."""
+    """Join changes at several agents; of waiting agents, only idle agents count."""
 
     def is_idle(proposal: Proposal) -> bool:
         act = run.activations.get(proposal.activation or "")
@@ -103,8 +103,8 @@ def _together(
     usable = [pair for pair in pairs if pair[1].mechanism != "waiting" or is_idle(pair[1])]
     if len(usable) > 1:
         usable.sort(key=order)
-        (first, proposal), *others = usable[: TOGETHER[str(usable[0][1].mechanism)]]
-        beside = tuple(other.change for _, other in others)
+        (first, proposal), *generic = usable[: TOGETHER[str(usable[0][1].mechanism)]]
+        beside = tuple(other.change for _, other in generic)
         yield first, replace(proposal, beside=beside, activation=None)
 
 
@@ -112,7 +112,7 @@ def _together(
 
 
 def _readdress(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
-    """An event goes to the intended agent: by its name, or by the payload."""
+    """An event goes to the intended agent: by a similar name, or by the payload."""
     event = analysis.run.events[signs[0].event or ""]
     strange = [to for to in event.to if to not in analysis.run.agents]
     right = [_nearest(to, analysis.run) if to in strange else to for to in event.to]
@@ -131,16 +131,16 @@ def _resend(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     events = [event for event in events if event.is_work and event.t < last_chance(run)]
     if not events:
         return None
-    here = [name for name in run.agents if name not in run.leaves and name != agent]
-    recipients = [to for to in events[0].to if to in here]
-    senders = [sender for event in events if (sender := event.agent) in here]
-    is_common = all([to for to in event.to if to in here] == recipients for event in events)
+    present = [name for name in run.agents if name not in run.leaves and name != agent]
+    recipients = [to for to in events[0].to if to in present]
+    senders = [sender for event in events if (sender := event.agent) in present]
+    is_common = all([to for to in event.to if to in present] == recipients for event in events)
     ids = [event.id for event in events]
     change: dict[str, Any] = {"kind": "resend", "at": last_chance(run), "events": ids}
     if not recipients or is_common:
-        change["to"] = recipients or senders[:1] or here[:1] or [agent]
+        change["to"] = recipients or senders[:1] or present[:1] or [agent]
     if signs[0].mechanism == "lost" and run.answer is not None:  # it must come before that
-        change["at"] = min(change["at"], _after(run, max(sign.t for sign in signs)))
+        change["at"] = min(change["at"], _next_moment(run, max(sign.t for sign in signs)))
     return change
 
 
@@ -150,7 +150,7 @@ def _release(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     record = analysis.run.records[event.t]
     if not isinstance(record, Emit) or record.policy is None:
         return None
-    return {"kind": "sooner", "at": _after(analysis.run, event.t), "event": event.id}
+    return {"kind": "sooner", "at": _next_moment(analysis.run, event.t), "event": event.id}
 
 
 def _stay(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
@@ -169,14 +169,14 @@ def _wait(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     return {"kind": "edit", "at": activation.end.t, "edit": {"fates": [], "outputs": []}}
 
 
-def _again(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
+def _ask_again(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     """An activation is decided once more."""
     activation = analysis.run.activations.get(signs[0].activation or "")
-    return None if activation is None else again(activation.id, activation.t)
+    return None if activation is None else ask_again(activation.id, activation.t)
 
 
-def again(activation: str, at: int) -> Row:
-    """Return the change that decides an activation, with its start, once more."""
+def ask_again(activation: str, at: int) -> Row:
+    """Return the change to decide an activation once more."""
     return {"kind": "again", "at": at, "activation": activation}
 
 
@@ -206,9 +206,9 @@ REMEDIES: Mapping[str, tuple[Remedy, ...]] = MappingProxyType(
         "late": (_release, _resend),
         "early": (_wait,),
         "silent": (_resend,),
-        "withheld": (_again, _resend),
+        "withheld": (_ask_again, _resend),
         "waiting": (_tell, _hand_over),
-        "failed": (_again, _resend),
+        "failed": (_ask_again, _resend),
         "hung": (_resend,),
         "slow": (_resend,),
     }
@@ -222,14 +222,14 @@ def _nearest(to: str, run: RecordedRun) -> str | None:
     return matches[0] if matches else None
 
 
-def _after(run: RecordedRun, t: int) -> int:
-    """The first record after `t` that is later than its moment: a request has been completed."""
+def _next_moment(run: RecordedRun, t: int) -> int:
+    """The first record at a later time than `t`: a request has been completed."""
     later = (record.t for record in run.records[t + 1 :] if record.us > run.times[t])
     return next(later, len(run.records) - 1)
 
 
 def last_chance(run: RecordedRun) -> int:
-    """Return the last record at which an agent could still be reached.
+    """Return the last record with a chance to reach an agent.
 
     That is the start of the activation that submitted the accepted answer; without an answer the
     record after the last end of an activation, and after the events that it generated.

@@ -28,7 +28,7 @@ class AnswerGuard:
         self._texts = [text.casefold() for text in texts if len(re.findall(r"[^\W\d_]", text)) >= 4]
 
     def refusal(self, row: Mapping[str, Any]) -> str | None:
-        """Why a change is refused; ``None``: it is not."""
+        """Return the reason to refuse a change; ``None``: there is none."""
         note = str(row.get("note", ""))
         has_text = any(re.search(rf"\b{re.escape(t)}\b", note.casefold()) for t in self._texts)
         if has_text or not self._numbers.isdisjoint(_numbers(note)):

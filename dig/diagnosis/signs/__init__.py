@@ -1,4 +1,4 @@
-"""Signs: odd things that the records of a run show about its agents, from the records alone.
+"""Signs: odd acts of agents, by the records of a run alone.
 
 - `table`: the table of signs, and what is learned from good runs. `analysis`: a run with what its
   records tell.

@@ -23,7 +23,7 @@ AT_ONCE = 0.9
 
 
 def _is_long(analysis: RunAnalysis, act: RecordedActivation) -> bool:
-    """Whether an activation lasts longer than is usual for what lay before it."""
+    """Whether an activation lasts longer than usual for the same inputs."""
     norm, seconds = analysis.norm_for(act.agent), analysis.duration_s(act)
     if act.end and not act.has_failed:
         inputs = (event.type for event in analysis.run.inputs(act) if not event.final)
@@ -43,32 +43,32 @@ def find_hung(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for act in analysis.run.activations.values():
         if act.agent in slow or act.agent in analysis.run.leaves or not _is_long(analysis, act):
             continue
-        seconds, who = analysis.duration_s(act), f"{name(act.id)} of {name(act.agent)}"
+        seconds, label = analysis.duration_s(act), f"{name(act.id)} of {name(act.agent)}"
         if act.has_raised and seconds >= HUNG_S:
-            yield Occurrence.at_end(act, f"{who} was cut off after {seconds:.0f} s")
+            yield Occurrence.at_end(act, f"{label} was cut off after {seconds:.0f} s")
         elif act.end is None:
-            yield Occurrence.at_end(act, f"{who} never ended, in {seconds:.0f} s")
+            yield Occurrence.at_end(act, f"{label} never ended, in {seconds:.0f} s")
 
 
 def find_slow(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation took long and ended by itself; so did others of the agent that were cut off."""
+    """An activation took long and ended alone; or was cut off, like others of a slow agent."""
     agents = {act.agent for act in analysis.ended if _is_long(analysis, act)}
     for act in analysis.run.activations.values():
         is_own = act.has_raised or not act.has_failed
         if is_own and act.agent in agents and _is_long(analysis, act):
-            how = f"took {analysis.duration_s(act):.0f} s, longer than usual"
-            yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} {how}")
+            duration = f"took {analysis.duration_s(act):.0f} s, longer than usual"
+            yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} {duration}")
 
 
 def find_failed(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation ended with an error of its own, and was not cut off."""
+    """An activation raised an error, and was not cut off."""
     for act in analysis.run.activations.values():
         if act.has_raised and (analysis.duration_s(act) < HUNG_S or not _is_long(analysis, act)):
             yield Occurrence.at_end(act, f"{name(act.id)} of {name(act.agent)} ended with an error")
 
 
 def find_silent(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation consumed work of a type that leads to something, and nothing came of it."""
+    """An activation consumed work with usual outputs, and generated nothing."""
     for act, used in _idle_consumers(analysis):
         if _solved_problems(analysis, used):
             continue
@@ -81,10 +81,10 @@ def find_silent(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_withheld(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation consumed solutions of a whole problem, and there is no answer to it."""
+    """An activation consumed solutions of a whole problem, and the problem has no answer."""
     answered = analysis.about(event for event in analysis.sent if event.final)
     for act, used in _idle_consumers(analysis):
-        if any(difference(whole, answered) for whole in _solved_problems(analysis, used)):
+        if any(difference(problem, answered) for problem in _solved_problems(analysis, used)):
             ids = names([event.id for event in used])
             yield Occurrence.at_end(act, f"{name(act.agent)} used {ids}, the whole, and kept it")
 
@@ -92,7 +92,7 @@ def find_withheld(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def _idle_consumers(
     analysis: RunAnalysis,
 ) -> Iterator[tuple[RecordedActivation, list[RecordedEvent]]]:
-    """The activations that consumed work or answers, and generated nothing; with those events."""
+    """The activations with consumed work or answers, but without outputs; and these inputs."""
     for act in analysis.ended:
         used = [event for event in analysis.run.inputs(act) if event.is_work or event.final]
         if used and not act.outputs:
@@ -100,13 +100,13 @@ def _idle_consumers(
 
 
 def _solved_problems(analysis: RunAnalysis, events: list[RecordedEvent]) -> list[Ranges]:
-    """The problems from outside that some solutions solve as a whole."""
+    """The problems from outside, solved as a whole by some solutions."""
     solved = analysis.about(event for event in events if event.type == SOLUTION)
-    return [whole for whole in analysis.problems if not difference(whole, solved)]
+    return [problem for problem in analysis.problems if not difference(problem, solved)]
 
 
 def find_waiting(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation did nothing although there was work that is done at once, or the whole."""
+    """An activation did nothing with work for immediate use, or with the whole."""
     for act in analysis.ended:
         if act.outputs or any(fate != "delay" for fate in act.fates.values()):
             continue
@@ -126,7 +126,7 @@ def find_waiting(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_holding(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An agent holds work at the end, and did nothing with it in its last activation."""
+    """An agent holds work at the end, and did nothing in the last activation."""
     last = {act.agent: act for act in analysis.run.activations.values()}
     for agent, act in last.items():
         held = [event.id for event in analysis.held_by(agent) if event.id in act.inputs]
@@ -138,7 +138,7 @@ def find_holding(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_discarded(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation threw work away that no solution had been about."""
+    """An activation threw unsolved work away."""
     solutions = [event for event in analysis.sent if event.type == SOLUTION]
     for act in analysis.ended:
         for event in analysis.work(act.with_fate("discard")):
@@ -163,7 +163,7 @@ def is_unreadable(analysis: RunAnalysis, event: RecordedEvent) -> bool:
 
 
 def find_passed_on(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An activation sent work on to others; a result that is for another agent may be."""
+    """An activation sent work on to others; results for another agent do not count."""
     counts: dict[str, int] = {}
     for act in analysis.ended:
         for event in analysis.work(act.with_fate("reroute")):

@@ -1,4 +1,4 @@
-"""A run with what its records tell about each agent, and the signs found in it.
+"""The analysis of a run: facts about each agent, for signs.
 
 What is usual comes from good runs of the same sort or, without any, from the other agents of the
 run itself: a team of equals is its own control group.
@@ -156,18 +156,18 @@ class RunAnalysis:
     @cached_property
     def present(self) -> Mapping[str, frozenset[str]]:
         """The agents present when an event was generated, by event."""
-        here: frozenset[str] = frozenset()
+        agents_now: frozenset[str] = frozenset()
         present: dict[str, frozenset[str]] = {}
         for record in self.run.records:
             match record:
                 case Run(agents=agents):
-                    here = frozenset(agents)
+                    agents_now = frozenset(agents)
                 case Join(agent=agent):
-                    here |= {agent}
+                    agents_now |= {agent}
                 case Leave(agent=agent):
-                    here -= {agent}
+                    agents_now -= {agent}
                 case Emit(event=event):
-                    present[event] = here
+                    present[event] = agents_now
         return present
 
     def inputs_behind(self, event: RecordedEvent) -> list[RecordedEvent]:
@@ -224,8 +224,10 @@ class RunAnalysis:
         """Return the work still open when an event was generated, by its later fate."""
 
         def is_done(work: RecordedEvent) -> bool:
-            end, gone = self.run.consumption(work), self.run.orphaned_t(work.id)
-            return (end is not None and end.t < event.t) or (gone is not None and gone <= event.t)
+            end, orphaned = self.run.consumption(work), self.run.orphaned_t(work.id)
+            return (end is not None and end.t < event.t) or (
+                orphaned is not None and orphaned <= event.t
+            )
 
         earlier = (work for work in self.run.events.values() if work.is_work and work.t < event.t)
         return [work for work in earlier if not is_done(work)]

@@ -111,7 +111,7 @@ def find_not_conserved(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_counted_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A result that was put together has parts of the task in it several times."""
+    """A result of several results counts parts of the task twice."""
     for event, used, total, amount in _sums(analysis):
         overlaps = sum(length(analysis.about([e])) for e in used) > length(analysis.about(used))
         if overlaps and amount >= total * (1 - SHARE):
@@ -120,7 +120,7 @@ def find_counted_twice(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """An agent repeats a message, and part of what it used is in nothing that it made."""
+    """An agent repeats a message, and part of the input is in no output."""
     for event, first in analysis.repeats:
         if _lacks_parts(analysis, event):
             says = f"{name(event.id)} says again what {name(first.id)} said"
@@ -128,7 +128,7 @@ def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def _lacks_parts(analysis: RunAnalysis, event: RecordedEvent) -> bool:
-    """Whether the activation of an event used parts that nothing is about that it made."""
+    """Whether the activation of an event used parts without any output about them."""
     outputs = analysis.run.outputs(analysis.run.activations[event.by or ""])
     return bool(difference(analysis.parts_behind(event), analysis.about(outputs)))
 
@@ -165,11 +165,11 @@ def find_hasty(analysis: RunAnalysis) -> Iterator[Occurrence]:
     for event in analysis.sent:
         if not event.final:
             continue
-        whole, about = analysis.whole, analysis.about([event])
-        if difference(whole, about):
-            lack = f"{length(whole) - common(whole, about)} of {length(whole)} elements"
+        task, about = analysis.whole, analysis.about([event])
+        if difference(task, about):
+            lack = f"{length(task) - common(task, about)} of {length(task)} elements"
             yield Occurrence.at_event(event, f"the answer {name(event.id)} lacks {lack}")
         elif work := analysis.open_at(event):
             ids = names([e.id for e in work])
             says = f"{name(event.id)} was submitted before {ids} was used"
-            yield Occurrence.at_event(event, says, 0.4 if whole else 0.8)
+            yield Occurrence.at_event(event, says, 0.4 if task else 0.8)

@@ -1,4 +1,4 @@
-"""Signs of messages: lost, late, to nobody, astray; and of agents that leave with their work."""
+"""Signs of messages: lost, late, to nobody, astray; and of leaving agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_expired(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """No recipient of a message is an agent; an agent that has left is to blame itself."""
+    """No recipient of a message is an agent; messages to agents after leaving do not count."""
     for event in analysis.sent:
         if not event.final and {*analysis.run.agents}.isdisjoint(event.to):
             says = f"{name(event.id)} was sent to {names(event.to) or 'nobody'}: none is there"
@@ -33,7 +33,7 @@ def find_unaddressed(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_misreported(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A result went to other agents than the agent that it should be reported to."""
+    """A result went to other agents than the collector of results."""
     if analysis.parts is None:
         return
     for event in analysis.sent:
@@ -58,7 +58,7 @@ def find_leaving(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_late(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A message was on its way for long, or still is in the end, to an agent that is present."""
+    """A message to a present agent was under way for long, or still is."""
     run = analysis.run
     expired = {record.event for record in run.records if isinstance(record, Expire)}
     for event in analysis.sent:
@@ -71,5 +71,5 @@ def find_late(analysis: RunAnalysis) -> Iterator[Occurrence]:
         seconds = analysis.seconds(event.us, None if arrived is None else run.times[arrived])
         usual = analysis.norm_for(event.agent).maximum(("way", event.type)) or 0.0
         if seconds > max(LATE_S, usual):
-            how = "arrived after" if arrived else "was on its way for"
-            yield Occurrence.at_event(event, f"{name(event.id)} {how} {seconds:.0f} s")
+            verb = "arrived after" if arrived else "was on its way for"
+            yield Occurrence.at_event(event, f"{name(event.id)} {verb} {seconds:.0f} s")

@@ -1,4 +1,4 @@
-"""Unlike its peers: the general signs. They name no way of going wrong."""
+"""Unlike peers: the general signs, without a mechanism."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ RESULTS = ("makes", "outputs", "said", "about", "amount", "profile")
 
 
 def find_rare_acts(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """Acts that peers hardly ever do."""
+    """Rare acts among peers."""
     return _find_rare(analysis, is_result=False)
 
 
 def find_rare_results(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """Results that peers hardly ever have."""
+    """Rare results among peers."""
     return _find_rare(analysis, is_result=True)
 
 

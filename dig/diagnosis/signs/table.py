@@ -1,4 +1,4 @@
-"""The table of signs: one row each, the general one first."""
+"""The table of signs: a row each, general signs first."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ ROWS: tuple[SignRow, ...] = (
 
 
 def find_signs(analysis: RunAnalysis) -> list[Sign]:
-    """Find the signs of a run, in the order of the table, each in the order of its records."""
+    """Find the signs of a run, in the order of the table, then of records."""
     return [
         Sign(
             name=row.name, mechanism=row.mechanism, weight=row.weight * place.part,

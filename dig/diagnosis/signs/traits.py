@@ -1,4 +1,4 @@
-"""Traits: the deeds of agents, as answers to questions that can be asked about any agent.
+"""Traits: the deeds of agents, as answers to questions about any agent.
 
 A trait names no way of going wrong. How often peers give the same answer to the same question says
 whether it is unusual: what did it do with a problem, what did it make of raw data, to whom did it
@@ -23,7 +23,7 @@ Question = tuple[str, ...]
 
 
 class Trait(NamedTuple):
-    """A deed of an agent in one respect.
+    """A deed of an agent in a respect.
 
     Attributes:
         question: The respect, first its name; only answers to the same question are compared.
@@ -95,7 +95,7 @@ class TeamHabits:
         return len(self.numbers.get(question, ()))
 
     def count_like(self, trait: Trait) -> int:
-        """Count the answers equal to a trait's; of numbers, those at least as far out."""
+        """Count the answers equal to a trait's; of numbers, all at least as far out."""
         if isinstance(trait.answer, str):
             return self.words.get(trait.question, Counter())[trait.answer]
         values = self.numbers.get(trait.question, [])
@@ -103,12 +103,12 @@ class TeamHabits:
         return min(above, bisect_right(values, trait.answer))
 
     def median(self, question: Question) -> float:
-        """Return the median of the numbers that answer a question; 0 without any."""
+        """Return the median of the numbers given for a question; 0 without any."""
         values = self.numbers.get(question, ())
         return values[len(values) // 2] if values else 0.0
 
     def maximum(self, question: Question) -> float | None:
-        """Return the largest number that answers a question."""
+        """Return the largest number given for a question."""
         values = self.numbers.get(question)
         return values[-1] if values else None
 
@@ -142,7 +142,7 @@ def list_traits(run: RecordedRun, parts: TaskParts | None = None) -> Iterator[Tr
 
 
 def join_types(types: Iterable[str]) -> str:
-    """Join the different types of some events into one word."""
+    """Join the different types of some events into a word."""
     return "+".join(sorted({*types})) or "nothing"
 
 
@@ -153,7 +153,7 @@ def _label(event: RecordedEvent) -> str:
 def _activation_traits(
     run: RecordedRun, activation: RecordedActivation, types: str
 ) -> Iterator[Trait]:
-    """The end of an activation, its length, and the fate of each event before it."""
+    """The end and length of an activation, and the fate of each input."""
     end, agent, name = activation.end, activation.agent, activation.id
     if activation.has_failed and not activation.has_raised:
         return  # an error that was passed on is no deed of this agent
@@ -175,7 +175,7 @@ def _output_traits(
     run: RecordedRun, activation: RecordedActivation, event: RecordedEvent,
     givers: set[str | None], first_sent: dict[tuple[str, str], str], is_open: bool,
 ) -> Iterator[Trait]:  # fmt: skip
-    """The recipients of an event, the shape of its payload, and whether it repeats another.
+    """The recipients of an event, the shape of the payload, and repetition.
 
     Args:
         run: The run.
@@ -240,14 +240,14 @@ def _content_traits(
 def _relation(before: Ranges, after: Ranges) -> str:
     if not after:
         return "nothing"
-    lost, new = difference(before, after), difference(after, before)
-    if lost and new:
+    missing, new = difference(before, after), difference(after, before)
+    if missing and new:
         return "something else"
-    return "less" if lost else "more" if new else "the same"
+    return "less" if missing else "more" if new else "the same"
 
 
 def amounts_of(payload: Any) -> dict[str, float]:
-    """Return the numbers of a payload in mappings of numbers, by their place in the payload."""
+    """Return the numbers of a payload in mappings of numbers, by place."""
     amounts: dict[str, float] = {}
     if isinstance(payload, Mapping):
         for key, value in payload.items():
@@ -257,7 +257,7 @@ def amounts_of(payload: Any) -> dict[str, float]:
 
 
 def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
-    """The time of events on their way, and their arrival."""
+    """The arrival of events, and the time under way."""
     for agent in run.agents:
         t = run.leaves.get(agent, run.last.t)
         yield Trait(("stays",), "no" if agent in run.leaves else "yes", agent, t, "")

@@ -1,4 +1,4 @@
-"""Experiments on a failed run: what is tried, and what comes of it.
+"""Experiments on a failed run: replays with a change and without, and verdicts.
 
 - `replays`: forks of the run, made once and judged. `fulfilment`: whether a change was carried out.
 - `arms`: repeats with a change and without it, within a budget. `significance`: the verdict.

@@ -1,4 +1,4 @@
-"""Experiments: the two arms of a hypothesis, its repeats, and the budget for all of them.
+"""Experiments: the two arms of a hypothesis, repeats, and the budget for all.
 
 with Trials(trying.replayer(run, goal)) as trials:
     print(trials.verify(hypothesis).verdict)
@@ -59,7 +59,7 @@ class TrialCosts:
 
 @dataclass(frozen=True)
 class TrialArm:
-    """The repeats with a change, or without it; one value a repeat.
+    """The repeats with a change, or without; a value for each repeat.
 
     Attributes:
         good: Whether the repeat is good.
@@ -104,19 +104,19 @@ class Tried:
 
     @property
     def p(self) -> float | None:
-        """Fisher's exact one-sided p of the two arms."""
+        """Fisher's exact p of the two arms, against no effect."""
         changed, unchanged = self.changed, self.unchanged
         return fisher(changed.successes, changed.n, unchanged.successes, unchanged.n)
 
     @property
     def at(self) -> int:
-        """The first record that may differ."""
+        """The first record with possible differences."""
         return first_record(self.hypothesis)
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A repeat, with the change and without it."""
+    """A repeat, with the change and without."""
 
     changed: Replay
     control: Replay
@@ -131,7 +131,7 @@ class _NotMade(NamedTuple):
 
 
 class Trials:
-    """Experiments on one run; equal replays are made once.
+    """Experiments on a run; equal replays are made once.
 
     Attributes:
         replayer: Makes the replays.
@@ -172,14 +172,14 @@ class Trials:
         self._milestones = self.source.milestones(replayer.goal)
 
     def _progress(self, run: RecordedRun, is_good: bool, progress: float | None) -> float | None:
-        """The progress of a run: as the model says, if it judges that."""
+        """The progress of a run: by the model, if the model judges milestones."""
         if self._helper is None or not self._helper.has_milestones:
             return progress
         milestones = self._helper.milestones(run, is_good)
         return share_reached(milestones, is_good) if milestones else progress
 
     def within(self, fork: Path) -> Trials:
-        """Return experiments on a fork made by these; budget and costs are shared.
+        """Return experiments on a fork, with the same budget and costs.
 
         Args:
             fork: The directory of the fork.
@@ -229,14 +229,14 @@ class Trials:
         return self._tried(hypothesis, pairs, result, reason, why)
 
     def verify_again(self, tried: Tried) -> Tried:
-        """Repeat a verdict that is mixed or flaky more often, if the budget allows."""
+        """Repeat a mixed or flaky verdict more often, if the budget allows."""
         if tried.reason not in ("mixed", "flaky") or self.manner.is_deterministic:
             return tried
         again = self.verify(tried.hypothesis, MORE * self.n)
         return tried if again.reason == "budget" else again
 
     def verify_once(self, hypothesis: Hypothesis) -> Tried:
-        """Make a single repeat of a hypothesis, which is no verdict yet.
+        """Make a single repeat of a hypothesis, not enough for a verdict.
 
         Returns:
             What came of it: `inconclusive` with a reason, or the verdict of this one repeat.
@@ -247,16 +247,16 @@ class Trials:
         return self._tried(hypothesis, [pair], *verdict(*_rows([pair]), self._milestones, True, 1))
 
     def fork_path(self, hypothesis: Hypothesis) -> Path | None:
-        """Return the directory of the first replay with a change that has been made before."""
+        """Return the directory of the first replay with a change, after trying."""
         return self._replays[_key(_changed_request(hypothesis, 0))].fork
 
     def fork_of(self, hypothesis: Hypothesis) -> RecordedRun | None:
-        """Return the records of the first replay with a change that has been made before."""
+        """Return the records of the first replay with a change, after trying."""
         fork = self.fork_path(hypothesis)
         return read_fork(fork) if fork else None
 
     def repeat_of(self, at: int, k: int) -> RecordedRun | None:
-        """Return the records of the run as it goes on with the random numbers of a repeat.
+        """Return the records of an unchanged replay with the random numbers of a repeat.
 
         Args:
             at: The first record that may differ.
@@ -274,7 +274,7 @@ class Trials:
     # --- one repeat ---
 
     def _requests(self, hypothesis: Hypothesis, k: int) -> list[ReplayRequest]:
-        """The replays of a repeat that are to be made: the control first, if it is made."""
+        """The replays to make for a repeat: the control first, unless it is recorded."""
         changed = _changed_request(hypothesis, k)
         is_own_control = k == 0 and self.manner.is_paired and self.source.is_whole
         if is_own_control or not self._has_controls:
@@ -286,7 +286,7 @@ class Trials:
         return [ReplayRequest(changed.at, same, k, is_control=True), changed]
 
     def _pair(self, hypothesis: Hypothesis, k: int) -> _Pair | _NotMade:
-        """A repeat, or why it could not be made."""
+        """A repeat, or the reason why a replay is missing."""
         requests = self._requests(hypothesis, k)
         spent = self._fetch(requests)
         if spent:
@@ -315,7 +315,7 @@ class Trials:
     # --- replays ---
 
     def _fetch(self, requests: Iterable[ReplayRequest]) -> str:
-        """Make those of some replays that are not there, in their order.
+        """Make the missing replays, in order.
 
         Returns:
             Why the budget was spent before all of them were made; empty: it was not.
@@ -347,7 +347,7 @@ class Trials:
         return spent[0] if spent else ""
 
     def _spent(self, replays: int) -> str:
-        """Why no further replay may be made after so many; empty: one may be."""
+        """The reason against further replays after so many; empty: there is none."""
         budget, usd = self._budget, self.costs.models.get("cost_usd")
         if self._helper is not None and "cost_usd" in self._helper.usage:
             usd = (usd or 0) + self._helper.usage["cost_usd"]
@@ -395,7 +395,7 @@ def _arm(replays: Sequence[Replay], fulfilled: tuple[bool, ...], recorded: str) 
 
 
 def first_record(hypothesis: Hypothesis) -> int:
-    """Return the first record that may differ in the forks of a hypothesis."""
+    """Return the first record with possible differences in the forks of a hypothesis."""
     return min(int(row["at"]) for row in hypothesis.interventions)
 
 

@@ -19,7 +19,7 @@ from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 @dataclass(frozen=True)
 class ForkComparison:
-    """A fork beside the runs that it is compared with.
+    """A fork beside two runs to compare with.
 
     Attributes:
         parent: The recorded run.
@@ -150,7 +150,7 @@ def is_other(
 
 
 def _decision(run: RecordedRun, activation: RecordedActivation) -> str:
-    """The decision of an activation, and which events a policy delivers; ids aside."""
+    """The decision of an activation, and the delivery policies of events; ids aside."""
     assert activation.end is not None
     fates = [
         [run.events[fate.event].type, run.events[fate.event].payload, fate.fate, [*fate.to]]
@@ -177,7 +177,7 @@ def _arrival(event: RecordedEvent) -> float:
 
 
 def is_expected(expects: Mapping[str, Any], fork: RecordedRun, at: int) -> bool:
-    """Whether a record from `at` on is as a hypothesis expects it.
+    """Whether a record from `at` on is as expected by a hypothesis.
 
     Args:
         expects: `agent` and `does`, and perhaps `event`, `type` and `to`.

@@ -33,7 +33,7 @@ from dig.adapters.plain.served import Served, check_change
 from dig.adapters.wrapping import unwrap
 from dig.diagnosis.case import RunSource
 from dig.diagnosis.goal import Goal
-from dig.diagnosis.interventions.proposing import again
+from dig.diagnosis.interventions.proposing import ask_again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
@@ -141,7 +141,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Replayer:
-    """Everything that a process needs to make replays of a run.
+    """The maker of replays of a run, for several processes.
 
     Attributes:
         path: The run directory or trace.
@@ -161,7 +161,7 @@ class Replayer:
         return read_source(self.path, self.trying.detectors)
 
     def make_crew(self) -> Crew:
-        """Make the team that goes on.
+        """Make the team for replays.
 
         Raises:
             ReplayError: Healing has acted in the run by another edition of the patterns.
@@ -194,7 +194,7 @@ class Replayer:
         return simulated_crew(source.side, trying.detectors)
 
     def _check_entry(self, source: RunSource) -> None:
-        """Refuse a wrapped team that cannot run again, and an entry without use."""
+        """Refuse wrapped teams without replays, and an entry without use."""
         who = f"{source.name} is a run of {one_line(source.wrapped or '', 60)}"
         if source.wrapped is None:
             raise SettingsError(f"{source.name} is no run of a wrapped team: it needs no --entry")
@@ -225,12 +225,12 @@ class Replayer:
         return True
 
     def retries(self, run: RecordedRun, agent: str) -> Iterator[Row]:
-        """Yield the changes that make a stateless agent of a wrapped team answer once more."""
+        """Yield changes to ask a stateless agent of a wrapped team once more."""
         stateless = self.source.side.get("stateless", ())
         if self.trying.entry is not None and agent.partition("#")[0] in stateless:
             for act in run.activations.values():
                 if act.agent == agent and act.end is not None and not act.has_failed:
-                    yield again(act.id, act.t)
+                    yield ask_again(act.id, act.t)
 
     def fork_path(self, request: ReplayRequest) -> Path:
         """Return the directory of the fork of a request."""
@@ -249,14 +249,14 @@ class Replayer:
         return self.forks / key.hexdigest()
 
     def has_fork(self, request: ReplayRequest) -> bool:
-        """Whether the fork of a request is there, and counts: it is as this user has made it."""
+        """Whether the fork of a request is there, as made by the user."""
         # The name of a fork says nothing about a crew that a function makes, so none is believed.
         may_exist = not self.trying.is_fresh and self.trying.crew is None
         return may_exist and _has_receipt(self.fork_path(request))
 
     @cached_property
     def manner(self) -> Manner:
-        """The manner in which the team works that goes on.
+        """The manner of the team's work in replays.
 
         Raises:
             SettingsError: There is no such team.
@@ -271,7 +271,7 @@ class Replayer:
 
 @dataclass(frozen=True)
 class Manner:
-    """The manner in which a team works.
+    """The manner of a team's work.
 
     Attributes:
         is_paired: Whether replays with the same repeat draw the same random numbers.
@@ -303,7 +303,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class Replay:
-    """A replay and its judgement.
+    """A replay and a judgement about it.
 
     Attributes:
         fork: Its directory; ``None``, if it could not be made.
@@ -336,7 +336,7 @@ def read_fork(path: Path) -> RecordedRun:
 
 
 def make_replay(replayer: Replayer, request: ReplayRequest) -> Replay:
-    """Make a replay or find it, and judge it; if it cannot be made, say why.
+    """Make or find a replay, and judge the fork; after a failure, say why.
 
     Raises:
         KeyboardInterrupt: The user interrupted the replay; nothing is left of it.
@@ -370,7 +370,7 @@ def make_replay(replayer: Replayer, request: ReplayRequest) -> Replay:
 
 
 def _make_fork(replayer: Replayer, request: ReplayRequest, path: Path) -> dict[str, Any]:
-    """Fork into a hidden directory, rename it when it is whole, and return the result."""
+    """Fork into a hidden directory, rename the whole fork, and return the result."""
     hidden = replayer.forks / f".{path.name}-{os.getpid()}-{secrets.token_hex(2)}"
     try:
         make = _continue_run if replayer.trying.entry is None else _run_again
@@ -394,7 +394,7 @@ def _make_fork(replayer: Replayer, request: ReplayRequest, path: Path) -> dict[s
 
 
 def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
-    """Fork a run; returns the directory of the fork, and its result."""
+    """Fork a run; returns the directory and the result of the fork."""
     trying = replayer.trying
     is_named = trying.team or trying.crew or trying.task or trying.same_model
     made = fork(
@@ -408,7 +408,7 @@ def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tup
 
 
 def _run_again(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:
-    """Run a wrapped team again; returns the directory of the new run, and its result."""
+    """Run a wrapped team again; returns the directory and the result of the new run."""
     origin = {
         "run": str(replayer.path), "at": request.at, "repeat": request.repeat,
         "changes": [*request.changes],
@@ -454,7 +454,7 @@ def cache_folder() -> Path:
 
 
 def _has_receipt(fork: Path) -> bool:
-    """Whether a directory is a fork made by this user, with the same trace and result."""
+    """Whether a directory is a fork made by the user, with the same trace and result."""
     try:
         return not fork.is_symlink() and _receipt_path(fork).is_file()
     except (OSError, RuntimeError):
@@ -462,7 +462,7 @@ def _has_receipt(fork: Path) -> bool:
 
 
 def _receipt_path(fork: Path) -> Path:
-    """The file in the cache that the checksum of a fork names."""
+    """The file in the cache, named by the checksum of a fork."""
     # The fork's name is part of it: one fork in the place of another is not believed either.
     hasher = blake2b(fork.name.encode("utf-8", "surrogateescape"), digest_size=32)
     for path in (fork / RESULT, *segments(trace_path(fork))):

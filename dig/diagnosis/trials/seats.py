@@ -1,4 +1,4 @@
-"""Seats: a member of a team decides in place of another; and what follows from a good seat.
+"""Seats: a member of a team decides in place of another; and conclusions from a helpful seat.
 
 A seat that helps says which agent is at fault. From its forks come the first record that differs,
 the last moment at which it still helps, and the one decision that would have been enough.
@@ -52,7 +52,7 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
 
 
 def present_agents(records: list[Record], at: int) -> list[str]:
-    """Return the agents present just before a record, in the order in which they came."""
+    """Return the agents present just before a record, in order of arrival."""
     present: dict[str, None] = {}
     for record in records[: max(at, 1)]:
         match record:
@@ -73,7 +73,7 @@ def _are_alike(agent: object, other: object) -> bool:
 
 
 def first_difference(fork: RecordedRun, control: RecordedRun) -> int | None:
-    """Return the first record that differs between a fork and its control; ``None``: none does.
+    """Return the first different record of a fork and the control; ``None``: there is none.
 
     Where an activation ends sooner than in the control, its agent was late from its start on: then
     it is that start.
@@ -86,7 +86,7 @@ def first_difference(fork: RecordedRun, control: RecordedRun) -> int | None:
 
 
 def _late_from(record: Record, control: RecordedRun) -> int | None:
-    """The start of the activation ended by a record, if its end was later in the control."""
+    """The start of the activation ended by a record, if the end was later in the control."""
     late = control.activations.get(record.activation) if isinstance(record, End) else None
     is_late = late is not None and (late.end is None or late.end.us > record.us)
     return late.t if late is not None and is_late else None
@@ -102,7 +102,7 @@ def starts_of(run: RecordedRun, agent: str, at: int) -> list[int]:
 
 
 def last_help(case: Case, trials: Trials, hypothesis: Hypothesis) -> int | None:
-    """Return the start of the latest activation from which a seat still helps.
+    """Return the start of the latest activation with a helpful seat.
 
     The activations are bisected, each tried once: what helps from one helps from all before it.
 
@@ -124,7 +124,7 @@ def last_help(case: Case, trials: Trials, hypothesis: Hypothesis) -> int | None:
 
 
 def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypothesis]:
-    """Propose the first decision of a helpful seat that differs, in place of the recorded one.
+    """Propose the first new decision of a helpful seat, in place of the recorded decision.
 
     Args:
         case: The run.
@@ -150,7 +150,7 @@ def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypot
 def redrawn_decision(
     case: Case, trials: Trials, candidate: str, activation: str
 ) -> Hypothesis | None:
-    """Propose another decision of the same agent, in place of the recorded one.
+    """Propose another decision of the same agent, in place of the recorded decision.
 
     It comes from a replay with other random numbers: for a habit that an agent gives in to now and
     then, this is what it does otherwise.

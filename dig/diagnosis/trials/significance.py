@@ -1,4 +1,4 @@
-"""Verdicts about a hypothesis by repeated replays, and their significance.
+"""Verdicts about a hypothesis by repeated replays, and significance.
 
 A row is the result of a replay; ``None`` stands for one that could not be made:
 
@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 
 
 class _Repeat(NamedTuple):
-    """A replay that counts, and the progress of its control."""
+    """A counting replay, and the progress of the control."""
 
     row: Row
     control: float | None
@@ -82,7 +82,7 @@ def verdict(
 def _judge(
     repeats: Sequence[_Repeat], good_controls: int, gain: float
 ) -> tuple[Verdict, Reason | None]:
-    """Judge the repeats that count.
+    """Judge the counting repeats.
 
     Args:
         repeats: The replays with the change.
@@ -128,7 +128,7 @@ def interval(good: int, of: int) -> tuple[float, float]:
 
 
 def fisher(good: int, of: int, controls_good: int, controls: int) -> float | None:
-    """Return the exact one-sided p-value that the change helps: Fisher's test of the two arms.
+    """Return the one-sided p-value of Fisher's exact test of the two arms.
 
     Args:
         good: The number of good replays with the change.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dig.cli.app import app, print_result, progress_shown, warn
-from dig.cli.options import AsJson, Config, Given, Jobs, Judge, grouped
+from dig.cli.options import AsJson, Config, Given, Jobs, Judge, group_options
 from dig.cli.run_options import ModelOptions
 from dig.errors import SettingsError
 
@@ -22,7 +22,7 @@ GRIDS = ("paper", "ablation", "traces")
 
 
 @app.command()
-@grouped
+@group_options
 def experiment(
     what: Annotated[
         str, typer.Argument(help=f"{', '.join(GRIDS)}, or a TOML file with your own grid.")

@@ -14,7 +14,7 @@ import typer
 from dig._util.files import read_file
 from dig._util.text import safe_text
 from dig.cli.app import INTERRUPTED, app, print_result, warn
-from dig.cli.options import AsJson, ReportFile, grouped
+from dig.cli.options import AsJson, ReportFile, group_options
 from dig.cli.run_options import ModelOptions
 from dig.errors import SettingsError, file_errors
 
@@ -74,7 +74,7 @@ class CourseOptions:
 
 
 @app.command()
-@grouped
+@group_options
 def investigate(
     directory: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="A snapshot; only read.")
@@ -237,7 +237,7 @@ def _beside(checkpoint: Path) -> Path:
 @asynccontextmanager
 async def _asked(options: ModelOptions) -> "AsyncIterator[Model | None]":
     """The model that the options name, if there is one; at temperature 0 unless they say so."""
-    given = options.given()
+    given = options.model_values()
     if not given:
         yield None
         return

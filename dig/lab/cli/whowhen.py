@@ -12,7 +12,7 @@ import typer
 from dig._util.text import counted
 from dig.cli.app import print_result, progress_shown
 from dig.cli.conversations import ConversationModelOptions
-from dig.cli.options import AsJson, grouped
+from dig.cli.options import AsJson, group_options
 from dig.errors import file_errors
 
 from .bench import bench
@@ -77,7 +77,7 @@ class AnsweringOptions:
 
 
 @bench.command()
-@grouped
+@group_options
 def whowhen(
     known: Annotated[
         Path,
