@@ -81,7 +81,7 @@ def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
         if depth == MOST_DEPTH:
             raise PayloadError(f" is nested more than {MOST_DEPTH} levels deep")
         parts.append(_PART * len(value))
-        copy = _copied_object if kind is dict else _copied_list
+        copy = _copy_object if kind is dict else _copy_list
         return copy(value, depth + 1, texts, parts)
     if value is None or kind is bool:
         return value
@@ -92,7 +92,7 @@ def _copy(value: Any, depth: int, texts: list[str], parts: list[int]) -> Any:
     raise PayloadError(f" is of type {kind.__name__}, which is not plain JSON")
 
 
-def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> list[Any]:
+def _copy_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> list[Any]:
     if (
         len(items) > 8  # raw data: long and flat
         and set(map(type, items)) == {int}
@@ -108,7 +108,7 @@ def _copied_list(items: Any, depth: int, texts: list[str], parts: list[int]) -> 
     return copy
 
 
-def _copied_object(
+def _copy_object(
     members: dict[Any, Any], depth: int, texts: list[str], parts: list[int]
 ) -> dict[str, Any]:
     copy: dict[str, Any] = {}

@@ -38,9 +38,8 @@ class Problems:
         self._run_problems = None if session else (Problem(),)
         # Of every problem of a session the ranges of its sources: start, end, problem; sorted.
         self._ranges: list[tuple[int, int, Problem]] = []
-        self._by_sources: dict[
-            tuple[int, ...], tuple[Problem, ...]
-        ] = {}  # `problems_of`, until they change
+        # The results of `problems_of`, until the problems change.
+        self._by_sources: dict[tuple[int, ...], tuple[Problem, ...]] = {}
         self._answered = bytearray()  # source number -> whether it is answered
         self.touched: dict[Problem, None] = {}
 

@@ -130,7 +130,9 @@ def _end(state: GraphState, record: records.End) -> None:
     named = {fate.event: fate for fate in record.fates}
     codes: list[int] = []
     for event in activation.inputs:
-        fate = named.get(event.id) or implied_fate(event)
+        fate = named.get(event.id)
+        if fate is None:  # a decision need not name all: a note is read then, and work is kept
+            fate = Fate(event.id, "consume" if event.by == SYSTEM else "delay")
         codes.append(CODES[fate.fate])
         if fate.fate == "consume" and event.by != SYSTEM:
             activation.consumed.append(event)
@@ -314,11 +316,6 @@ def _revive(state: GraphState, name: str) -> EventState:
         event = state.live[name] = state.event(name)
         state.changed |= CLOSED
     return event
-
-
-def implied_fate(event: EventState) -> Fate:
-    """The fate of an input without one in the decision: a note is read, work is delayed."""
-    return Fate(event.id, "consume" if event.by == SYSTEM else "delay")
 
 
 REWRITES = cast(

@@ -59,13 +59,15 @@ class Approvals:
     def ask(self, proposed: Proposed) -> None:
         """Ask a person about healing a finding; keep the event, if it is held."""
         event = proposed.finding.subject.get("event")
-        if not (isinstance(event, str) and self._is_kept(event)):
-            event = None
-        else:
-            self._gates.keep_for(proposed, event)
+        event_kept: str | None = None
+        if self._can_hold and isinstance(event, str) and event in self._holds.held:
+            state = self._recorder.graph.event(event)
+            if state.work or state.final:  # else an agent would wait for it in vain
+                event_kept = event
+                self._gates.keep_for(proposed, event)
         # At least a microsecond later: the host is to see the question before its deadline.
         due = self._recorder.now + max(1, micros(proposed.seconds))
-        self.open[proposed.row] = _Open(proposed, due, event)
+        self.open[proposed.row] = _Open(proposed, due, event_kept)
         self._recorder.effects.append(proposed)
 
     def decide(self, row: int, heal: bool, by: str = PERSON) -> None:
@@ -100,10 +102,3 @@ class Approvals:
         for row, question in sorted(self.open.items(), key=lambda item: item[1].due):
             if question.due <= self._recorder.now:
                 self.decide(row, question.proposed.otherwise == "heal", DEADLINE)
-
-    def _is_kept(self, event: str) -> bool:
-        """Whether an event is held, and keeping it blocks no agent for nothing."""
-        if not (self._can_hold and event in self._holds.held):
-            return False
-        state = self._recorder.graph.event(event)
-        return state.work or state.final

@@ -96,7 +96,7 @@ class Healing:
             try:
                 healer.forget(self._recorder.graph)
             except PART_ERRORS as error:  # a healer must never be able to stop a team
-                self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
+                self._report(pattern, error)
 
     def apply_healers(self) -> list[Proposed]:
         """Heal the new findings; findings caused by healing are for the next round.
@@ -196,12 +196,11 @@ class Healing:
         try:
             return self._healers[finding.pattern].progress(self._recorder.graph, finding, step)
         except PART_ERRORS as error:  # a healer must never be able to stop a team
-            self._report(finding, error)
+            self._report(finding.pattern, error)
             return "made"
 
-    def _report(self, finding: Finding, error: BaseException) -> None:
-        failure = f"raised {error!r}"
-        self._recorder.report_component_failure(f"healer of {finding.pattern}", failure)
+    def _report(self, pattern: str, error: BaseException) -> None:
+        self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
 
     def apply_approved(self, proposed: Proposed) -> None:
         """Carry out an approved proposal, as far as it still makes sense."""
@@ -244,7 +243,7 @@ class Healing:
                     if not isinstance(note, Inject):
                         raise TypeError(f"{note!r} is more than a note")
             except PART_ERRORS as error:  # a healer must never be able to stop a team
-                self._recorder.report_component_failure(f"healer of {pattern}", f"raised {error!r}")
+                self._report(pattern, error)
                 continue
             for note in (wish for wish in map(self._fit_wish, notes) if isinstance(wish, Inject)):
                 detail = {"pattern": pattern, "event": note.event, "to": note.to, "note": note.note}
@@ -283,7 +282,7 @@ class Healing:
         try:
             about = healer.about(finding)
         except PART_ERRORS as error:  # a healer must never be able to stop a team
-            self._report(finding, error)
+            self._report(finding.pattern, error)
         return dumps([finding.subject, about], sort_keys=True, default=repr)
 
     def _ask(self, healer: Healer, finding: Finding, ladder: Ladder | None) -> list[Intervention]:
@@ -295,7 +294,7 @@ class Healing:
             missing = list(healer.missing_work(finding))[:MOST_QUOTED]
             quotation = words((event, self._holds.payloads.payload(event)) for event in missing)
         except PART_ERRORS as error:  # a healer must never be able to stop a team
-            self._report(finding, error)
+            self._report(finding.pattern, error)
             return []
         if ladder and self.ladders:
             self.ladders.took(ladder, interventions)

@@ -159,7 +159,6 @@ class Monitor:
         self._next_collection = keep or 0  # rows of history
         self.graph = recorder.graph
         self.detector_seconds = recorder.detector_seconds
-        # Last: detectors look at the first record, and may fail.
         recorder.write(
             records.Run, run, tuple(agents), task, seed, session, memory, limits or Limits(),
             usual, patterns=records.EDITION,

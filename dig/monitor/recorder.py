@@ -96,9 +96,10 @@ class Recorder:
         """
         now = self.now = max(self.now, micros(self._clock()))
         watch = self.watch
-        for place, (until, component) in tuple(watch.off.items()) if watch.off else ():
-            if until <= now:
-                self.incident(records.TRIED_AGAIN, {"who": component, "place": place})
+        if watch.off:
+            for place, (until, component) in tuple(watch.off.items()):
+                if until <= now:
+                    self.incident(records.TRIED_AGAIN, {"who": component, "place": place})
         if watch.left_out and watch.is_later(now):
             self.report_left_out()
         not_before = watch.not_before
@@ -284,9 +285,3 @@ class Recorder:
     ) -> None:
         # It comes in the middle of a record, and is written down after it.
         self._failures.append((f"detector {detector}", failure, more))
-
-    def _try_again(self, now: int) -> None:
-        """Turn detectors on again after a pause."""
-        for place, (until, component) in tuple(self.watch.off.items()):
-            if until <= now:
-                self.incident(records.TRIED_AGAIN, {"who": component, "place": place})
