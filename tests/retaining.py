@@ -74,7 +74,7 @@ class Exported:
 
     def evicted(self, eviction: Eviction) -> None:
         self.has_let_go = True
-        self.mapping.evicted(eviction)
+        self.mapping.evict(eviction)
 
 
 _OLD = ("dig.finding LOOP", "dig.finding LIVELOCK")

@@ -178,11 +178,11 @@ class _Reconstruction:
             return
         pattern = event.intervention or maker.intervention or "intervention"
         note, to = event.note or "", tuple(event.to)
-        self._scribe.healed(pattern, {}, "create", event.id, to=to, note=note)
+        self._scribe.heal(pattern, {}, "create", event.id, to=to, note=note)
         self._scribe.emit(event.id, SYSTEM, event.to, SYSTEM, payload=event.payload or note)
 
     def _remark(self, event: str, pattern: str, note: str) -> None:
-        self._scribe.healed(pattern, {"event": event}, "inject", event, note=note)
+        self._scribe.heal(pattern, {"event": event}, "inject", event, note=note)
 
     def _divert(self, event: SourceEvent, diversion: Diversion) -> None:
         flight = self._scribe.graph.event(event.id).flight

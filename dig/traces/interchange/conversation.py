@@ -52,7 +52,7 @@ class _Chat:
         run = Run(0, 0, name, tuple(people), limits=limits, session=True, memory=True)
         self._scribe = Scribe(run, guesses)
         self._guesses = guesses
-        self._taken = {message.id for message in messages}
+        self._message_ids = {message.id for message in messages}
         self._counts: Counter[str] = Counter()
         self._activations: dict[str, str] = {}  # in progress, by agent
         self._onward: set[str] = set()  # continuations
@@ -160,5 +160,5 @@ class _Chat:
         while True:
             self._counts[stem] += 1
             name = f"{stem}-{self._counts[stem]}"
-            if name not in self._taken:
+            if name not in self._message_ids:
                 return name

@@ -94,7 +94,7 @@ class Scribe:
         )
         self._write(end)
 
-    def healed(
+    def heal(
         self, pattern: str, subject: dict[str, str], action: str, event: str, **more: Any
     ) -> None:
         """Write a finding and an intervention.

@@ -141,18 +141,18 @@ class _Desk:
         self.lying: dict[str, _Arrival] = {}
         self.number = 0  # of its latest turn
         self._latest: ChatTurn | None = None  # unless it was unprompted, or gave an answer
-        self._asked: set[str] = set()  # the messages that its work has used
-        self._called: set[str] = set()  # the agents that it told something that is no answer
+        self._used: set[str] = set()  # the messages that its work has used
+        self._called: set[str] = set()  # the agents that got a message of it that is no answer
         self._awaited: set[str] = set()  # those of them that have said nothing since
-        self._told: set[str] = set()  # those of them that its latest turn called
+        self._newly_called: set[str] = set()  # those of them that its latest turn called
 
     def plan(self, turn: ChatTurn, replies: Sequence[str], guesses: Guesses) -> None:
         """Find the inputs and the beginning of a turn, and whether the turn before goes on."""
         lying, before = self.lying, self._latest
-        receivers_of_turn = {name for message in turn.messages for name in receivers(message)}
+        called = {name for message in turn.messages for name in receivers(message)}
         turn.again = [event for event in replies if event not in lying]
-        is_more = bool(before and turn.again and self._asked.issuperset(replies)
-                       and receivers_of_turn.isdisjoint(self._called))  # fmt: skip
+        is_more = bool(before and turn.again and self._used.issuperset(replies)
+                       and called.isdisjoint(self._called))  # fmt: skip
         if is_more:  # of what it has begun to answer: with what those say whom it called
             turn.again, replies = [], [e for e in lying if lying[e].turn.sender in self._called]
         elif not replies:
@@ -165,23 +165,25 @@ class _Desk:
         turn.uses = list(replies)
         arrivals = [lying.pop(event) for event in turn.uses if event in lying]
         senders = {arrival.turn.sender for arrival in arrivals}
-        awaits_more = not (senders.isdisjoint(self._awaited) or senders.issuperset(self._told))
+        awaits_more = not (
+            senders.isdisjoint(self._awaited) or senders.issuperset(self._newly_called)
+        )
         if before and any(arrival.turn.roots.isdisjoint(before.roots) for arrival in arrivals):
             awaits_more = False  # it does not answer that call, and is of another origin
         goes_on = before is not None and (is_more or not turn.uses or awaits_more)
         if before is not None and goes_on:
             before.goes_on = True
         elif senders.isdisjoint(self._called):
-            self._asked, self._called, self._awaited = set(), set(), set()
+            self._used, self._called, self._awaited = set(), set(), set()
         sources = [arrival.turn for arrival in arrivals] + ([before] if before and goes_on else [])
         turn.roots = frozenset().union(*(source.roots for source in sources))
         turn.is_asked = any(source.is_asked for source in sources)
         if not turn.again:
             turn.begins = self._begins(arrivals, goes_on=goes_on)
-        self._asked.update(turn.uses)
-        self._told = receivers_of_turn - senders
-        self._called |= self._told
-        self._awaited = (self._awaited - senders) | self._told
+        self._used.update(turn.uses)
+        self._newly_called = called - senders
+        self._called |= self._newly_called
+        self._awaited = (self._awaited - senders) | self._newly_called
         is_open = bool(turn.uses or goes_on) and not is_answer(turn.messages[0])
         self._latest = turn if is_open else None
 

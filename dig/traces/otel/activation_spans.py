@@ -98,9 +98,7 @@ class Activations:
         self._messages: dict[str, _Message] = {}
         self._held: dict[str, int] = {}  # event -> when it was emitted, until its first delivery
         self._arrived: dict[str, dict[str, int]] = {}  # agent -> event -> when, in microseconds
-        self._shown_inputs: dict[
-            str, frozenset[str]
-        ] = {}  # agent -> what it had in front of it last
+        self._latest: dict[str, frozenset[str]] = {}  # agent -> its inputs last time
         self._busy: dict[str, _Begun] = {}  # by agent
         self._ended: _Ended | None = None
         self._few = FewLabels(MOST_AGENTS)
@@ -153,14 +151,14 @@ class Activations:
 
     def start(self, record: Start) -> Iterator[Item]:
         """Begin a span, triggered by the first input new to the agent."""
-        before = self._shown_inputs.get(record.agent, frozenset())
+        before = self._latest.get(record.agent, frozenset())
         # An input that was shown before and delayed has triggered an earlier activation.
         fresh = (event for event in record.inputs if event not in before)
         trigger = next(fresh, record.inputs[0] if record.inputs else None)
         arrived = self._arrived.get(record.agent, {})
         waits = {event: record.us - arrived.get(event, record.us) for event in record.inputs}
         place = self._tree.start(record.activation, trigger, record.t, record.us)
-        self._shown_inputs[record.agent] = frozenset(record.inputs)
+        self._latest[record.agent] = frozenset(record.inputs)
         self._busy[record.agent] = _Begun(
             record.activation, record.agent, record.us, place, trigger, waits
         )
@@ -227,7 +225,7 @@ class Activations:
 
     def leave(self, agent: str, us: int) -> Iterator[Item]:
         """Forget an absent agent, and close the open span."""
-        self._shown_inputs.pop(agent, None)
+        self._latest.pop(agent, None)
         if self._arrived.pop(agent, None):
             yield from self._buffer(agent, us)
         yield from self.cut_off(agent, us, "left")

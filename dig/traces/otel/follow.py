@@ -216,7 +216,7 @@ class Follower:
                 for record in records:
                     # Evictions, at their places, keep the mapping as short as the session.
                     while self._evictions and self._evictions[0].t < record.t:
-                        mapping.evicted(self._evictions.popleft())
+                        mapping.evict(self._evictions.popleft())
                     items += mapping.feed(record)
                 self._writer.write(items)
             except Exception:

@@ -90,7 +90,7 @@ class Mapping:
                 self._tree.forget(event.id)
         return items
 
-    def evicted(self, eviction: Eviction) -> None:
+    def evict(self, eviction: Eviction) -> None:
         """Repeat an eviction of the session; the exported items stay the same.
 
         A later finding that names evicted history (`last` of LOOP, `origin` of LIVELOCK) has no

@@ -126,7 +126,10 @@ class Otlp:
 
     def writer(self, detector_seconds: Callable[[], Mapping[str, float]] = dict) -> Writer:
         """Make the writer of items to the providers."""
-        observed = {"dig.detector.time": detector_seconds, "dig.export.dropped": self._dropped}
+        observed = {
+            "dig.detector.time": detector_seconds,
+            "dig.export.dropped": self._count_dropped,
+        }
         return Writer(self._tracer, self._meter, self._logger, observed)
 
     def wait_for_room(self, patience_s: float) -> None:
@@ -191,7 +194,7 @@ class Otlp:
                 provider.add_span_processor(SpanQueue(self.spans))
         return provider
 
-    def _dropped(self) -> Mapping[str, float]:
+    def _count_dropped(self) -> Mapping[str, float]:
         deliveries = {"spans": self.spans, "logs": self.logs}
         return {name: d.refused + d.failed for name, d in deliveries.items() if d is not None}
 

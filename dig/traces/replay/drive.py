@@ -46,7 +46,7 @@ OWN_INCIDENTS = (
 _SLOW = {"who", "what", "place", "off_s"}
 
 
-class Done(NamedTuple):
+class DrivenRequest(NamedTuple):
     """A repeated request: record and effects; for an end, also outputs and delay."""
 
     record: Record
@@ -114,7 +114,7 @@ class ReplayDriver:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
 
-    def step(self) -> Done | None:
+    def step(self) -> DrivenRequest | None:
         """Make the request behind the next record; ``None`` at the end of the run.
 
         Raises:
@@ -129,16 +129,16 @@ class ReplayDriver:
         self.us = max(self.us, recorded.record.us)
         refusals = errors.DecisionError, errors.PayloadError, RequestError, errors.RuleError
         try:
-            done = self._request(recorded.record)
+            request = self._request(recorded.record)
         except refusals as error:
             raise self._diverges(recorded, f"the monitor refuses it: {error}") from None
         if self.host.monitor.graph.t == before:
             raise self._diverges(recorded, "nothing, since nothing leads to it")
-        return done
+        return request
 
     # --- requests ---
 
-    def _request(self, record: Record) -> Done:
+    def _request(self, record: Record) -> DrivenRequest:
         monitor = self.host.monitor
         if isinstance(record, End):
             return self._end(record)
@@ -153,9 +153,9 @@ class ReplayDriver:
             effects = monitor.finish(finish.outcome, finish.answer, finish.usage)
         else:  # all other records without a request are due by time
             effects = monitor.tick()
-        return Done(record, self.host.count_effects(effects))
+        return DrivenRequest(record, self.host.count_effects(effects))
 
-    def _end(self, end: End) -> Done:
+    def _end(self, end: End) -> DrivenRequest:
         started = self.started.get(end.activation)
         if started is None:
             raise RequestError(f"{end.activation!r} is no activation in progress")
@@ -164,7 +164,7 @@ class ReplayDriver:
             end, outputs = self._edit.decision(end, outputs)
         effects, again_s = self.host.repeat_end(started, end, outputs)
         del self.started[end.activation]
-        return Done(end, self.host.count_effects(effects), again_s, outputs)
+        return DrivenRequest(end, self.host.count_effects(effects), again_s, outputs)
 
     def _outputs(self, record: End) -> Iterator[Output]:
         """The outputs of an activation: the emits after the end."""

@@ -148,15 +148,15 @@ def _check_values(record: Record, values: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _check_decision(where: str, values: dict[str, Any]) -> None:
+def _check_decision(prefix: str, values: dict[str, Any]) -> None:
     if "error" in values:
         if len(values) > 1 or not isinstance(values["error"], str):
-            raise ReplayError(f"{where}: `error` is a text, and stands alone")
+            raise ReplayError(f"{prefix}: `error` is a text, and stands alone")
         return
     try:
         Decision.model_validate(values)
     except ValidationError as error:
         place, reason = first_wrong(error)
         raise ReplayError(
-            f"{where}; what is to stand there is wrong at {place}: {reason}"
+            f"{prefix}; what is to stand there is wrong at {place}: {reason}"
         ) from None

@@ -237,7 +237,7 @@ def _edit_of(
 ) -> tuple[Mapping[str, Any] | None, list[RunChange]]:
     """The new values in record `at`, and all other changes."""
     edits = [change for change in changes if isinstance(change, EditRecord)]
-    rows: list[RunChange] = [one for one in changes if not isinstance(one, EditRecord)]
+    rows: list[RunChange] = [row for row in changes if not isinstance(row, EditRecord)]
     if len(edits) > 1:
         raise ReplayError("one record can be edited in a fork, not several")
     early = min((change.at for change in changes), default=at)

@@ -50,23 +50,23 @@ class RewindState:
         host, driver = self.driver.host, self.driver
         first = host.monitor.graph.t + 1
         host.notes = checkpoint.phase_at(self.phases, first).notes
-        done = driver.step()
-        if done is None:
+        request = driver.step()
+        if request is None:
             raise ReplayError("the recorded run ends before that moment")
-        record = done.record
+        record = request.record
         if isinstance(record, records.Start | records.Leave):
             self._agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
             ended = self._agenda.pop(("end", record.activation))
             assert isinstance(ended, RunningActivation)
-            self._set_decision(record, done.outputs)
-            if done.again_s is not None:
-                until = driver.us + records.micros(done.again_s)
+            self._set_decision(record, request.outputs)
+            if request.again_s is not None:
+                until = driver.us + records.micros(request.again_s)
                 agent = ended.started.agent
                 self._plan(PendingStart(agent, driver.us, until, record.t))
         for name in self.running - host.monitor.graph.activations.keys():
             del self._agenda["end", name]  # its agent has left, so nothing comes of it
-        for effect in done.effects:
+        for effect in request.effects:
             if isinstance(effect, Wake):
                 start = self._agenda.get(("start", effect.agent))
                 until_us = start.until_us if isinstance(start, PendingStart) else None
@@ -180,10 +180,10 @@ def _later_inputs(
             or (isinstance(record, IncidentRow) and _is_host_made(record, running))
             or (failed is not None and failed not in begun)
         ):
-            request = request_from_outside(record, tape)
-            if request is not None:
+            action = request_from_outside(record, tape)
+            if action is not None:
                 about = {"record": record.t, "kind": record.kind}
-                repeat = repeatable("could not be repeated", about, request)
+                repeat = repeatable("could not be repeated", about, action)
                 outside.append(ExternalInput(record.us, record.t, repeat))
         before = record
     # The agent of an activation whose outputs were cut off is asked again.

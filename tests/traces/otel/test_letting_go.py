@@ -37,7 +37,7 @@ class Exported:
             items += mapping.feed(record)
 
     def evicted(self, eviction: Eviction) -> None:
-        self.mappings[0].evicted(eviction)
+        self.mappings[0].evict(eviction)
         self.evictions += 1
 
 
