@@ -35,7 +35,6 @@ class RecordedEvent:
     """An event with all its fates.
 
     Attributes:
-        id: Its id.
         t, us: The record that generated it, and that moment in microseconds.
         by: The activation that generated it, ``None`` (from outside) or ``"system"``.
         agent: The agent of that activation, if there is one.

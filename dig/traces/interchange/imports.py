@@ -49,7 +49,6 @@ class Imported:
 
     Attributes:
         format: The format that it was in.
-        records: The trace.
         guesses: The guesses that were necessary, each kind once.
     """
 

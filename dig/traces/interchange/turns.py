@@ -17,7 +17,6 @@ class ChatMessage:
 
     Attributes:
         line: The line on which the message stands, counted from 1.
-        id: Its id.
         sender: The name of the sender; ``None``: the message came from outside.
         to: The names of the recipients; ``None`` among them: the outside.
         us: When, in microseconds since the first one.
@@ -41,7 +40,6 @@ class ChatTurn:
     """Messages of a sender, sent together.
 
     Attributes:
-        messages: The messages.
         uses: The ids of the messages that it used.
         again: Those of them that it did not have (any more).
         begins: The numbers of the turns after which its sender begins to work on it: the last one

@@ -33,7 +33,6 @@ class SetAside:
     Attributes:
         path: The file from whose end the part was taken, or after which it was.
         files: The files in which it is now, in order.
-        bytes: Its size.
         line: The damaged line with which it begins, in `path`; ``None``: it begins with none.
         records: The number of records in the journal now.
         what: A description of it, in words.

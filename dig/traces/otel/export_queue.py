@@ -14,8 +14,7 @@ from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
 
 from opentelemetry.context import Context, attach, set_value
-from opentelemetry.sdk import _logs
-from opentelemetry.sdk._logs import LogRecordProcessor
+from opentelemetry.sdk._logs import LogRecordProcessor, ReadableLogRecord
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
@@ -178,10 +177,6 @@ class SpanQueue(SpanProcessor):
             self._delivery.offer(span)
 
 
-HAS_RESOURCE_APART = hasattr(_logs, "ReadableLogRecord")
-"""Whether a log record's resource stands beside it: in OpenTelemetry since 1.39."""
-
-
 class LogQueue(LogRecordProcessor):
     """Hands log records to a delivery."""
 
@@ -193,11 +188,8 @@ class LogQueue(LogRecordProcessor):
         """Take a log record."""
         body, scope = copy.copy(log_record.log_record), log_record.instrumentation_scope
         body.context = Context()  # its ids are in fields of their own
-        if HAS_RESOURCE_APART:
-            resource = log_record.resource or Resource.create({})
-            self._delivery.offer(_logs.ReadableLogRecord(body, resource, scope))
-        else:
-            self._delivery.offer(type(log_record)(body, scope))
+        resource = log_record.resource or Resource.create({})
+        self._delivery.offer(ReadableLogRecord(body, resource, scope))
 
     def shutdown(self) -> None:
         """Do nothing: the owner of the delivery closes it."""

@@ -42,14 +42,9 @@ class Span:
     """A span. The span of a run comes twice: at the beginning, and with the end.
 
     Attributes:
-        name: Its name.
-        trace_id: Its trace.
-        span_id: Its id.
         parent_id: The span above it, of the same trace; ``None`` for a root.
         start_ns: When it began, in nanoseconds since 1970.
-        end_ns: When it ended.
         agent: The agent whose work it is; ``None``: the monitor.
-        attributes: Its attributes.
         marks: The events within it.
         links: The spans to which it refers.
         triggered: Whether events started it.

@@ -25,8 +25,6 @@ class SpanPlace:
     """The place of a span.
 
     Attributes:
-        trace_id: Its trace.
-        span_id: Its id.
         parent_id: The span above it; ``None`` for a root.
         segment: The segment of the run to which its trace belongs.
         depth: Its level below the root.

@@ -16,7 +16,6 @@ from typing import Any, cast
 from opentelemetry import metrics, trace
 from opentelemetry._logs import LoggerProvider, LogRecord, NoOpLoggerProvider, SeverityNumber
 from opentelemetry.context import Context
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import (
     SpanContext,
@@ -30,7 +29,6 @@ from opentelemetry.trace import (
 from dig._version import __version__
 from dig.errors import SettingsError
 
-from .export_queue import HAS_RESOURCE_APART
 from .items import NAME, Count, Item, Level, LogItem, Span
 
 SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
@@ -116,7 +114,6 @@ class Writer:
         self._provider = tracers
         self._tracers: dict[str | None, tuple[trace.Tracer, GivenIds | None]] = {}
         self._logger = (logger or NoOpLoggerProvider()).get_logger(NAME, __version__)
-        self._resource = getattr(logger, "resource", None) or Resource.create({})
         sdk_meter = (meter or metrics.NoOpMeterProvider()).get_meter(NAME, __version__)
         self._instruments = _instruments(sdk_meter, observed or {})
         self._flags: dict[int, TraceFlags] = {}  # trace -> whether its root was sampled
@@ -188,7 +185,7 @@ class Writer:
         return span
 
     def _log(self, item: LogItem) -> None:
-        record: Any = LogRecord(
+        record = LogRecord(
             timestamp=item.ns,
             observed_timestamp=item.ns,
             context=self._context(item.trace_id, item.span_id),
@@ -198,8 +195,6 @@ class Writer:
             attributes=item.attributes,
             event_name=item.name,
         )
-        if not HAS_RESOURCE_APART:
-            record.resource, record.dropped_attributes = self._resource, 0
         self._logger.emit(record)
 
     def _context(self, trace_id: int, parent_id: int) -> Context:

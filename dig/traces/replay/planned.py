@@ -33,7 +33,6 @@ class ChangeableRecord:
     """A record of a run, and the changes a fork can make there.
 
     Attributes:
-        record: The record.
         keys: The keys that an edit can change.
         changes: The kinds of changes that are about this record; `tell`, `seat`, `wait` are about
             none, and can be made from any record on.
@@ -99,7 +98,6 @@ class Planned:
     """The changes of a fork, and the parts of the recorded run they need.
 
     Attributes:
-        changes: The changes.
         edit: The edit of the record at which the fork begins; ``None``: that stays as it is.
         moments: By record: the moment in microseconds of the record before it.
         sent: By id: the events that come again.
