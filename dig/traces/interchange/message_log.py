@@ -86,7 +86,14 @@ def _messages(
     if any(a.us > b.us for a, b in pairwise(messages)):
         guesses.note("the messages were not in order of time, and were sorted")
         messages.sort(key=lambda message: message.us)
-    _check_ids(path, messages)
+    lines: dict[str, int] = {}
+    for message in messages:
+        if message.id == SYSTEM:
+            raise TraceError(path, message.line, "`system` can be nobody's id")
+        if message.id in lines:
+            reason = f"the id {message.id[:60]!r} is used in line {lines[message.id]} as well"
+            raise TraceError(path, message.line, reason)
+        lines[message.id] = message.line
     return messages
 
 
@@ -215,14 +222,3 @@ def _recipients(
         else:
             recipients[None if name.lower() in OUTSIDE else name] = None
     return tuple(recipients)
-
-
-def _check_ids(path: Path, messages: Iterable[ChatMessage]) -> None:
-    lines: dict[str, int] = {}
-    for message in messages:
-        if message.id == SYSTEM:
-            raise TraceError(path, message.line, "`system` can be nobody's id")
-        if message.id in lines:
-            reason = f"the id {message.id[:60]!r} is used in line {lines[message.id]} as well"
-            raise TraceError(path, message.line, reason)
-        lines[message.id] = message.line

@@ -201,11 +201,8 @@ class LogQueue(LogRecordProcessor):
 
 def size_of(span: ReadableSpan) -> int:
     """The approximate size of an exported span in bytes."""
-    return 400 + 120 * (len(span.links) + len(span.events)) + _texts(span.attributes or {})
-
-
-def _texts(attributes: Any) -> int:
-    size = 40 * len(attributes)
+    attributes = span.attributes or {}
+    size = 400 + 120 * (len(span.links) + len(span.events)) + 40 * len(attributes)
     for value in attributes.values():
         if isinstance(value, str):
             size += len(value)
