@@ -161,7 +161,7 @@ def _fail(session: Session, clock: Clock) -> None:
         helper = session.begin("bob", [asked])
         clock.now += 2
         helper.fail(error, "ann")
-        turn.fail(error, submits=True, how=how)  # type: ignore[arg-type]
+        turn.fail(error, submits=True, kind=how)  # type: ignore[arg-type]
         clock.now += 40
         session.tick()
 

@@ -116,7 +116,7 @@ def wrap(
 
 
 class _Export:
-    """The export of a session to an OpenTelemetry receiver; without address it does nothing."""
+    """The export of a session to an OpenTelemetry receiver; none without an address."""
 
     def __init__(self, plan: WrapPlan, otlp: str | None, *, contents: bool) -> None:
         self._stack = ExitStack()
@@ -152,23 +152,23 @@ def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **optio
         options |= {"clock": plan.served.clock, "keeps_time": False}
         if setup.gates or setup.approve:
             raise SettingsError(
-                f"{plan.who} with gates, or with a person who is asked, cannot run again from its "
-                "record: what they decided is not repeated"
+                f"{plan.description} with gates, or with a person who is asked, cannot run again "
+                "from its record: what they decided is not repeated"
             )
     try:
         return Session(
-            plan.agents, setup, capabilities=plan.capabilities, who=plan.who,
+            plan.agents, setup, capabilities=plan.capabilities, description=plan.description,
             veto=plan.veto, on_note=plan.on_note, **options,
             sink=FanOut(*(sink for sink in sinks if sink is not None)),
         )  # fmt: skip
     except RuleError as error:  # an agent has a name that is not allowed
-        raise SettingsError(f"{plan.who} cannot be monitored: {error}") from None
+        raise SettingsError(f"{plan.description} cannot be monitored: {error}") from None
 
 
 def _directory(
     journal: str | Path | None, plan: WrapPlan, mode: Mode, setup: Setup, segment_bytes: int | None
 ) -> Callable[[], RunDirectory] | None:
-    """Return a function that makes the run directory; ``None``: no trace is kept."""
+    """Return a maker of the run directory; ``None``: no trace is kept."""
     if plan.served is not None:
         journal = plan.served.runs
     if journal is None:
@@ -176,7 +176,7 @@ def _directory(
     if not isinstance(journal, str | Path):
         raise SettingsError(f"journal={journal!r:.60} is no path of a directory")
     about = {
-        "run": setup.run, "mode": mode, "team": plan.who,
+        "run": setup.run, "mode": mode, "team": plan.description,
         "capabilities": sorted(plan.capabilities), **plan.about,
     }  # fmt: skip
     keeping = Keeping(segment_bytes=segment_bytes)
@@ -201,7 +201,7 @@ def _attach(
 
 
 def _check(**arguments: Any) -> None:
-    """Refuse an argument of the wrong type, or without a type here, if it is no function."""
+    """Refuse an argument of the wrong type, or no function."""
     for name, value in arguments.items():
         kind = _KINDS.get(name)
         if not (value is None or (isinstance(value, kind) if kind else callable(value))):
@@ -213,7 +213,7 @@ def _check(**arguments: Any) -> None:
 def _setup(
     setup: Setup | None, plan: WrapPlan, keep: int | None, usual: object, parts: Mapping[str, Any]
 ) -> Setup:
-    """The setup of a call of `wrap`, with the parts that other arguments replace."""
+    """The setup of a call of `wrap`, with replacements by other arguments."""
     if setup is not None and keep != KEEP:
         raise SettingsError(f"keep={keep!r} beside a setup: it goes into that, Setup(keep=...)")
     setup = setup or Setup(
@@ -279,13 +279,13 @@ def session_of(team: Any) -> Session:
 
 @atexit.register
 def _close_all() -> None:
-    """End all sessions, so that a program without `unwrap` has a complete trace and a result."""
+    """End all sessions: a program without `unwrap` has a complete trace and a result, too."""
     while _wrapped:
         _wrapped.pop(next(iter(_wrapped))).end("the program ended")
 
 
 def _leave_to_parent() -> None:
-    """Abandon all sessions in a forked process, since they and their files are the parent's."""
+    """Abandon all sessions in a forked process, since all files are the parent's."""
     while _wrapped:
         session = _wrapped.popitem()[1].session
         session.abandon("this process was forked from the one that is monitored")

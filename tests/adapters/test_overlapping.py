@@ -138,7 +138,7 @@ def test_a_long_session_keeps_nothing_of_what_is_over() -> None:
         recorder = session.monitor._recorder
         return [
             len(session._turns), len(session.instances._begun), len(session.instances._agents),
-            len(session.holds._asked), len(recorder.payloads._carried), len(recorder.graph.live),
+            len(session.holds._gates), len(recorder.payloads._carried), len(recorder.graph.live),
         ]  # fmt: skip
 
     with watched(team.agents, "heal", clock=clock) as it:

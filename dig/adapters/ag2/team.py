@@ -156,7 +156,7 @@ class HubTeam(AdapterState):
             said = sending.envelope.event_data
             return self.session.guard.call(self.handoff, said, default=False)
 
-        handed = work.turn.hand_over(to, sending.payload, silent=is_silent, given=given)
+        handed = work.turn.hand_over(to, sending.payload, silent=is_silent, available=given)
         return handed.events[-1] if handed.events else ""
 
     # --- a message is received ---
@@ -215,7 +215,7 @@ class HubTeam(AdapterState):
         if work.error is not None:
             turn.fail(work.error)
         elif work.is_limit:
-            turn.fail(MAX_TURNS, submits=True, how="limit")
+            turn.fail(MAX_TURNS, submits=True, kind="limit")
         elif work.said is not None:
             return turn.submit(work.said, bounces=False)
         elif not turn.outputs and self._is_silence(work):

@@ -124,7 +124,7 @@ class WorkflowRun:
             if self.caller is not None:
                 self.caller.receive(turn.abandon(error, self.caller.address))
             elif answer is None:
-                turn.fail(error, submits=True, how=how)
+                turn.fail(error, submits=True, kind=how)
             else:
                 turn.was_bounced(turn.submit(answer, bounces=False))
 

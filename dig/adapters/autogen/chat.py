@@ -258,7 +258,7 @@ class GroupChatState(AdapterState):
             self._forget(name)
         if events:
             turn = self.session.begin(manager, events, at_once=True)
-            turn.fail(error, submits=submits, how=how)
+            turn.fail(error, submits=submits, kind=how)
         else:
             self.session.release_instance(manager)
 

@@ -1,4 +1,4 @@
-"""The base of every adapter; adapters import from this package, and from no module in here.
+"""The base of every adapter; adapters import from the package, and from no module in here.
 
 - `session`: the reports of an adapter to the monitor. `turn`: one agent at work; `context`: the
   turn of the running code. `errors`: the activation that raised. `calls`: one agent calls another

@@ -1,4 +1,4 @@
-"""One agent calls another, or a request from outside calls one, and the result is awaited.
+"""Calls of agents, by other agents or by a request from outside, with an awaited result.
 
 The call is an event to the callee, the return value an event back (a final event, to the outside);
 docs/wrapping.md has the rules, and what an exception or a cancellation leaves behind.
@@ -31,7 +31,7 @@ The agent is the callee, unless healing has sent the call to another agent.
 
 
 class Call:
-    """One call, from before the callee runs until its result is handed over.
+    """The call of an agent, from before the callee runs until the result is handed over.
 
     `with self:` reports an exception of the block to the monitor; the exception goes on.
     """
@@ -40,7 +40,7 @@ class Call:
         self, session: Session, agent: str, payload: Any, *,
         tell: Callable[[Any], Any] = as_payload, bounces: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
-        """Report the call to the monitor, which releases it at once unless a gate keeps it.
+        """Report the call to the monitor; the call is released at once unless a gate keeps it.
 
         Args:
             session: The session of the team.
@@ -70,7 +70,7 @@ class Call:
             self._fail(error)
 
     async def run(self, agent: RunAgent) -> Any:
-        """Run the agent, and hand over its return value or exception."""
+        """Run the agent, and hand over the return value or exception."""
         return await flat(self._run(agent), self._depth)
 
     async def _run(self, agent: RunAgent, turn: Turn | None = None) -> Any:
@@ -92,7 +92,7 @@ class Call:
                     turn = await self._begin_when_released()
 
     def run_now(self, agent: StartAgent) -> Any:
-        """Run an agent that is not async, in the calling thread, and return its result.
+        """Run a synchronous agent in the calling thread, and return the result.
 
         If the result is a coroutine, the agent goes on until the coroutine has ended.
         """
@@ -122,7 +122,7 @@ class Call:
         self._caller = None
 
     async def _was_bounced(self, turn: Turn, payload: Any) -> bool:
-        """Hand over an answer; returns whether it has come back."""
+        """Hand over an answer; returns whether the answer has come back."""
         is_back = self.guard.run(self._answer_unless_held, turn, payload, default=None)
         if is_back is None:
             await self._session.wait_until_released(self._answer)
@@ -139,13 +139,13 @@ class Call:
             self._answer = turn.reply(payload, self._caller.address)
 
     def _answer_unless_held(self, turn: Turn, payload: Any) -> bool | None:
-        """Send an answer; ``None``: a gate keeps it, else whether it has come back."""
+        """Send an answer; ``None``: held by a gate, else whether the answer has come back."""
         self._send_answer(turn, payload)
         is_held = self._session.holds.is_held(self._answer)
         return None if is_held else self._deliver_answer(turn)
 
     def _deliver_answer(self, turn: Turn) -> bool:
-        """Hand over the released answer; returns whether it has come back."""
+        """Hand over the released answer; returns whether the answer has come back."""
         if self._caller is None:
             return turn.was_bounced(self._answer)
         self._caller.receive(self._answer)
@@ -183,7 +183,7 @@ class Call:
 
     @in_step(None)
     def _fail(self, error: BaseException) -> None:
-        """End the call after an exception or a cancellation, so that nothing stays open."""
+        """End the call after an exception or a cancellation, leaving nothing open."""
         caller, session = self._caller, self._session
         session.release(self._answer or self.event)
         if caller is None:
@@ -199,7 +199,7 @@ class Call:
 
 
 class StreamedCall(Call):
-    """A call of an agent that yields; iterated in place of the agent's generator.
+    """The call of an asynchronous generator, iterated in place of the agent's generator.
 
     The items pass through as they come; the answer is the list of all items. An item cannot be
     taken back, so the answer never comes back.
@@ -265,7 +265,7 @@ TOOL = "tool:"
 
 
 class ToolCalls:
-    """The tools that agents call, each as a call of the agent `tool:NAME`; used inside steps.
+    """The tools of agents, shown as calls of the agent `tool:NAME`; used inside steps.
 
     A tool whose end the framework does not report is given up with the turn that called it.
     """
@@ -276,7 +276,7 @@ class ToolCalls:
         self._turns: dict[Hashable, Turn] = {}  # key -> the turn of a tool at work
 
     def call(self, key: Hashable, caller: Turn, name: str, arguments: Any) -> str:
-        """Report the call of a tool, which begins unless a gate keeps the call.
+        """Report the call of a tool; the tool begins unless a gate keeps the call.
 
         Args:
             key: The framework's key of the call.
@@ -309,7 +309,7 @@ class ToolCalls:
         self._end(key, lambda tool, to: tool.fail(error, to))
 
     def give_up(self, error: BaseException, caller: Turn | None = None) -> None:
-        """Fail the open calls of one turn, by default of all turns."""
+        """Fail the open calls of a turn, by default of all turns."""
         for key in [key for key, call in self._open.items() if caller in (None, call[0])]:
             self.fail(key, error)
 
@@ -321,6 +321,6 @@ class ToolCalls:
 
 
 def current_turn(session: Session) -> Turn | None:
-    """The innermost open turn of a session that the running code belongs to."""
+    """The innermost open turn of a session around the running code."""
     turns = (turn for turn in enclosing() if turn.guard is session.guard and turn.is_open)
     return next(turns, None)

@@ -1,4 +1,4 @@
-"""Capabilities of a wrapped team, declared; and the substitutes where it lacks one.
+"""Declared capabilities of wrapped teams, and substitutes for missing capabilities.
 
 An adapter declares a set of these names. A capability that a user demands and the adapter lacks is
 refused when the team is wrapped; an intervention that needs such a capability becomes something
@@ -36,33 +36,33 @@ Veto = Callable[[Reroute], str | None]
 """Returns the reason why an event cannot be sent elsewhere at this moment; ``None``: it can."""
 
 
-def names_in(names: Iterable[str], where: str) -> frozenset[str]:
-    """Check an option that is a set of names.
+def names_in(names: Iterable[str], option: str) -> frozenset[str]:
+    """Check an option whose value is a set of names.
 
     Raises:
         SettingsError: The value is no list of names; a string would be taken for its letters.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise SettingsError(f"{where}={names!r:.60} is no set of names, such as {{'bounce'}}")
+        raise SettingsError(f"{option}={names!r:.60} is no set of names, such as {{'bounce'}}")
     return frozenset(names)
 
 
-def check_capabilities(names: Iterable[str], where: str) -> frozenset[str]:
+def check_capabilities(names: Iterable[str], option: str) -> frozenset[str]:
     """Check a set of capabilities.
 
     Raises:
         SettingsError: A name is unknown; the message lists the known names.
     """
-    capabilities = names_in(names, where)
+    capabilities = names_in(names, option)
     unknown = sorted(capabilities - CAPABILITIES.keys())
     if unknown:
         listed = ", ".join(CAPABILITIES)
-        raise SettingsError(f"{where} names {', '.join(unknown)}; there is: {listed}")
+        raise SettingsError(f"{option} names {', '.join(unknown)}; there is: {listed}")
     return capabilities
 
 
 def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]:
-    """Check the capabilities that a user allows, since they run code of the user once more.
+    """Check the allowed capabilities, which may run code of the user once more.
 
     Raises:
         SettingsError: A name is unknown, or cannot be allowed here.
@@ -73,8 +73,8 @@ def allowing(allow: Iterable[str], allowable: Collection[str]) -> frozenset[str]
     return allowed
 
 
-def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
-    """Refuse capabilities that a user demands and an adapter does not declare.
+def demand(required: Iterable[str], declared: frozenset[str], team: str) -> None:
+    """Refuse demanded capabilities without declaration by the adapter.
 
     Raises:
         SettingsError: The message lists the missing capabilities and the declared ones.
@@ -82,11 +82,11 @@ def demand(required: Iterable[str], declared: frozenset[str], who: str) -> None:
     missing = sorted(check_capabilities(required, "require") - declared)
     if missing:
         has = ", ".join(sorted(declared)) or "nothing"
-        raise SettingsError(f"{who} cannot {', '.join(missing)}; it can: {has}")
+        raise SettingsError(f"{team} cannot {', '.join(missing)}; it can: {has}")
 
 
 class Fitting:
-    """Turns an intervention into a possible one for a team; a `Fit` of the monitor."""
+    """Adapts interventions to the capabilities of a team; a `Fit` of the monitor."""
 
     def __init__(self, declared: frozenset[str], veto: Veto) -> None:
         """Set up.
@@ -116,15 +116,15 @@ class Fitting:
     ) -> tuple[Intervention | None, str | None]:
         event = graph.event(wish.event)
         is_held = event.final or bool(event.flight)
-        needed = "bounce" if event.final else "reroute" if is_held else "redeliver"
+        capability = "bounce" if event.final else "reroute" if is_held else "redeliver"
         if wish.action != "reroute":
-            needed = wish.action
-        reason = self._why_not(wish) if needed in self._can else f"{needed} is not declared"
+            capability = wish.action
+        reason = self._why_not(wish) if capability in self._can else f"{capability} is not declared"
         if reason is None:
             return wish, None
-        if needed in RELIEVING & self._can:
-            others = (replace(wish, to=(agent,)) for agent in graph.agents)
-            possible = next((other for other in others if self._why_not(other) is None), None)
+        if capability in RELIEVING & self._can:
+            wishes = (replace(wish, to=(agent,)) for agent in graph.agents)
+            possible = next((other for other in wishes if self._why_not(other) is None), None)
             if possible is not None:
                 return possible, reason
         # The lesser means: a note beside an event on its way, else a system event to the agent.
@@ -145,13 +145,13 @@ MOST_BOUNCES = 2
 
 
 class BounceLimit:
-    """The answers that have gone back, by request from outside."""
+    """A limit of the answers sent back, for each request from outside."""
 
     def __init__(self) -> None:
         self._bounced: dict[str, set[str]] = {}  # request -> the answers that have gone back
 
     def why_not(self, graph: InteractionGraph, answer: str) -> str | None:
-        """Return why an answer cannot go back once more; ``None``: it can, and counts now."""
+        """Return why an answer cannot go back once more; ``None``: possible, and counted now."""
         for request in [request for request in self._bounced if not graph.knows(request)]:
             del self._bounced[request]  # closed and evicted
         requests = graph.asked_problems(answer)

@@ -1,4 +1,4 @@
-"""The turn that the running code belongs to, for the code of agents and for adapters."""
+"""The turn of the running code, for the code of agents and for adapters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def waiting() -> Iterator[None]:
 
 
 def enclosing() -> Iterator[Any]:
-    """The turns that the running code belongs to, of whatever session, the innermost first."""
+    """The turns around the running code, of all sessions, the innermost first."""
     turn = current.get()
     while turn is not None:
         yield turn
@@ -57,7 +57,7 @@ def enclosing() -> Iterator[Any]:
 
 
 class inside:
-    """A `with` block whose code, and the tasks made in there, belong to a turn."""
+    """A `with` block for code of a turn, and for tasks made in the block."""
 
     # A class, not a generator: one is entered for each call and each item of a stream.
 

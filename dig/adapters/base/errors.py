@@ -53,7 +53,7 @@ class TurnFailure:
 
 
 class RaisedErrors:
-    """The latest exceptions of a session, each with the activation that raised it."""
+    """The latest exceptions of a session, each with the raising activation."""
 
     def __init__(self) -> None:
         self._latest: deque[tuple[BaseException, str, str]] = deque(maxlen=MOST_ERRORS)
@@ -63,13 +63,13 @@ class RaisedErrors:
         text = describe(error)
         if is_called_off(error):
             return TurnFailure(text, cancelled=True)
-        others = (
+        raisers = (
             activation
             for link in links(error)
             for raised, activation, raiser in self._latest
             if raised is link and base_name(raiser) != base_name(agent)
         )
-        because = next(others, None)
+        because = next(raisers, None)
         return TurnFailure(text, because, stack="" if because else stack_of(error))
 
     def add(self, error: BaseException, activation: str, agent: str) -> None:
@@ -77,7 +77,7 @@ class RaisedErrors:
         self._latest.append((error, activation, agent))
 
     def forget(self) -> None:
-        """Forget all exceptions, since no turn is open that could pass an error on."""
+        """Forget all exceptions; for moments without any open turn."""
         self._latest.clear()
 
 
@@ -96,7 +96,7 @@ def links(error: BaseException) -> Iterator[BaseException]:
 
 
 def is_called_off(error: BaseException) -> bool:
-    """Whether an exception means that a turn was called off, and not that the turn failed."""
+    """Whether an exception means the end of a turn by its caller, and no failure."""
     kinds: tuple[type[BaseException], ...] = (
         CancelledError, CalledOffError, GeneratorExit,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Synchronous steps in which requests to the monitor are made; failures never reach the team.
+"""Synchronous steps for requests to the monitor; failures never reach the team.
 
 The team's own threads and tasks make the steps, one at a time. A failure is counted, logged and
 recorded; if the monitor cannot go on (its sink has failed, say), monitoring stops for good.
@@ -29,7 +29,7 @@ _Method = Callable[Concatenate[Any, _P], _T]
 
 
 def in_step(default: _T) -> Callable[[_Method[_P, _T]], _Method[_P, _T]]:
-    """Make a method of an object with a `guard` one step, or part of one (see `Guard.run`)."""
+    """Make a method of an object with a `guard` a step, or part of a step (see `Guard.run`)."""
 
     def decorate(method: _Method[_P, _T]) -> _Method[_P, _T]:
         @wraps(method)
@@ -59,7 +59,7 @@ class ReentrancyLock:
         self.since = 0.0
 
     def acquire(self, timeout_s: float = -1.0) -> bool:
-        """Acquire the lock, after its owner has released it.
+        """Acquire the lock, after the owner has released the lock.
 
         Args:
             timeout_s: The seconds to wait; negative: for as long as it takes.
@@ -84,7 +84,7 @@ class ReentrancyLock:
 
 
 class Guard:
-    """Makes the steps of one session, and contains their failures.
+    """Makes the steps of a session, and contains failures.
 
     The session sets the three hooks after making the guard.
 
@@ -111,7 +111,7 @@ class Guard:
         *,
         strict: bool,
     ) -> None:
-        """Make the monitor; its first record goes to its sink at once.
+        """Make the monitor; the first record goes to the sink at once.
 
         Args:
             make: Makes the monitor, given a function that returns seconds since the beginning.
@@ -136,18 +136,18 @@ class Guard:
         """Seconds since the session began."""
         return self._clock() - self._began
 
-    def incident(self, what: str, detail: Any) -> None:
+    def incident(self, name: str, detail: Any) -> None:
         """Record an incident: changes no graph but must not be silent."""
-        self.run(self.ask, self.monitor.incident, what, detail, default=NONE)
+        self.run(self.ask, self.monitor.incident, name, detail, default=NONE)
 
     def tick(self) -> None:
-        """Do what time has made due."""
+        """Do everything due by now."""
         self.run(self.ask, self.monitor.tick, default=NONE)
 
     # --- one synchronous step ---
 
     def run(self, fn: Callable[..., _T], *args: Any, default: _T, timeout_s: float = -1.0) -> _T:
-        """Call a function in one step, which nothing else can get between.
+        """Call a function in a single step, without interruption by other steps.
 
         Args:
             fn: The function; a step that it makes itself is part of this one.
@@ -197,7 +197,7 @@ class Guard:
             return default
 
     def ask(self, request: Callable[..., list[Effect]], *args: Any, **kwargs: Any) -> list[Effect]:
-        """Make a request to the monitor, inside a step, and hand its effects to the session.
+        """Make a request to the monitor, inside a step, and hand the effects to the session.
 
         DecisionError, PayloadError and RequestError leave the monitor unchanged. After any other
         exception its state is undefined, so monitoring stops for good.
@@ -216,13 +216,13 @@ class Guard:
         return effects
 
     def stop(self, reason: str) -> None:
-        """Stop monitoring for good; inside a step or after the last one."""
+        """Stop monitoring for good; inside a step or after the last step."""
         if self.is_on:
             self.stopped = mask_secrets(reason)
             self.on_stop()
 
     def _report_failure(self, error: Exception) -> None:
-        """Record that a step has failed, after everything that is due."""
+        """Record the failure of a step, after all due effects."""
         self.counts["faults"] += 1
         logger.warning("dig: a step of the monitor failed; the team goes on", exc_info=error)
         try:

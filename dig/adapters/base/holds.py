@@ -1,4 +1,4 @@
-"""Waiting for held events: a gate decides about an event, or healing has put it off."""
+"""Waiting for held events: a gate decides about an event, or healing has put an event off."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class LoopCaller:
 
 
 class BackgroundTask:
-    """A task that its maker need not wait for, cancelled or not.
+    """A task in the background; its maker need not wait, even after a cancellation.
 
     A task group would wait: for a thread, or whatever else a cancellation does not reach.
     """
 
     def __init__(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Have the current loop start the work soon; it must not raise."""
+        """Have the current loop start the work soon; the work must not raise."""
         self._work = work
         self._scope = anyio.CancelScope()
         self._loop = LoopCaller()
@@ -64,7 +64,7 @@ class BackgroundTask:
             spawn_system_task(self._run, context=copy_context())
 
     def cancel(self) -> None:
-        """Cancel the work as soon as that is possible; on any thread."""
+        """Cancel the work as soon as possible; on any thread."""
         with suppress(RuntimeError):  # its loop is closed, so the work is over
             self._loop.call(self._scope.cancel)
 
@@ -78,25 +78,25 @@ Waker = Callable[[], None]
 
 
 class HoldWaiter:
-    """The held events of a session, and the tasks that wait for them."""
+    """The held events of a session, and the waiting tasks."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._asked: dict[str, list[Asked]] = {}  # event -> the gates that keep it
+        self._gates: dict[str, list[Asked]] = {}  # event -> the gates that keep it
         self._deciding: dict[str, list[BackgroundTask]] = {}  # event -> its gates, at work
         self._waiting: dict[Waker, str] = {}  # the waker of a task -> the event it awaits
 
-    def ask(self, asked: Asked) -> None:
-        """Register a gate that keeps an event; the first task to wait for the event runs the gate.
+    def ask(self, question: Asked) -> None:
+        """Register the gate of a held event; the first task to wait for the event runs the gate.
 
         No task ever waits for a continuation, so its gates are resolved at once.
         """
-        event = asked.event
+        event = question.event
         recipients = self._guard.monitor.graph.event(event.id).flight
         if event.type == "notice" and [*recipients] == [event.sender]:
-            self._resolve(asked, (), None)
+            self._resolve(question, (), None)
             return
-        self._asked.setdefault(asked.event.id, []).append(asked)
+        self._gates.setdefault(question.event.id, []).append(question)
 
     def has_news(self, instance: str, activation: str) -> bool:
         """Whether healing has sent events to an agent since an activation began."""
@@ -108,7 +108,7 @@ class HoldWaiter:
         return any(graph.event(event).by == SYSTEM for event in new)
 
     def is_held(self, event: str) -> bool:
-        """Whether an event is on its way still; inside a step."""
+        """Whether an event is still on the way; inside a step."""
         graph = self._guard.monitor.graph
         if not graph.knows(event):  # it was sent to no agent, or is long closed
             return False
@@ -118,12 +118,12 @@ class HoldWaiter:
         return not (graph.is_accepted(event) or graph.is_bounced(event))
 
     async def wait_until_released(self, event: str) -> None:
-        """Wait until an event is not held, and run the gates that keep it."""
+        """Wait until an event is not held, and run the gates of the event."""
         guard = self._guard
         if not guard.run(self.is_held, event, default=False):
             return
         if event not in self._deciding:
-            gates = self._asked.get(event, ())
+            gates = self._gates.get(event, ())
             self._deciding[event] = [BackgroundTask(partial(self._decide, gate)) for gate in gates]
         loop = LoopCaller()
         loop.bind_to_current_loop()
@@ -142,16 +142,16 @@ class HoldWaiter:
         self._forget(event)
 
     def release(self, event: str) -> None:
-        """Release an event as it is; inside a step."""
-        for asked in self._forget(event):
-            self._resolve(asked, None, "who waited for it was cancelled")
+        """Release an event unchanged; inside a step."""
+        for question in self._forget(event):
+            self._resolve(question, None, "who waited for it was cancelled")
         if self.is_held(event):
             monitor = self._guard.monitor
             state = monitor.graph.event(event)
             self._guard.ask(monitor.redirect, event, () if state.final else tuple(state.flight))
 
     def release_unawaited(self) -> None:
-        """Release all events that no task waits for at this moment; inside a step.
+        """Release all events without a waiting task; inside a step.
 
         After a failure an adapter may have lost the ids of events on their way. An event that no
         task will ever wait for stays held until its gate's deadline, and keeps back all that is
@@ -163,30 +163,30 @@ class HoldWaiter:
                 self.release(event)
 
     def wakers(self) -> list[Waker]:
-        """The wakers of the tasks whose event is not held any more; inside a step."""
+        """The wakers of tasks whose event has been released; inside a step."""
         if not self._waiting:
             return []
         is_on, waiting = self._guard.is_on, tuple(self._waiting.items())
         return [waker for waker, event in waiting if not (is_on and self.is_held(event))]
 
     def _forget(self, event: str) -> Sequence[Asked]:
-        """Cancel the gates of an event that are at work; returns all of its gates."""
+        """Cancel the running gates of an event; returns all gates of the event."""
         for task in self._deciding.pop(event, ()):
             task.cancel()
-        return self._asked.pop(event, ())
+        return self._gates.pop(event, ())
 
-    async def _decide(self, asked: Asked) -> None:
-        decision, raised = await attempt(partial(asked.gate.decide, asked.event))
+    async def _decide(self, question: Asked) -> None:
+        decision, raised = await attempt(partial(question.gate.decide, question.event))
         error = f"raised {raised!r}" if raised else None
-        self._guard.run(self._resolve, asked, decision, error, default=None)
+        self._guard.run(self._resolve, question, decision, error, default=None)
 
-    def _resolve(self, asked: Asked, decision: Any, error: str | None) -> None:
+    def _resolve(self, question: Asked, decision: Any, error: str | None) -> None:
         resolve = self._guard.monitor.resolve
-        self._guard.ask(resolve, asked.gate, asked.event.id, decision, error)
+        self._guard.ask(resolve, question.gate, question.event.id, decision, error)
 
 
 class RecipientOrder:
-    """Keeps the order of messages for each recipient, although some of them are held."""
+    """Keeps the order of messages for each recipient, although some messages are held."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, anyio.Event] = {}  # recipient -> set when all before have passed
@@ -194,7 +194,7 @@ class RecipientOrder:
     async def wait_turn(
         self, recipient: Hashable, wait: Callable[[], Awaitable[None]] | None
     ) -> None:
-        """Wait for a message, and then for all earlier ones to the same recipient.
+        """Wait for a message, and then for all earlier messages to the same recipient.
 
         Args:
             recipient: The recipient.

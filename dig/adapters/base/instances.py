@@ -1,4 +1,4 @@
-"""The instances of agents: overlapping turns of one agent are made by `NAME`, `NAME#2`, ..."""
+"""The instances of agents: overlapping turns of an agent are made by `NAME`, `NAME#2`, ..."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .guard import Guard
 
 
 class AgentInstances:
-    """The instances that are reserved or at work; used inside steps.
+    """The reserved and working instances; used inside steps.
 
     The first turn of an agent is made by the instance with the agent's own name; while that is
     taken, further turns are made by `NAME#2`, `NAME#3` and so on, which join and leave.
@@ -37,7 +37,7 @@ class AgentInstances:
         return instance
 
     def is_awaited(self, instance: str) -> bool:
-        """Whether an instance is reserved for a turn that has not begun."""
+        """Whether an instance is reserved for a future turn."""
         return self._begun.get(instance) is False
 
     def agent_of(self, instance: str) -> str:
@@ -58,7 +58,7 @@ class AgentInstances:
         return not any(event.work and event.id not in besides for event in held)
 
     def release(self, instance: str) -> None:
-        """Give back the instance of a turn that is over or will not begin."""
+        """Give back the instance of an ended or cancelled turn."""
         if self._begun.pop(instance, None) is None or instance not in self._agents:
             return
         agent, number = self._agents.pop(instance)
@@ -68,7 +68,7 @@ class AgentInstances:
             self._guard.ask(monitor.leave, instance)
 
     def empty(self, instance: str) -> None:
-        """Give back the instance of a turn that will not begin, with all that lies in front of it.
+        """Give back the instance of a cancelled turn, with all events in front of the instance.
 
         An agent's own name leaves and joins again: else the events would wait there for ever.
         """

@@ -1,4 +1,4 @@
-"""Replacements of a framework's methods, and the state of the adapter behind them."""
+"""Replacements of a framework's methods, and the state of an adapter."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ADAPTER_FAILED = CalledOffError("the wrapper has failed, and does not know what 
 
 
 class Patches:
-    """The replaced attributes of a framework's objects, until they are restored."""
+    """The replaced attributes of a framework's objects, until `restore`."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._is_on = True
 
     def patch(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
-        """Replace a method of one object by `replacement(method, *first, ...)`.
+        """Replace a method of an object by `replacement(method, *first, ...)`.
 
         Args:
             owner: The object.
@@ -46,35 +46,35 @@ class Patches:
     def around(
         self, original: Callable[..., Any], replacement: Callable[..., Any], *first: Any
     ) -> Callable[..., Any]:
-        """Make a function that calls `replacement(original, *first, ...)`, or `original` later.
+        """Make a function around `replacement(original, *first, ...)`, or `original` later.
 
         The function has the signature of the original, and is awaited or iterated if the original
         is. The replacement gets its arguments by position wherever the original could, even if the
         caller names them. After `restore`, the function calls the original.
         """
         try:
-            known = signature(original)
+            parameters = signature(original)
         except (TypeError, ValueError):  # an object that Python cannot look into
-            known = None
+            parameters = None
 
         def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
             if not self._is_on:
                 return original(*args, **kwargs)
-            if known is not None and kwargs:
+            if parameters is not None and kwargs:
                 with suppress(TypeError):  # the framework says itself what is wrong with it
-                    bound = known.bind(*args, **kwargs)
+                    bound = parameters.bind(*args, **kwargs)
                     args, kwargs = bound.args, bound.kwargs
             return replacement(original, *first, *args, **kwargs)
 
         return like(original, call)
 
     def put(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of one object."""
+        """Set an attribute of an object."""
         self._replaced.append((owner, name, value, vars(owner).get(name, _NOTHING)))
         setattr(owner, name, value)
 
     def restore(self) -> None:
-        """Restore all attributes, except those that other code has replaced since."""
+        """Restore all attributes, except attributes replaced by other code since."""
         self._is_on = False
         for owner, name, mine, before in reversed(self._replaced):
             if vars(owner).get(name) is not mine:
@@ -87,7 +87,7 @@ class Patches:
 
 
 def like(original: Callable[..., Any], call: _CallWith) -> Callable[..., Any]:
-    """Make a function with the looks of `original`, to `inspect` too, that calls `call`."""
+    """Make a function around `call` with the looks of `original`, to `inspect` too."""
     if isasyncgenfunction(original):
 
         @wraps(original)
@@ -140,7 +140,7 @@ class AdapterState:
         return self.has_failed or self.session.mode == "observe"
 
     def step(self, fn: Callable[..., _T], *args: Any, default: _T) -> _T:
-        """Call a function in one step of the session.
+        """Call a function in a single step of the session.
 
         Args:
             fn: The function.
@@ -168,7 +168,7 @@ class AdapterState:
         return default
 
     def on_failure(self) -> None:
-        """Called once, inside the failed step: close open turns as far as their state is known."""
+        """Close open turns after a failure, as far as possible; called once, in the failed step."""
 
     def _fail_now(self) -> None:
         if not self.has_failed:

@@ -1,4 +1,4 @@
-"""Conversion of a framework's objects to the plain JSON that an event carries.
+"""Conversion of a framework's objects to the plain JSON of events.
 
 The conversion calls no code of the host but the fields of dataclasses and `model_dump` of pydantic
 models; any other object is named by its type. Nor does a large value make the team wait: of more
@@ -73,7 +73,7 @@ def as_payload(value: Any, words: Words | None = None) -> Any:
 
 
 def as_small_payload(value: Any) -> Any:
-    """Convert like `as_payload`; what no event can carry becomes `{"$too_large": BYTES}`."""
+    """Convert like `as_payload`; too large payloads become `{"$too_large": BYTES}`."""
     payload = as_payload(value)
     if type(payload) is str and len(payload) < MOST_BYTES // PER_CHARACTER:
         return payload
@@ -82,7 +82,7 @@ def as_small_payload(value: Any) -> Any:
 
 
 def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Convert the arguments of a call: a single one itself, else an object with both kinds."""
+    """Convert the arguments of a call: a single argument itself, else an object with both kinds."""
     if len(args) == 1 and not kwargs:
         return as_payload(args[0])
     call = {"args": args, "kwargs": dict(kwargs)}
@@ -90,7 +90,7 @@ def as_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 class Pieces:
-    """The yielded pieces of an agent as one list, as long as the list is not too large."""
+    """The yielded pieces of an agent as a list, cut if the list is too large."""
 
     def __init__(self) -> None:
         self._pieces: list[Any] = []
@@ -107,7 +107,7 @@ class Pieces:
             self._pieces.append(piece)
 
     def payload(self) -> Any:
-        """Return all pieces; of too many, the first ones, with the number and a digest of all."""
+        """Return all pieces; of too many, the first pieces, with the number and a digest of all."""
         if self._count == len(self._pieces):
             return self._pieces
         cut = {"$cut": self._digest.hexdigest(), "$pieces": self._count}
@@ -115,7 +115,7 @@ class Pieces:
 
 
 def unjson(text: str) -> Any:
-    """Parse the arguments of a tool; returns the text itself, if it is no JSON."""
+    """Parse the arguments of a tool; returns a text without JSON itself."""
     try:
         return loads(text)
     except ValueError:
@@ -130,7 +130,7 @@ def is_whole(payload: Any) -> bool:
 
 
 class _Converter:
-    """Converts one value; raises if the value has too many parts or bytes."""
+    """Converts a single value; raises if the value has too many parts or bytes."""
 
     def __init__(self, words: Words | None) -> None:
         self._words = words

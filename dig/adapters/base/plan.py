@@ -1,4 +1,4 @@
-"""The plan of an adapter for wrapping a team, and the checks that all adapters make first."""
+"""The plan of an adapter for wrapping a team, and the checks of all adapters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Attached:
 
 @dataclass(frozen=True)
 class ServedSession:
-    """The parts of a session that differ when a team runs again from its journal.
+    """The special parts of a session whose team runs again from a journal.
 
     Attributes:
         clock: Seconds; the recorded ones at first.
@@ -58,7 +58,7 @@ class WrapPlan:
     """The plan for wrapping a team, made before anything of the team is changed.
 
     Attributes:
-        who: The team in words: `a LangGraph graph`.
+        description: The team in words: `a LangGraph graph`.
         agents: The agents that are present from the beginning.
         attach: Puts a session between the agents.
         capabilities: The capabilities of the team.
@@ -68,7 +68,7 @@ class WrapPlan:
         served: The parts of the session, if the team runs again from its journal.
     """
 
-    who: str
+    description: str
     agents: tuple[str, ...]
     attach: Callable[[Session], Attached]
     capabilities: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class WrapPlan:
 
 
 class NoteDelivery:
-    """Brings agents notes on the event loop of their team.
+    """Brings agents notes on the event loop of the team.
 
     Attributes:
         loop: Calls functions on that loop; to be bound with each request.
@@ -128,7 +128,7 @@ def importing(
 
 
 def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str]) -> None:
-    """Check that a framework's objects or classes have the attributes that an adapter uses.
+    """Check a framework's objects or classes for the attributes used by an adapter.
 
     Args:
         framework: The framework's name in an error message: `LangGraph`.
@@ -147,7 +147,7 @@ def need_attributes(framework: str, owners: Iterable[Any], names: Iterable[str])
 
 
 def need_one_name(agents: Iterable[str]) -> None:
-    """Check that no two agents have the same name, as agents within a node may have.
+    """Check for agents with the same name, as agents within a node may have.
 
     Raises:
         SettingsError: Two agents have the same name; the message says which name.
@@ -161,7 +161,7 @@ def need_one_name(agents: Iterable[str]) -> None:
 
 
 def need_version(package: str, at_least: str, below: str, extra: str) -> str:
-    """Check that a framework has a version that was tested; warn if the version is newer.
+    """Check for a tested version of a framework; warn if the version is newer.
 
     A newer version may do, since `need_attributes` checks the used attributes apart from this. With
     `DIG_ALLOW_UNTESTED=0` in the environment a newer version is refused.

@@ -1,4 +1,4 @@
-"""Another agent is asked in place of an agent that is at work and does not answer.
+"""Relief: another agent is asked in place of an agent without an answer.
 
 Healing gives the events of an agent to another one (`reassign`), or a problem (`restart`). A call
 has one answer. So the callee is cancelled, and the wrapper runs the substitute in its place; later
@@ -26,7 +26,7 @@ RELIEVED = CalledOffError("another agent was asked in its place")
 
 
 class AgentAtWork:
-    """An agent that runs, until it returns or is cancelled because a substitute is asked.
+    """A running agent, until the return or a cancellation for a substitute.
 
     Attributes:
         agent: The agent's name.
@@ -47,7 +47,7 @@ class AgentAtWork:
 
 
 class Relief:
-    """The agents at work that another agent may relieve.
+    """The agents at work, open for relief by another agent.
 
     Attributes:
         is_used: Whether the team allows relief.
@@ -64,7 +64,7 @@ class Relief:
     async def run(
         self, agent: str, events: Collection[str], work: Callable[[], Awaitable[Any]]
     ) -> tuple[Any, str]:
-        """Run an agent until it returns, or until a substitute is asked.
+        """Run an agent until the return, or until a substitute is asked.
 
         Args:
             agent: The agent's name.
@@ -93,12 +93,12 @@ class Relief:
     # --- inside a step ---
 
     def find(self, event: str) -> AgentAtWork | None:
-        """The agent that was called with an event last, and has not returned."""
+        """The last agent called with an event, if still at work."""
         workers = reversed(self._at_work)
         return next((worker for worker in workers if event in worker.events), None)
 
     def why_not(self, wish: Reroute) -> str | None:
-        """Return the reason why no other agent can be asked about an event; ``None``: one can."""
+        """Return why no other agent can be asked about an event; ``None``: possible."""
         if len(wish.to) != 1:
             return "a call goes to one agent"
         worker = self.find(wish.event)
@@ -109,7 +109,7 @@ class Relief:
         return None
 
     def ask(self, event: str, to: str) -> list[Waker]:
-        """Reassign an event to a substitute; returns callbacks that cancel the agent at work."""
+        """Reassign an event to a substitute; returns callbacks to cancel the agent at work."""
         worker = self.find(event)
         if worker is None or worker.substitute:
             return []

@@ -87,7 +87,7 @@ class Statistics:
 
 
 class Session:
-    """The monitor of one team for as long as the team is wrapped; used from any thread.
+    """The monitor of a wrapped team; used from any thread.
 
     Every method is one step, which nothing else can get between; `guard.run` joins several.
 
@@ -106,7 +106,7 @@ class Session:
         self, agents: Iterable[str], setup: Setup | None = None, *,
         mode: Mode = "observe",
         capabilities: Iterable[str] = CAPABILITIES, require: Iterable[str] = (),
-        who: str = "this team",
+        description: str = "this team",
         sink: Sink = lambda record: None,
         veto: Veto = lambda wish: None,
         on_note: Callable[[str, str], object] | None = None,
@@ -122,7 +122,7 @@ class Session:
             mode: Whether to heal.
             capabilities: The capabilities of the team, names from `CAPABILITIES`.
             require: The capabilities that the team must have.
-            who: The team in words, for error messages.
+            description: The team in words, for error messages.
             sink: Called with every record before the effect of the record happens.
             veto: Asked about each event that healing wants to send elsewhere.
             on_note: Called with each agent that healing has made a system event for, and its note.
@@ -138,9 +138,9 @@ class Session:
         self.mode, self.same_work = mode, same_work
         self.capabilities = check_capabilities(capabilities, "capabilities")
         setup, agents = fit_setup(setup or Setup(), mode, self.capabilities), tuple(agents)
-        demand(require, self.capabilities, who)
+        demand(require, self.capabilities, description)
         if setup.gates and "hold" not in self.capabilities:
-            raise SettingsError(f"{who} cannot hold events, so no gate can keep one")
+            raise SettingsError(f"{description} cannot hold events, so no gate can keep one")
         self.directory: Path | None = None
         self._veto, self._on_note, self._on_finding = veto, on_note, on_finding
         self._approve = setup.approve
@@ -178,7 +178,7 @@ class Session:
         return self.guard.run(self._request, output, default="")
 
     def reserve_instance(self, agent: str) -> str:
-        """Reserve an instance for an agent's next turn: its name, or `NAME#2` while that is taken.
+        """Reserve an instance for an agent's next turn: `NAME`, or `NAME#2` during another turn.
 
         A message that makes a turn of its own is sent to the instance. `begin` takes the instance,
         and the turn's end gives it back; so does `release_instance`.
@@ -186,12 +186,12 @@ class Session:
         return self.guard.run(self.instances.reserve, agent, default=agent)
 
     def release_instance(self, instance: str) -> None:
-        """Give back a reserved instance whose turn was never begun."""
+        """Give back a reserved instance without a turn."""
         self.guard.run(self.instances.release, instance, default=None)
 
     @in_step(None)
     def withdraw(self, instance: str, events: Iterable[str], to: str) -> None:
-        """Take back the events in front of a reserved instance that never ran.
+        """Take back the events in front of a reserved instance without a turn.
 
         Args:
             instance: The instance, which is given back.
@@ -250,11 +250,11 @@ class Session:
         turn.end()
 
     def is_held(self, event: str) -> bool:
-        """Whether an event is on its way still: a gate keeps it, or healing has put it off."""
+        """Whether an event is still on the way, kept by a gate or put off by healing."""
         return self.guard.run(self.holds.is_held, event, default=False)
 
     async def wait_until_released(self, *events: str) -> None:
-        """Wait until no event is held any more; the gates that keep them decide meanwhile.
+        """Wait until no event is held any more; the gates of held events decide meanwhile.
 
         Returns immediately if none is held. If waiting fails, the error is recorded and the event
         is released.
@@ -277,19 +277,19 @@ class Session:
                 self.release(event)
 
     def release(self, *events: str) -> None:
-        """Release events now, because the tasks that waited for them were cancelled."""
+        """Release events now, because the waiting tasks were cancelled."""
         for event in events:
             self.guard.run(self.holds.release, event, default=None)
 
     def recipients_of(self, event: str) -> tuple[str, ...]:
-        """The instances that an event lies in front of, wherever healing has sent it."""
+        """The instances with an event in front, wherever healing has sent the event."""
         graph = self.monitor.graph
         return self.guard.run(
             lambda: tuple(graph.event(event).copies) if graph.knows(event) else (), default=()
         )
 
     def redirect(self, event: str, to: str | Iterable[str], again: Any = None) -> None:
-        """Report that the team sends an event to other agents.
+        """Report new recipients of an event, chosen by the team.
 
         Args:
             event: The event.
@@ -301,22 +301,22 @@ class Session:
         )
 
     def tick(self) -> None:
-        """Do what time has made due."""
+        """Do everything due by now."""
         self.guard.tick()
 
     def keep_time(self) -> None:
-        """Have a thread raise what time makes due, in a session that was made without such."""
+        """Start a thread for findings of time, in a session without such a thread."""
         self._watchdog.use()
 
     # --- for the user ---
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings up to now, in order; as far as they are kept (`RunResult.findings`)."""
+        """The findings up to now, in order; as far as kept (`RunResult.findings`)."""
         return tuple(self._tally.findings)
 
     def statistics(self) -> Statistics:
-        """Count requests, turns, failures and the time that parts of the monitor took."""
+        """Count requests, turns, failures and the time of parts of the monitor."""
         counts = self.guard.counts
         detectors, sink = self.monitor.shares()
         return Statistics(
@@ -331,7 +331,7 @@ class Session:
         )
 
     def result(self) -> RunResult:
-        """The state of the run, or its end."""
+        """The state of the run, or the end."""
         return self._tally.result(self.monitor.graph, self.stopped or "it is closed")
 
     def abandon(self, reason: str) -> None:
@@ -359,7 +359,7 @@ class Session:
                 self.holds.ask(effect)
 
     def _end_step(self) -> Callable[[], None]:
-        """Return the follow-up of a step, which is called when the lock is released."""
+        """Return the follow-up of a step, to be called when the lock is released."""
         wakers, noted = self.holds.wakers() + self._wakers, self._noted
         self._noted, self._wakers = [], []
         return partial(self._follow_up, noted, wakers) if noted or wakers else self._watchdog.wake
@@ -382,7 +382,7 @@ class Session:
                 Thread(target=ask, name="dig approval", daemon=True).start()
 
     def _ask_person(self, proposed: messages.Proposed) -> None:
-        """Ask a person about healing, on a thread of its own; the team does not wait."""
+        """Ask a person about healing, on a separate thread; the team does not wait."""
         assert self._approve is not None
         heal, error = anyio.run(ask_person, self._approve, proposed)
         self.guard.run(self.guard.ask, self.monitor.decide, proposed.row, heal, error, default=NONE)
@@ -417,12 +417,12 @@ class Session:
         raise error
 
     def _why_not(self, wish: Reroute) -> str | None:
-        """Return the reason why an event cannot be sent elsewhere; ``None``: it can."""
+        """Return why an event cannot be sent elsewhere; ``None``: possible."""
         graph = self.monitor.graph
         event = graph.event(wish.event)
         missing = graph.uncovered_work(event.id) if event.final else [event.id]
-        if missing and all(graph.event(lost).sent_to for lost in missing):
-            reasons = [nobody_takes(graph, lost) for lost in missing]
+        if missing and all(graph.event(id).sent_to for id in missing):
+            reasons = [nobody_takes(graph, id) for id in missing]
             if all(reasons):
                 return reasons[0]  # no rerun makes an agent appear
         if not event.final:

@@ -1,4 +1,4 @@
-"""Calls that are nested deeply do not fill Python's stack.
+"""Deeply nested calls without filling Python's stack.
 
 A monitored call has frames of its own, so agents that call each other a few hundred times deep
 would reach the interpreter's limit earlier than alone. Every `SEGMENT` calls a coroutine is not
@@ -58,7 +58,7 @@ def _frames_above_trampoline() -> int | None:
 
 
 class _Nested:
-    """A coroutine on its way down to the trampoline."""
+    """A coroutine on the way down to the trampoline."""
 
     def __init__(self, work: _Work, frames: int) -> None:
         self.work = work
@@ -69,7 +69,7 @@ class _Nested:
 
 
 class _Trampoline:
-    """Runs a coroutine, and those that are handed down from within."""
+    """Runs a coroutine, and coroutines handed down from within."""
 
     def __init__(self, work: _Work) -> None:
         self._running = [work]

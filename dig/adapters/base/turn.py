@@ -1,4 +1,4 @@
-"""One turn of an agent: a chain of activations from what it was called with to what it returns.
+"""The turn of an agent: a chain of activations from the call to the return.
 
 An activation ends where something leaves the agent. So a turn that sends before it ends is a
 chain: at the send the activation ends, with the message and a *continuation*, a notice to the
@@ -53,13 +53,13 @@ class TurnNotes:
         self.about.extend(event.about)
 
     def read(self) -> tuple[str, ...]:
-        """Return all notes, which count as read from now on."""
+        """Return all notes, and count all as read from now on."""
         self._read = len(self.texts)
         return tuple(self.texts)
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The notes that the agent has not read."""
+        """The notes unread by the agent."""
         return tuple(self.texts[0 if self.for_others else self._read :])
 
     def inherit(self, notes: Iterable[TurnNotes]) -> None:
@@ -147,7 +147,7 @@ class Turn:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The events that the turn has generated, in order, continuations left out."""
+        """The generated events, in order, continuations left out."""
         return tuple(self._outputs)
 
     @property
@@ -157,7 +157,7 @@ class Turn:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes of the monitor for this turn, oldest first."""
+        """The notes of the monitor for the turn, oldest first."""
         return tuple(self.notebook.texts)
 
     @property
@@ -166,13 +166,13 @@ class Turn:
         return tuple(self.notebook.about)
 
     def listen(self) -> tuple[str, ...]:
-        """Return the `notes`, with those that healing has sent since the turn began."""
+        """Return the `notes`, with new notes of healing since the turn began."""
         self.guard.run(self._listen, default=None)
         return self.notes
 
     @property
     def address(self) -> tuple[str, ...]:
-        """The address of answers to this turn: the instance, or nowhere after the end."""
+        """The address of answers to the turn: the instance, or nowhere after the end."""
         return (self.instance,) if self.is_open else ()
 
     # --- fates of events ---
@@ -206,7 +206,7 @@ class Turn:
     # --- outputs ---
 
     def emit(self, payload: Any, to: str | Iterable[str], type: str = "message") -> None:
-        """Generate an event when the activation ends; for agents that only speak at the end."""
+        """Generate an event when the activation ends; for agents without earlier words."""
         self._queue.append(Output(payload, recipients(to), type))
 
     def send(
@@ -232,7 +232,7 @@ class Turn:
 
     @in_step(None)
     def receive(self, event: str = "", *, at_once: bool = False) -> None:
-        """Take an awaited answer, which the next activation consumes.
+        """Take an awaited answer, to be consumed by the next activation.
 
         Args:
             event: The event's id; empty: the awaited answer will never come.
@@ -250,7 +250,7 @@ class Turn:
 
     @in_step("")
     def call(self, payload: Any, to: str | Iterable[str], *, awaits: bool = True) -> str:
-        """Call another agent: an event of its own, also if a further agent was asked the same.
+        """Call another agent: a new event, also if a further agent was asked the same.
 
         The event that the turn was called with is passed on, if the payload is equal (`received`).
         In a session with `same_work`, an equal message to another instance is the same event.
@@ -283,7 +283,7 @@ class Turn:
         return event
 
     def call_failed(self, event: str) -> None:
-        """Note that a call came to nothing: an equal call is another attempt, not the same work."""
+        """Note the failure of a call: an equal call is another attempt, not the same work."""
         if self._sent is not None:
             self._sent = [message for message in self._sent if message[0] != event]
 
@@ -312,7 +312,7 @@ class Turn:
         self, payload: Any = None, to: str | Iterable[str] = (), type: str = "message",
         *, usage: Any = None,
     ) -> str:  # fmt: skip
-        """End the turn with the queued events, and one more event if there are recipients.
+        """End the turn with the queued events, and a last event if there are recipients.
 
         Returns:
             The id of that event; empty, if there is none.
@@ -336,7 +336,7 @@ class Turn:
     def hand_over(
         self, to: str | Iterable[str], payload: Any, type: str = "message", *,
         silent: bool | Callable[[], bool] = False, dropped: Iterable[Any] = (),
-        given: Iterable[str] | None = None, split: bool = False,
+        available: Iterable[str] | None = None, split: bool = False,
     ) -> HandedOver:  # fmt: skip
         """End, and give the floor to others.
 
@@ -350,19 +350,19 @@ class Turn:
             silent: Whether the agent says nothing of its own, or a function that returns this; it
                 is called only if there is something to pass on.
             dropped: The payloads of further handoffs, which the framework does not carry out.
-            given: The events that can be passed on; by default all events of the turn.
+            available: The events that can be passed on; by default all events of the turn.
             split: Whether each of the next agents gets an event of its own.
         """
         to = recipients(to)
-        before, events = len(self._outputs) + len(self._queue), self._to_pass_on(given)
+        before, events = len(self._outputs) + len(self._queue), self._to_pass_on(available)
         if callable(silent):
             silent = bool(events) and self.guard.call(silent, default=False)
         if events and silent:
             self.forward(to, events)
             return HandedOver(events, is_passed_on=True)
         outputs = [Output(payload, agents, type) for agents in (zip(to) if split else (to,))]
-        lost = [Output(handoff, (), HANDOFF) for handoff in dropped]
-        self._end([*outputs, *lost], None, None)
+        handoffs = [Output(handoff, (), HANDOFF) for handoff in dropped]
+        self._end([*outputs, *handoffs], None, None)
         generated = tuple(self._outputs[before:])
         return HandedOver(generated[: len(outputs)], generated[len(outputs) :])
 
@@ -397,7 +397,7 @@ class Turn:
 
     @in_step(False)
     def was_bounced(self, answer: str) -> bool:
-        """Whether an answer was bounced: then the turn goes on with it, else the turn is over."""
+        """Whether an answer was bounced: then the turn goes on, else the turn is over."""
         graph = self.guard.monitor.graph
         if not self.is_open:
             return False
@@ -411,9 +411,9 @@ class Turn:
     @in_step("")
     def fail(
         self, error: BaseException, to: str | Iterable[str] = (), *,
-        submits: bool = False, retried: bool = False, how: Failure = "error",
+        submits: bool = False, retried: bool = False, kind: Failure = "error",
     ) -> str:  # fmt: skip
-        """End because the agent raised, or passes on what another raised, or was called off.
+        """End because the agent raised, or passes on an error of another agent, or was called off.
 
         Args:
             error: The error that the agent raised; cancellation too.
@@ -421,15 +421,15 @@ class Turn:
             submits: The request that the turn works for ends by it, without an answer. Only what
                 was called off by its caller is answered, by the error: that never comes back.
             retried: Whether the host will start the agent again with the same events.
-            how: The end of that request; a limit, or a lack of time, is no error of this turn.
+            kind: The end of that request; a limit, or a lack of time, is no error of this turn.
 
         Returns:
             The id of the notice or the answer; empty, if there is none.
         """
         failure = self._errors.failure(error, self.instance)
-        if how != "error":
+        if kind != "error":
             failure = TurnFailure(failure.error, cancelled=True)
-        if submits and how == "error" and failure.cancelled:
+        if submits and kind == "error" and failure.cancelled:
             answer = self.submit({"error": failure.error}, error=failure)
             self.was_bounced(answer)
             return answer
@@ -442,23 +442,23 @@ class Turn:
         if activation and not (failure.because or failure.cancelled):
             self._errors.add(error, activation, self.instance)
         if submits and activation:
-            self._report_end(events, how, failure, failure.because or activation)
+            self._report_end(events, kind, failure, failure.because or activation)
         return notice
 
     def _report_end(
-        self, events: Iterable[Pending], how: Failure, failure: TurnFailure, activation: str
+        self, events: Iterable[Pending], kind: Failure, failure: TurnFailure, activation: str
     ) -> None:
-        """Report that the requests behind some events end without an answer."""
+        """Report the end without an answer of the requests behind some events."""
         graph, monitor = self.guard.monitor.graph, self.guard.monitor
         numbers = [graph.history.event_number(event.id) for event in events]
         for request in graph.unanswered_sources(union([graph.sources_of(n) for n in numbers])):
             blamed = None if failure.cancelled else activation
             fields = {"event": request, "activation": blamed, "error": failure.error}
-            self.guard.ask(monitor.request_failed, how, **fields)
+            self.guard.ask(monitor.request_failed, kind, **fields)
 
     @in_step(None)
     def relieve(self) -> None:
-        """End because another agent was asked instead, and now has the events of this turn."""
+        """End because another agent was asked instead, and now has the events of the turn."""
         for event in self.events:
             if event.sender != SYSTEM and self.holds(event.id):
                 self.discard(event.id)
@@ -467,16 +467,16 @@ class Turn:
     @in_step("")
     def abandon(
         self, error: BaseException, to: str | Iterable[str] | None = None, *, answer: str = "",
-        how: Failure = "error",
+        kind: Failure = "error",
     ) -> str:  # fmt: skip
-        """End because the agent raised, or because its answer is not waited for any more.
+        """End because the agent raised, or because no caller waits for the answer any more.
 
         Args:
             error: The error that was raised; cancellation too.
             to: The recipients of a notice about it; ``None``: the request from outside ends by
                 it, unless there is an accepted answer.
             answer: The answer that the agent has given, if there is one; it is released.
-            how: The end of the request, if there is no answer.
+            kind: The end of the request, if there is no answer.
 
         Returns:
             The id of the notice or the answer; empty, if there is none.
@@ -485,14 +485,14 @@ class Turn:
         if to is not None:
             return self.fail(error, to) or answer
         if not (answer and self.guard.monitor.graph.is_accepted(answer)):
-            answer = self.fail(error, submits=True, how=how) or answer
+            answer = self.fail(error, submits=True, kind=kind) or answer
         self.was_bounced(answer)
         return answer
 
     # --- inside a step ---
 
     def act(self) -> None:
-        """Have an activation in progress that has taken up all events for the turn so far."""
+        """Have an activation in progress with all events for the turn so far."""
         if not self.is_open:
             return
         if self._activation is not None:
@@ -580,7 +580,7 @@ class Turn:
         return names[-1] if last else ""
 
     def _to_pass_on(self, events: Iterable[str] | None) -> tuple[str, ...]:
-        """The events that can be passed on: none, if one was consumed already, or is an answer."""
+        """The events to pass on: none, if an event was consumed already, or is an answer."""
         if events is not None:
             return tuple(event for event in events if self.holds(event))
         mine = [event for event in self.events if event.sender != SYSTEM]

@@ -1,4 +1,4 @@
-"""A thread that ticks a session's monitor on time, and reports steps that hang.
+"""A thread to tick a session's monitor on time, and to report hanging steps.
 
 The event loop belongs to the team: there may be none when nothing happens, and the loop stands
 still while a detector does not return. So findings about absence are raised by a thread, which also
@@ -26,7 +26,7 @@ logger = masking_logger("dig.wrap")
 
 
 class Watchdog:
-    """Keeps time while turns or requests are open; a daemon that no program waits for.
+    """Keeps time while turns or requests are open, in a daemon thread.
 
     Attributes:
         hanging: The number of steps that did not come back for `HANGS_S`.
@@ -34,7 +34,7 @@ class Watchdog:
     """
 
     def __init__(self, guard: Guard, *, is_used: bool) -> None:
-        """Begin without a thread; the session starts it with its first turn or request."""
+        """Begin without a thread; the session starts the thread with the first turn or request."""
         self._guard = guard
         self._hangs_s = HANGS_S
         self._moved = Event()  # set when the thread shall look again
@@ -64,7 +64,7 @@ class Watchdog:
             self._moved.set()
 
     def stop(self) -> None:
-        """Stop the thread, after the step that it is making."""
+        """Stop the thread, after the current step."""
         self._is_stopped = True
         self._moved.set()
 
@@ -89,10 +89,10 @@ class Watchdog:
             self._reported = entry
             self.hanging += 1
             frame = sys._current_frames().get(owner)
-            where = "".join(traceback.format_stack(frame, limit=8)) if frame else ""
+            stack = "".join(traceback.format_stack(frame, limit=8)) if frame else ""
             logger.error(
                 "dig: a detector, healer, gate or sink has not come back for %g s; the agent "
-                "that is waiting for it cannot go on:\n%s", self._hangs_s, where,
+                "that is waiting for it cannot go on:\n%s", self._hangs_s, stack,
             )  # fmt: skip
         return True
 
@@ -106,5 +106,5 @@ class Watchdog:
             if lasts_s >= limit_s and activation.id not in self._late:
                 self._late.add(activation.id)
                 self.long_turns += 1
-                who = {"activation": activation.id, "agent": activation.agent}
-                self._guard.incident(LONG_ACTIVATION, {**who, "limit_s": limit_s})
+                fields = {"activation": activation.id, "agent": activation.agent}
+                self._guard.incident(LONG_ACTIVATION, {**fields, "limit_s": limit_s})

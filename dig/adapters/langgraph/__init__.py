@@ -34,7 +34,7 @@ def plan(
     tools: bool = False,
     inside: bool = False,
 ) -> base.WrapPlan:
-    """Look at a compiled graph, and refuse what cannot be wrapped.
+    """Make the plan for wrapping a compiled graph.
 
     Args:
         team: The graph that `StateGraph.compile` or `create_agent` returned.
@@ -57,14 +57,14 @@ def plan(
         from .messages import SharedState
     can = base.allowing(allow, {"reassign"}) | {"annotate", "tell", "reroute", "hold"}
     shared = SharedState(annotate or routes.as_messages, handoff or routes.is_handoff, tools)
-    whole = _team(team, shared, inside)
-    graphs = tuple(whole.graphs())
+    root = _team(team, shared, inside)
+    graphs = tuple(root.graphs())
     agents = tuple(name for part in graphs for name in (part.start, *part.nodes, part.end))
     base.need_one_name(agents)
 
     def attach(session: base.Session) -> base.Attached:
         shared.session = session
-        twin = graph.monitor(team, whole)
+        twin = graph.monitor(team, root)
         return base.Attached(twin, partial(graph.restore, twin))
 
     # A run that has ended can be taken up again only if a checkpointer has kept its state.
@@ -73,7 +73,7 @@ def plan(
 
 
 def _team(graph: Any, shared: SharedState, inside: bool, prefix: str = "") -> GraphTeam:
-    """Read the structure of a graph, and with `inside` of the graphs among its nodes.
+    """Read the structure of a graph, and with `inside` of inner graphs.
 
     Raises:
         SettingsError: The graph lacks what this adapter relies on.
@@ -148,7 +148,7 @@ def _check(team: Any) -> None:
 
 
 def _join(begin: Iterable[str], end: str) -> str:
-    """The channel of a join, which the nodes at the beginning write."""
+    """The channel of a join, written by the nodes at the beginning."""
     from .routes import JOIN
 
     return f"{JOIN}{'+'.join(begin)}:{end}"

@@ -1,4 +1,4 @@
-"""A monitored copy of a compiled graph, which replaces the nodes for each run."""
+"""A monitored copy of a compiled graph, with other nodes for each run."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _call(twin: Any, input: Any, config: Any, more: Mapping[str, Any]) -> GraphC
 
 
 class GraphCall:
-    """A request, from the call of a graph to its return; a context manager.
+    """A request, from the call of a graph to the return; a context manager.
 
     Attributes:
         graph: A copy of the graph for this request alone, so that its nodes know their request.
@@ -149,7 +149,7 @@ class GraphCall:
             self._request.step(self._request.cut_short, default=None)
 
     async def submit(self) -> None:
-        """Submit the answer of a graph that has ended, and wait until no gate keeps it."""
+        """Submit the answer of an ended graph, and wait until no gate keeps the answer."""
         await self._session.wait_until_released(*self._request.last_words)
         self._request.step(self._request.submit, default=None)
         await self._session.wait_until_released(*self._request.answers)
@@ -163,20 +163,20 @@ class GraphCall:
         self._go_on()
 
     def _go_on(self) -> None:
-        again = self._request.step(self._request.again, default=None)
+        again = self._request.step(self._request.next_run, default=None)
         self.goes_on = self._is_again = again is not None
         self.input = again or self.input
         if self._request.has_failed:
             self._abort(ADAPTER_FAILED)
 
     def _abort(self, error: BaseException) -> None:
-        """Report the end of a failed request, as far as its state is known."""
+        """Report the end of a failed request, as far as the state is known."""
         if not self._session.guard.run(self._request.abort, error, default=False):
             self._request.on_failure()  # a graph around this one is not healed for what is left
 
 
 def _patch(node: Any, name: str, request: GraphRequest) -> Any:
-    """Make a copy of a node that reports its work to a request; an inner graph is monitored."""
+    """Make a copy of a node with reports to a request; an inner graph is monitored."""
     team = request.team.inner.get(name)
     bound = None if team is None else monitor(node.bound, team, (request, name))
     inner = node.node if bound is None else node.copy({"bound": bound}).node

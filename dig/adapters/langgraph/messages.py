@@ -1,4 +1,4 @@
-"""Deliveries to nodes that are to run, and the updates of nodes that have run."""
+"""Deliveries to future nodes, and the updates of finished nodes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .stops import StopConditions, Thread
 
 
 def release_now(session: Session, events: Iterable[str]) -> None:
-    """Release held events at once, and record this: on a thread no task can wait for a gate."""
+    """Release held events at once, with an incident: on a thread no task can wait for a gate."""
 
     def release() -> None:
         for event in filter(session.is_held, events):
-            why = "the graph is called on a thread, where nobody can wait for a gate"
-            session.guard.incident("not held", {"event": event, "why": why})
+            reason = "the graph is called on a thread, where nobody can wait for a gate"
+            session.guard.incident("not held", {"event": event, "why": reason})
             session.release(event)
 
     session.guard.run(release, default=None)
@@ -28,7 +28,7 @@ def release_now(session: Session, events: Iterable[str]) -> None:
 
 @dataclass
 class SharedState:
-    """The state that the wrapped graph and the graphs within share.
+    """The shared state of the wrapped graph and the graphs within.
 
     Attributes:
         annotate: Puts notes into the input of a node.
@@ -53,7 +53,7 @@ class SharedState:
 
 @dataclass
 class GraphTeam:
-    """The structure of one graph: of the wrapped graph, or of a graph that is a node.
+    """The structure of the wrapped graph, or of a graph inside.
 
     Attributes:
         prefix: The beginning of the agents' names; empty in the wrapped graph.
@@ -88,13 +88,13 @@ class GraphTeam:
         self.start, self.end = f"{self.prefix}{START}", f"{self.prefix}{END}"
 
     def graphs(self) -> Iterator[GraphTeam]:
-        """This graph, and the graphs within."""
+        """The graph itself, and the graphs within."""
         yield self
         for team in self.inner.values():
             yield from team.graphs()
 
     def routes(self, writes: Iterable[Write]) -> list[NodeRoute]:
-        """The writes that start nodes, as routes."""
+        """Select the writes whose channels start nodes, as routes."""
         routes = filter(None, map(route_of, writes))
         name_of = self._of_channel
         return [
@@ -109,7 +109,7 @@ class GraphTeam:
 
 @dataclass(eq=False)
 class NodeDelivery:
-    """The input of one turn of a node.
+    """The input of a turn of a node.
 
     Attributes:
         node: The node.
@@ -136,13 +136,13 @@ class NodeDelivery:
 
 @dataclass(eq=False)
 class NodeWork:
-    """One execution of a node.
+    """An execution of a node.
 
     Attributes:
         node: The node.
         task: LangGraph's id of the task, the same for each attempt.
         is_sent: Whether a `Send` has started the node.
-        given: The input of the node.
+        input: The input of the node.
         config: The config of the node; its writes pass this object.
         writes: The values that the node has written.
         routes: The writes that start nodes.
@@ -156,7 +156,7 @@ class NodeWork:
     node: str
     task: str
     is_sent: bool
-    given: Any
+    input: Any
     config: Any
     writes: list[Write] = field(default_factory=list)
     routes: list[NodeRoute] = field(default_factory=list)
@@ -169,7 +169,7 @@ class NodeWork:
 
 @dataclass(eq=False)
 class OutgoingUpdate:
-    """An update of a finished node: events, and the routes to their recipients.
+    """An update of a finished node: events, and the routes to recipients.
 
     Attributes:
         routes: The writes that start the recipients, with their delivery.
@@ -192,7 +192,7 @@ class OutgoingUpdate:
 
 
 class PendingDeliveries:
-    """The waiting deliveries of one run of a graph; used inside steps of the session.
+    """The waiting deliveries of a run of a graph; used inside steps of the session.
 
     Attributes:
         step: The current step of the graph.
@@ -205,7 +205,7 @@ class PendingDeliveries:
         self.step = 0
 
     def __iter__(self) -> Iterator[NodeDelivery]:
-        """The deliveries that wait, oldest first; they may be taken meanwhile."""
+        """The waiting deliveries, oldest first; `take` may be called meanwhile."""
         return iter(tuple(self._waiting))
 
     def take(self, delivery: NodeDelivery) -> NodeDelivery:
@@ -213,18 +213,18 @@ class PendingDeliveries:
         self._waiting.remove(delivery)
         return delivery
 
-    def find(self, node: str, given: Any, is_sent: bool) -> NodeDelivery | None:
-        """The waiting delivery of a node, if possible the one with the same input."""
+    def find(self, node: str, input: Any, is_sent: bool) -> NodeDelivery | None:
+        """The waiting delivery of a node, if possible with the same input."""
         mine = [it for it in self._waiting if it.node == node and it.is_sent == is_sent]
-        same = [delivery for delivery in mine if delivery.packet is given]
+        same = [delivery for delivery in mine if delivery.packet is input]
         return next(iter(same or mine), None)
 
     def new(self, node: str) -> NodeDelivery:
-        """Make a delivery for a node that runs already, so that it does not wait in here."""
+        """Make a delivery for a running node, without waiting in here."""
         return NodeDelivery(node, self._session.reserve_instance(node))
 
     def address(self, route: NodeRoute) -> NodeDelivery:
-        """The delivery of the turn that a route starts; edges to the same node share a turn."""
+        """The delivery at the end of a route; edges to the same node share a turn."""
         if route.node != self._team.end and route.node not in self._team.nodes:
             return NodeDelivery(route.node, route.node)  # the event is lost, as the trace will show
         same = (it for it in self._waiting if it.node == route.node and not it.is_sent)
@@ -241,7 +241,7 @@ class PendingDeliveries:
         return delivery
 
     def _is_due(self, delivery: NodeDelivery) -> bool:
-        """Whether a node begins in the current step, so that new events are for a later turn."""
+        """Whether a node begins in the current step, and new events are for a later turn."""
         comes_last = delivery.node == self._team.end or delivery.node in self._team.deferred
         return delivery.step < self.step and not (delivery.waits or comes_last)
 
@@ -257,11 +257,11 @@ class PendingDeliveries:
         ]
 
     def reserve(self, node: str) -> NodeDelivery:
-        """Make the delivery of a node that is to run once more."""
+        """Make the delivery of a further run of a node."""
         return self.address(branch(node, self._team.key(node)))
 
     def holders(self, event: str) -> set[str]:
-        """The instances that an event lies in front of, or will when a gate releases it."""
+        """The instances with an event in front, now or after the release by a gate."""
         state = self._session.monitor.graph.event(event)
         return {*state.copies, *state.flight}
 
@@ -288,12 +288,12 @@ class PendingDeliveries:
         return list(routes.values())
 
     def _put(self, instance: str, event: str, route: NodeRoute) -> None:
-        """Give a node an event that was sent to another node."""
+        """Give a node an event sent to another node."""
         delivery = next((it for it in self._waiting if it.instance == instance), None)
         if delivery is None:
-            taken = self._session.reserve_instance(instance)
-            if taken != instance:
-                self._session.release_instance(taken)
+            reserved = self._session.reserve_instance(instance)
+            if reserved != instance:
+                self._session.release_instance(reserved)
             delivery = NodeDelivery(instance, instance, [], route.packet, route.is_send)
             self._waiting.append(delivery)
         delivery.waits = False

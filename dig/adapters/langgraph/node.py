@@ -27,12 +27,12 @@ NEVER_TOLD = CalledOffError("the node ended before this tool returned")
 
 
 def _tool_error(error: BaseException | None) -> BaseException:
-    """The recorded error of a tool; a tool that asks a person did not fail, but is called again."""
+    """The recorded error of a tool; after asking a person, a tool is called again."""
     return NEVER_TOLD if error is None or isinstance(error, GraphBubbleUp) else error
 
 
 class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
-    """Reports the tools that a node calls to the session, also in graphs within the node.
+    """Reports the tools of a node to the session, also in graphs within the node.
 
     LangChain calls a handler where the tool runs, and cannot wait for a gate. Tools that hand over
     to another node are not reported.
@@ -45,7 +45,7 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
         self._run, self._tools = work.run, work.run.tools
 
     def add_to(self, callbacks: Any) -> Any:
-        """Add the watcher to callbacks, in place of the watcher of a node around this one."""
+        """Add the watcher to callbacks, in place of the watcher of an outer node."""
 
         def is_outer(handler: BaseCallbackHandler) -> bool:
             return isinstance(handler, ToolWatcher) and handler._run.session is self._run.session
@@ -82,7 +82,7 @@ class ToolWatcher(BaseCallbackHandler):  # type: ignore[misc]
 
 
 class NodeRun(NodeWork):
-    """One execution of a node; a context manager around it."""
+    """An execution of a node, as a context manager."""
 
     def __init__(self, run: GraphRequest, node: str, input: Any, config: Any) -> None:
         conf = config[CONF]
@@ -144,7 +144,7 @@ class NodeRun(NodeWork):
         return nodes[key(self.node)].copy({"bound": nodes[key(substitute)].bound}).node
 
     def in_turn(self) -> Any:
-        """A context for the code of the node, which belongs to the node's turn."""
+        """A context for the code of the node: the node's turn."""
         return nullcontext() if self.turn is None else inside(self.turn)
 
     # --- in between ---
@@ -159,12 +159,12 @@ class NodeRun(NodeWork):
 
     def _annotate(self, notes: tuple[str, ...]) -> None:
         annotate = self.run.team.shared.annotate
-        annotated = self._session.guard.call(annotate, self.given, notes, default=None)
+        annotated = self._session.guard.call(annotate, self.input, notes, default=None)
         if annotated is None:
             detail = {"node": self.node, "why": "annotate gave none back", "notes": len(notes)}
             self._session.guard.incident("note not shown", detail)
         else:
-            self.given, self._has_notes = annotated, True
+            self.input, self._has_notes = annotated, True
 
     def _write(self, writes: Sequence[Write]) -> None:
         """Take the writes of the node; with healing, routes are kept until the node is done."""
@@ -182,7 +182,7 @@ class NodeRun(NodeWork):
         self._send(writes)
 
     def _take_command(self, error: ParentCommand) -> None:
-        """Take a command from a graph inside the node, which has left before its own end."""
+        """Take a command from a graph inside the node, given before the end of the graph."""
         command: Command[Any] = error.args[0]
         if command.graph == Command.PARENT:  # it is for the graph above this one
             self.run.step(self.run.finish, self, default=None)
@@ -210,7 +210,7 @@ class PatchedNode:
         with NodeRun(self._run, self._node, input, config) as work:
             work.release()
             with work.in_turn():
-                return self._inner.invoke(work.given, work.config, **more)
+                return self._inner.invoke(work.input, work.config, **more)
 
     async def ainvoke(self, input: Any, config: Any = None, **more: Any) -> Any:
         """Run the node."""
@@ -219,7 +219,7 @@ class PatchedNode:
             while True:
                 await work.wait_until_released()
                 with work.in_turn():
-                    run = partial(inner.ainvoke, work.given, work.config, **more)
+                    run = partial(inner.ainvoke, work.input, work.config, **more)
                     result, substitute = await work.run_until_relieved(run)
                 if not substitute:
                     return result
@@ -229,7 +229,7 @@ class PatchedNode:
         """Run the node, piece by piece."""
         with NodeRun(self._run, self._node, input, config) as work:
             work.release()
-            pieces = self._inner.stream(work.given, work.config, **more)
+            pieces = self._inner.stream(work.input, work.config, **more)
             while True:
                 with work.in_turn():  # the caller's context is its own while it has a piece
                     piece = next(pieces, _END)
@@ -241,7 +241,7 @@ class PatchedNode:
         """Run the node, piece by piece."""
         with NodeRun(self._run, self._node, input, config) as work:
             await work.wait_until_released()
-            async with aclosing(self._inner.astream(work.given, work.config, **more)) as pieces:
+            async with aclosing(self._inner.astream(work.input, work.config, **more)) as pieces:
                 while True:
                     with work.in_turn():
                         piece = await anext(pieces, _END)

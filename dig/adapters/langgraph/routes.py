@@ -1,4 +1,4 @@
-"""Writes of a node: those that start other nodes, and those into the shared state.
+"""Writes of a node: to start other nodes, and into the shared state.
 
 LangGraph has no messages: a node writes into channels, and some channels start nodes. All writes of
 a node pass one function, so its edges, gotos and sends can be read, and changed, alike.
@@ -33,7 +33,7 @@ Write = tuple[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NodeRoute:
-    """One write that starts a node.
+    """A write whose channel starts a node.
 
     Attributes:
         node: The node.
@@ -52,7 +52,7 @@ class NodeRoute:
 
     @property
     def is_send(self) -> bool:
-        """Whether the node gets an input of its own instead of the state."""
+        """Whether the node gets a separate input instead of the state."""
         return isinstance(self.value, Send)
 
     @property
@@ -66,24 +66,24 @@ class NodeRoute:
         return self.channel, self.value
 
     def to(self, node: str, key: str) -> NodeRoute:
-        """Make the same route to another node, with its key in the graph."""
+        """Make the same route to another node with a key in the graph."""
         if isinstance(self.value, Send):
             return replace(self, node=node, value=Send(key, self.value.arg))
         return branch(node, key)
 
 
 def branch(node: str, key: str) -> NodeRoute:
-    """Make the route to a node, with its key in the graph."""
+    """Make the route to a node with a key in the graph."""
     return NodeRoute(node, f"{BRANCH}{key}", None)
 
 
 def plain(node: str) -> str:
-    """The name of a node as plain text: graphs may name their nodes by members of an enum."""
+    """The name of a node as plain text, also for a member of an enum."""
     return str.__str__(node)
 
 
 def route_of(write: Write) -> NodeRoute | None:
-    """Return a write as a route; ``None``: it starts no node."""
+    """Return a write as a route; ``None``: a write into the state."""
     channel, value = write
     if channel == TASKS:
         return NodeRoute(plain(value.node), channel, value) if isinstance(value, Send) else None
@@ -104,7 +104,7 @@ def update(writes: Iterable[Write]) -> dict[str, Any]:
 
 
 def writes_of(command: Command[Any]) -> list[Write]:
-    """Convert a command to the graph above into the writes that LangGraph makes of it."""
+    """Convert a command to the graph above into the future writes."""
     goto = command.goto
     return [
         *command._update_as_tuples(),
@@ -116,7 +116,7 @@ def writes_of(command: Command[Any]) -> list[Write]:
 
 
 def is_handoff(written: Mapping[str, Any]) -> bool:
-    """Whether a node that wrote this has only handed on its input.
+    """Whether a node with these writes has only handed on the input.
 
     It wrote nothing; or only a message without text that calls a tool named `transfer_to_NAME`
     (as langgraph-swarm and langgraph-supervisor do) and the result of that tool.
@@ -135,7 +135,7 @@ def is_handoff(written: Mapping[str, Any]) -> bool:
 
 
 def new_in(written: Mapping[str, Any], input: Any) -> dict[str, Any]:
-    """The output of a node; of an extended list of its input only the new items."""
+    """The output of a node; of an extended list of the input only the new items."""
     before = input if isinstance(input, Mapping) else getattr(input, "__dict__", {})
     output = dict(written)
     for channel, value in written.items():
@@ -148,7 +148,7 @@ def new_in(written: Mapping[str, Any], input: Any) -> dict[str, Any]:
 
 
 def as_words(value: Any) -> Any:
-    """Convert a state, an update or an input to plain JSON, with messages cut to their words."""
+    """Convert a state, an update or an input to plain JSON, with messages cut to words."""
     return as_payload(value, _words)
 
 
@@ -187,7 +187,7 @@ def without_ids(part: Any) -> Any:
 
 
 def _answers(command: Command[Any], questions: Sequence[str] | None = None) -> Any:
-    """The answers that a command resumes with, without the ids of the questions."""
+    """The answers in a resuming command, without the ids of the questions."""
     resume = command.resume
     if not (isinstance(resume, dict) and resume and all(map(_QUESTION.fullmatch, resume))):
         return resume

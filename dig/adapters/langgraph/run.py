@@ -1,4 +1,4 @@
-"""One request to a graph: the node that started each node, and the answer at the end.
+"""A request to a graph: the starting node of each node, and the answer at the end.
 
 The graph's own `__start__` and `__end__` are agents too: the first gets the event from outside and
 starts the entry nodes, the second gets the updates of the last nodes and submits them.
@@ -24,7 +24,7 @@ from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, ke
 
 
 class Within(NamedTuple):
-    """The place of a call of a graph within another one.
+    """The place of a call of a graph within another graph.
 
     Attributes:
         request: The request to the outer graph.
@@ -38,7 +38,7 @@ class Within(NamedTuple):
 
 
 class GraphRequest(AdapterState):
-    """One request to a graph; everything but `step` is used inside steps of the session.
+    """A request to a graph; everything but `step` is used inside steps of the session.
 
     A team must not be healed for a mistake of the wrapper: after a failed step, nothing but the end
     is reported.
@@ -86,7 +86,7 @@ class GraphRequest(AdapterState):
     # --- a node begins ---
 
     def expect(self, work: NodeWork) -> None:
-        """Find the delivery that starts a node; the node begins, if no event of it is held."""
+        """Find the delivery for a starting node; the node begins unless an event is held."""
         if self.stops.runs(work.config):
             self._go_on_from_stop(work)
         self.pending.step = self.stops.step
@@ -103,7 +103,7 @@ class GraphRequest(AdapterState):
                 while outer.within is not None:
                     outer = outer.within.request
                 work.turn.resumes(answer_to(again.questions, outer._input))
-        elif (waiting := self.pending.find(work.node, work.given, work.is_sent)) is not None:
+        elif (waiting := self.pending.find(work.node, work.input, work.is_sent)) is not None:
             work.delivery = self.pending.take(waiting)
         else:
             delivery = self._from_failed(work) or self._from_cache(work.node)
@@ -113,7 +113,7 @@ class GraphRequest(AdapterState):
             self.begin(work)
 
     def begin(self, work: NodeWork) -> None:
-        """Begin the turn of a node, with the events that have been released by now."""
+        """Begin the turn of a node, with the events released by now."""
         if work.delivery is not None and work.turn is None:
             work.turn = self._begin_turn(work.delivery)
 
@@ -124,7 +124,7 @@ class GraphRequest(AdapterState):
         return turn
 
     def _go_on_from_stop(self, work: NodeWork) -> None:
-        """Take up the waiting request of this thread, unless LangGraph runs another node."""
+        """Take up the waiting request of the thread, unless LangGraph runs another node."""
         before = self._paused.pop(self.stops.thread, None) if self.stops.thread else None
         if before is None:
             return
@@ -164,14 +164,14 @@ class GraphRequest(AdapterState):
         return ask(input, instance)
 
     def _end_resumed(self) -> None:
-        """End the turns that have started nodes in the middle of the graph."""
+        """End the turns behind nodes started in the middle of the graph."""
         self._end_cached()
         turn, self._resumed = self._resumed, None
         if turn is not None:
             turn.end()
 
     def _from_failed(self, work: NodeWork) -> NodeDelivery | None:
-        """Make the delivery of an error handler: the failed node's events and its error."""
+        """Make the delivery of an error handler: the failed node's events and error."""
         for failed in self.works:
             if self.team.handlers.get(failed.node) == work.node and failed.error is not None:
                 delivery, turn = self.pending.new(work.node), failed.turn
@@ -184,7 +184,7 @@ class GraphRequest(AdapterState):
         return None
 
     def _from_cache(self, node: str) -> NodeDelivery | None:
-        """Make the delivery of a node that results from a cache have started."""
+        """Make the delivery of a node started by results from a cache."""
         cached = [delivery for delivery in self.pending if delivery.node in self.team.cached]
         if cached:
             self._end_cached()
@@ -203,14 +203,14 @@ class GraphRequest(AdapterState):
             turn.end()
 
     def turn_instead(self, delivery: NodeDelivery) -> Turn:
-        """Begin a turn in place of a node that LangGraph will not run for a delivery."""
+        """Begin a turn for a delivery whose node LangGraph will not run."""
         instance = self.pending.take(delivery).instance
         return self.session.begin(instance, delivery.events, at_once=True)
 
     # --- a node ends ---
 
     def finish(self, work: NodeWork) -> list[NodeRoute]:
-        """End the turn of a node that has returned; returns the routes for LangGraph."""
+        """End the turn of a finished node; returns the routes for LangGraph."""
         del self.works[work]
         turn, written = work.turn, update(work.writes)
         if turn is None:
@@ -239,18 +239,18 @@ class GraphRequest(AdapterState):
         return [route for route in going if route.node != self.team.end]
 
     def _hand_on_notes(self, work: NodeWork, turn: Turn, updates: list[OutgoingUpdate]) -> None:
-        """Have the next nodes read the notes that came too late for this node, or unread by it."""
+        """Have the next nodes read the unread notes of a node."""
         deliveries = [delivery for outgoing in updates for _, delivery in outgoing.routes]
         readers = [delivery for delivery in deliveries if delivery.node in self.team.nodes]
         for delivery in readers:
             delivery.unread_notes.append(turn.notebook)
         if not readers:
-            why = "no node comes after this one, which had begun, or reads no notes"
-            detail = {"node": work.node, "why": why, "notes": len(turn.notebook.unread)}
+            reason = "no node comes after this one, which had begun, or reads no notes"
+            detail = {"node": work.node, "why": reason, "notes": len(turn.notebook.unread)}
             self.session.guard.incident("note not shown", detail)
 
     def fail(self, work: NodeWork, error: BaseException) -> None:
-        """Note the error of a node; a node that may be run again keeps its events."""
+        """Note the error of a node; for another attempt, the node keeps the events."""
         work.error = error
         turn, delivery = work.turn, work.delivery
         if work not in self.works:
@@ -263,7 +263,7 @@ class GraphRequest(AdapterState):
             work.turn, delivery.instance = None, self.session.reserve_instance(work.node)
 
     def give_up(self, work: NodeWork, error: BaseException, delivery: NodeDelivery) -> None:
-        """End the work of a node that has failed for good, with a notice for a delivery."""
+        """End the work of a failed node for good, with a notice for a delivery."""
         self.works.pop(work, None)
         for thread, inner in tuple(self.paused.items()):
             if inner.within is not None and inner.within.caller is work.turn:
@@ -274,7 +274,7 @@ class GraphRequest(AdapterState):
             self._withdraw(work.delivery, delivery)
 
     def pause(self, work: NodeWork, questions: Sequence[Interrupt]) -> None:
-        """Pause a node that asks a person, and will be run again with the answer.
+        """Pause a node until a person has answered; then LangGraph runs the node again.
 
         The turn stays open, unless no checkpointer keeps a thread to go on with. A node that is a
         graph goes on waiting for its own nodes.
@@ -287,7 +287,7 @@ class GraphRequest(AdapterState):
                 payload = {"$asks": as_words([question.value for question in questions])}
                 delivery.events.append(work.turn.end(payload, (delivery.instance,)))
             return
-        work.stopped, work.given = self.stops, None
+        work.stopped, work.input = self.stops, None
         work.questions = [question.id for question in questions]
         if work.turn is not None and not self._waits_inside(work):
             work.turn.waits()
@@ -297,7 +297,7 @@ class GraphRequest(AdapterState):
         return any(within and within.caller is work.turn for within in inner)
 
     def _stays_open(self) -> bool:
-        """Whether LangGraph has stopped for a person: waiting turns stay open with their thread.
+        """Whether LangGraph has stopped for a person: waiting turns stay open with the thread.
 
         At a breakpoint the next nodes wait.
         """
@@ -323,7 +323,7 @@ class GraphRequest(AdapterState):
         return NodeRoute(self.team.end, END, None)
 
     def end_delivery(self) -> NodeDelivery:
-        """The delivery of the agent `__end__`, which submits the answer."""
+        """The delivery of the agent `__end__`, the submitter of the answer."""
         return self.pending.address(self._to_end)
 
     def _is_handoff(self, work: NodeWork, turn: Turn, written: Mapping[str, Any]) -> bool:
@@ -341,9 +341,9 @@ class GraphRequest(AdapterState):
         )
 
     def _updates(self, work: NodeWork, written: Mapping[str, Any]) -> list[OutgoingUpdate]:
-        """The events of a node: one for each route; with `same_work` one for equal sends."""
+        """The updates of a node: one event for each route; with `same_work` for equal sends."""
         updates: list[OutgoingUpdate] = []
-        wrote = as_words(new_in(written, work.given))
+        wrote = as_words(new_in(written, work.input))
         for route in work.routes:
             payload = as_words(route.packet) if route.is_send else wrote
             leg = (route, self.pending.address(route))
@@ -379,7 +379,7 @@ class GraphRequest(AdapterState):
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The answer, if one was submitted and has not been accepted yet."""
+        """The submitted answer, if not accepted yet."""
         return (self._answer,) if self._turn and self._answer else ()
 
     @property
@@ -413,8 +413,8 @@ class GraphRequest(AdapterState):
         bounces = bool(self._next) and self.stops.allow(self._next)
         self._answer = turn.submit(payload, bounces=bounces)
 
-    def again(self) -> tuple[Command[str], dict[str, Any]] | None:
-        """Return the input and config of the next run of the graph; ``None``: it has ended."""
+    def next_run(self) -> tuple[Command[str], dict[str, Any]] | None:
+        """Return the input and config of a further run of the graph; ``None``: no further run."""
         turn, self._turn = self._turn, None
         if turn is None:
             return None
@@ -447,7 +447,7 @@ class GraphRequest(AdapterState):
         self.session.guard.incident("bounce failed", detail)
 
     def abort(self, error: BaseException) -> bool:
-        """End a request whose graph has raised, or whose caller does not wait any more.
+        """End a request after an exception, or after the caller has stopped waiting.
 
         Returns:
             ``True``: the end is recorded.
@@ -463,11 +463,11 @@ class GraphRequest(AdapterState):
             return True
         end = self.end_delivery()
         is_of_node = any(isinstance(work.error, Exception) for work in self.works)
-        how: Failure = "error"
+        kind: Failure = "error"
         if isinstance(error, GraphRecursionError):
-            how = "limit"
+            kind = "limit"
         elif isinstance(error, TIMEOUTS) and not is_of_node:  # else a node's own error
-            how = "timeout"
+            kind = "timeout"
         called_off = CALLED_OFF if isinstance(error, Exception) else error
         for work in sorted(self.works, key=lambda work: work.error is None):
             self.give_up(work, work.error or called_off, end)
@@ -481,7 +481,7 @@ class GraphRequest(AdapterState):
         self._withdraw_to(end)
         turn = self.turn_instead(end)
         if self.within is None:
-            turn.fail(error, submits=True, how=how)
+            turn.fail(error, submits=True, kind=kind)
         else:
             caller = self.within.caller
             caller.receive(turn.abandon(error, caller.address))
@@ -496,7 +496,7 @@ class GraphRequest(AdapterState):
             request._close()
 
     def _close(self) -> None:
-        """Close an ended request, and those within: no node will run any more."""
+        """Close an ended request, and requests within: no node will run any more."""
         self._close_ended()
         if self._deliveries_of_nodes():
             end = self.end_delivery()
@@ -504,7 +504,7 @@ class GraphRequest(AdapterState):
             self.turn_instead(end).end()
 
     def _withdraw_to(self, end: NodeDelivery) -> None:
-        """Give the events of nodes that never ran to `__end__`, since such nodes have no turn."""
+        """Give the events of nodes without a turn to `__end__`."""
         for delivery in self._deliveries_of_nodes():
             self._withdraw(self.pending.take(delivery), end)
 
@@ -514,7 +514,7 @@ class GraphRequest(AdapterState):
 
 
 def veto(graphs: Sequence[GraphTeam], wish: Reroute) -> str | None:
-    """Return why an event cannot be sent elsewhere at this moment; ``None``: it can."""
+    """Return why an event cannot be sent elsewhere at the moment; ``None``: possible."""
     shared = graphs[0].shared
     if shared.has_failed:
         return "the wrapper has failed, and may be wrong about who runs next"

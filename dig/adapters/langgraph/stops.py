@@ -1,4 +1,4 @@
-"""Conditions on which LangGraph stops a request: breakpoints, its limit of steps, a drain."""
+"""Conditions for a stop of LangGraph: breakpoints, the limit of steps, a drain."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ MOST_PAUSED = 1_000
 
 
 def keep(paused: dict[Thread, Any], thread: Thread, request: Any) -> None:
-    """Keep a request until its person has answered; the oldest of too many is given up."""
+    """Keep a request until a person has answered; the oldest of too many is given up."""
     paused[thread] = request
     if len(paused) > MOST_PAUSED:
         paused.pop(next(iter(paused))).abort(FORGOTTEN)
 
 
 class Breakpoints:
-    """The nodes that LangGraph stops before, or after; notes whether LangGraph has stopped.
+    """The breakpoints before or after nodes, with a sign of LangGraph's stop.
 
     LangGraph asks `nodes == "*"`, else `node in nodes`, only when it is about to stop, and leaves
     no other sign of its stop.
@@ -71,7 +71,7 @@ class Breakpoints:
 
 
 class StopConditions:
-    """The conditions that stop one request to a graph.
+    """The conditions for a stop of a request to a graph.
 
     Attributes:
         arguments: The arguments of the call, with breakpoints that note a stop.
@@ -101,7 +101,7 @@ class StopConditions:
         return breakpoints
 
     def runs(self, config: Mapping[str, Any]) -> bool:
-        """Note that a node runs, with its config: LangGraph has not stopped before the node.
+        """Note the run of a node with a config: LangGraph has not stopped before the node.
 
         Returns:
             Whether the node is the first of the request.
@@ -129,17 +129,17 @@ class StopConditions:
 
     @property
     def _steps_left(self) -> int:
-        """The recursion limit of a further run, which ends where the request's own limit would."""
+        """The recursion limit of a further run, by the rest of the request's limit."""
         return self._limit - (self.step - (self._first or 0)) - 2
 
     def allow(self, nodes: Iterable[str]) -> bool:
-        """Whether nodes may run once more: a run that begins at a breakpoint would pass it."""
+        """Whether nodes may run once more; not past a breakpoint, which a new run would pass."""
         is_drained = self._control is not None and self._control.drain_requested
         is_over = is_drained or self._is_nested or self._steps_left < 1
         return not is_over and not any(map(self._before.has, nodes))
 
     def config_of_rest(self) -> dict[str, Any]:
-        """The config of a run that goes on at the end of the last run."""
+        """The config of a further run, from the end of the last run."""
         config = {**(self._config or {}), "recursion_limit": self._steps_left}
         config.pop("run_id", None)  # the first run has used it
         conf = dict(config.get(constants.CONF) or {})

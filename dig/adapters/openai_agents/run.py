@@ -309,7 +309,7 @@ class MonitoredRun(AdapterState):
             run._fail(CALLED_OFF)
         if self.caller is None:
             how: Failure = "limit" if isinstance(error, MaxTurnsExceeded) else "error"
-            self._turn().abandon(error, answer=self._answer, how=how)
+            self._turn().abandon(error, answer=self._answer, kind=how)
             return
         asker = self._asking()
         if asker is not None:

@@ -1,4 +1,4 @@
-"""The adapter for plain callables: async ones, generators that are async, and functions.
+"""The adapter for plain callables: async functions and generators, and functions.
 
 A team is a dict, list or tuple of callables or objects, or one object whose methods are the agents.
 The team is changed in place, so that agents find each other monitored when they look each other up;
@@ -92,7 +92,7 @@ def plan(
 
 
 def _stateless_agents(places: Iterable[CallablePlace], named: Iterable[str]) -> frozenset[str]:
-    """The agents that the call or an attribute `stateless` declares stateless."""
+    """The stateless agents, declared by the call or by an attribute `stateless`."""
     agents, names = {place.agent for place in places}, base.names_in(named, "stateless")
     if not names <= agents:
         raise SettingsError(f"stateless names {sorted(names - agents)[0]!r}, which is no agent")
@@ -121,7 +121,7 @@ def _check_repeatable(places: list[CallablePlace], team: Any, stateless: frozens
 
 
 class PlainTeam:
-    """The callables of one team, from the first look to their restoration.
+    """The callables of a team, from the first look to the restoration.
 
     Attributes:
         agents: The agents' names.
@@ -159,7 +159,7 @@ class PlainTeam:
         }
 
     def attach(self, callables: TeamCallables, session: base.Session) -> base.Attached:
-        """Put the session between the agents; log the parts that are not watched."""
+        """Put the session between the agents; log the unwatched parts."""
         if callables.unwatched:
             logger.warning("dig: not watched in this team: %s", "; ".join(callables.unwatched))
         self._session = session
@@ -170,7 +170,7 @@ class PlainTeam:
         return base.Attached(callables.for_user(), restore)
 
     def monitor(self, session: base.Session, place: CallablePlace) -> Function:
-        """Make a callable that does the same as another and reports to the session."""
+        """Make a callable of the same behaviour with reports to the session."""
         function: Any = place.function
         own = self._work(place)
         is_stateless = place.agent in self._stateless
@@ -213,7 +213,7 @@ class PlainTeam:
         return MethodType(monitored, function.__self__) if is_bound else monitored
 
     def why_not(self, wish: Reroute) -> str | None:
-        """Return why a call cannot go elsewhere; ``None``: it can."""
+        """Return why a call cannot go elsewhere; ``None``: possible."""
         if self._session is None or len(wish.to) != 1 or wish.to[0] not in self._works:
             return "a call goes to one agent that is a function"
         instances = self._session.instances
@@ -233,7 +233,7 @@ class PlainTeam:
             parameter = None
         takes_notes = parameter is not None and parameter.kind in by_name
 
-        def annotated(
+        def add_notes(
             args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
         ) -> tuple[tuple[Any, ...], dict[str, Any]]:
             assert annotate is not None
@@ -247,7 +247,7 @@ class PlainTeam:
             if session is None or session.mode == "observe" or not notes:
                 return function(*args, **kwargs)
             if annotate is not None:
-                run = partial(annotated, args, kwargs, notes)
+                run = partial(add_notes, args, kwargs, notes)
                 args, kwargs = session.guard.call(run, default=(args, kwargs))
             elif takes_notes and "notes" not in kwargs:
                 kwargs = {**kwargs, "notes": notes}
@@ -266,7 +266,7 @@ def _tell_exactly(session: base.Session, result: Any) -> Any:
 
 
 def _is_equal(value: Any, payload: Any) -> bool:
-    """Whether a value equals the JSON of its payload, to the last type."""
+    """Whether a value equals the JSON of the payload, to the last type."""
     if type(value) is not type(payload):
         return False
     if isinstance(value, dict):

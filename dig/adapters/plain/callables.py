@@ -19,7 +19,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CallablePlace:
-    """The place of a callable in a team, and its agent.
+    """The place of a callable in a team, and the agent.
 
     Attributes:
         function: The callable.
@@ -42,7 +42,7 @@ class CallablePlace:
         return inspect.iscoroutinefunction(_innermost(self.function))
 
     def restore(self, replacement: Function) -> None:
-        """Put the callable back wherever the replacement still is, as the user may move it."""
+        """Put the callable back wherever the replacement still is: users may move callables."""
         is_mapping = isinstance(self.container, MutableMapping)
         items = self.container.items() if is_mapping else enumerate(self.container)
         for key in [key for key, item in items if item is replacement]:
@@ -53,7 +53,7 @@ class CallablePlace:
 
 
 class ObjectMethods(MutableMapping[str, Function]):
-    """The methods that one object has in place of those of its class.
+    """The methods of an object in place of the methods of its class.
 
     They are kept beside the object, so its attributes, copies and pickle are unchanged.
     """
@@ -107,7 +107,7 @@ class ObjectMethods(MutableMapping[str, Function]):
 
 @dataclass(eq=False)
 class _SharedMethod:
-    """A method of a class that is replaced for some objects of the class.
+    """A method of a class, replaced for some objects of the class.
 
     Attributes:
         bare: The method of all other objects, as the class has it.
@@ -215,7 +215,7 @@ class TeamCallables:
                 raise SettingsError(f"two agents are called {name}; wrap a dict of different names")
 
     def _add_item(self, item: Any, key: Any, name: str) -> str:
-        """Add the callables of one item of a dict or list; if there are none, return why."""
+        """Add the callables of an item of a dict or list; if there are none, return why."""
         if isinstance(item, type):
             return "a class"
         if inspect.isgeneratorfunction(_innermost(item)):
@@ -280,7 +280,7 @@ def _package(kind: type) -> str:
 
 
 def shared_state(places: Iterable[CallablePlace], team: Any) -> Iterable[tuple[str, str, str]]:
-    """Variables besides the team that agents share and can change: both agents, and the name.
+    """Changeable variables shared by agents, besides the team: both agents, and the name.
 
     Args:
         places: The callables of the team.
@@ -335,7 +335,7 @@ def is_async(item: Any) -> bool:
 
 
 def _innermost(item: Any) -> Any:
-    """The function inside of a partial, a method or an object that is called."""
+    """The function inside of a partial, a method or a callable object."""
     while True:
         if isinstance(item, partial):
             item = item.func

@@ -156,7 +156,7 @@ class Served:
             raise self._refused
 
     def attach(self, team: Any, session: Session) -> None:
-        """Follow the session of the team, which begins now.
+        """Follow the session of the team from the beginning.
 
         Raises:
             SettingsError: The team is the second of the entry.
@@ -196,13 +196,13 @@ class Served:
         self._on_loop(self._wake)
 
     def _tell(self, session: Session) -> None:
-        """Send agents the notes that are due by the records so far; inside a step."""
+        """Send agents the notes due by the records so far; inside a step."""
         while self._tells and self._count >= self._tells[0].at:
             change = self._tells.pop(0)
             session.guard.ask(session.monitor.tell, change.note, [change.agent])
 
     def _repeat_due(self, session: Session) -> bool:
-        """Repeat a finding or incident of time alone, if it is next; returns whether it was."""
+        """Repeat a next finding or incident of time alone; returns whether there was any."""
         count, step = self._count, self._next_step()
         due = self._parent.records[count] if count < self.at else None
         if isinstance(due, records.FindingRow) and (step is None or due.us < step.us):
@@ -239,7 +239,7 @@ class Served:
         return times[min(self.at, len(times) - 1)] / 1_000_000 + time.monotonic() - self._freed
 
     def _take(self, record: Record) -> None:
-        """Compare a record before `at` with the recorded one; the sink of the session."""
+        """Compare a record before `at` with the recorded record; the sink of the session."""
         if record.t < self.at:
             expected, actual = encode(self._parent.records[record.t]), encode(record)
             if expected != actual and self._scope.cancel_called:
@@ -340,7 +340,7 @@ class Served:
         return None if step is None else not [*_calls(self._parent, step)]
 
     def _step_of(self, turn: Turn, record: Record) -> RecordedActivation | None:
-        """The recorded activation whose start or end a record is, if a turn goes on with it."""
+        """The recorded activation whose start or end a record is, if a turn goes on there."""
         match record:
             case End(activation=activation) if activation == turn.activation:
                 return self._parent.activations[activation]
@@ -372,7 +372,7 @@ class Served:
             self._due.discard(end.t)
 
     def _recorded_activation(self, turn: Turn) -> RecordedActivation | None:
-        """The recorded activation of the one in progress, if both have the same events."""
+        """The recorded activation for the activation in progress, if both have the same events."""
         activation = self._parent.activations.get(turn.activation or "")
         if activation is None or activation.t > self.at:
             return None
@@ -407,7 +407,7 @@ serving: ContextVar[Served | None] = ContextVar("dig_serving", default=None)
 
 
 def answer_of(run: RecordedRun, activation: RecordedActivation) -> RecordedEvent | None:
-    """The event at the end of a turn, if the activation is the last one of its turn."""
+    """The event at the end of a turn, if the activation is the last of the turn."""
     outputs = run.outputs(activation)
     if len(outputs) != 1 or _is_continuation(outputs[0], activation):
         return None
@@ -427,14 +427,14 @@ def _calls(run: RecordedRun, activation: RecordedActivation) -> Iterator[tuple[S
 
 
 def is_single(run: RecordedRun, activation: RecordedActivation) -> bool:
-    """Whether an activation is a whole turn, which called no other agent."""
+    """Whether an activation is a whole turn, without calls of other agents."""
     consumed = [run.events[event] for event in activation.with_fate("consume")]
     is_continued = any(event.agent == activation.agent for event in consumed)
     return answer_of(run, activation) is not None and not is_continued
 
 
 def why_not_served(run: RecordedRun, activation: RecordedActivation) -> str:
-    """Return why a recorded answer cannot be given again; empty: it can."""
+    """Return why a recorded answer cannot be given again; empty: possible."""
     answer = answer_of(run, activation)
     if answer is None or not is_single(run, activation):
         return "it was no call of its own that called no other agent"
@@ -452,7 +452,7 @@ def why_not_served(run: RecordedRun, activation: RecordedActivation) -> str:
 
 
 def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
-    """Check that a change can be made in a repeated run of plain callables.
+    """Check a change for a repeated run of plain callables.
 
     Args:
         run: The recorded run.
@@ -484,7 +484,7 @@ def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
 
 
 def why_not_again(run: RecordedRun, activation: RecordedActivation) -> str:
-    """Return why an agent cannot be asked again instead of the journal; empty: it can."""
+    """Return why an agent cannot be asked again instead of the journal; empty: possible."""
     if is_single(run, activation):
         return ""
     return (
@@ -534,7 +534,7 @@ def _is_continuation(event: RecordedEvent, activation: RecordedActivation) -> bo
 
 
 def _texts(payload: Any, *, keys: bool) -> Iterator[str]:
-    """The keys of all objects in a payload, or its other texts."""
+    """The keys of all objects in a payload, or the other texts."""
     if isinstance(payload, dict):
         for key, value in payload.items():
             if keys:
