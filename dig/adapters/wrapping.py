@@ -129,8 +129,11 @@ class _Export:
         from dig.traces.otel.content import Content
         from dig.traces.otel.follow import sending  # the SDK takes a while to import
 
+        def log(report: ExportReport) -> None:
+            logger.log(WARNING if report.lost else INFO, "dig: OTLP: %s", report)
+
         content = Content(payloads=contents)
-        self._follow = self._stack.enter_context(sending(address, self._tell, content=content))
+        self._follow = self._stack.enter_context(sending(address, log, content=content))
 
     def follow(self, session: Session) -> None:
         """Export a session from the first record on."""
@@ -140,9 +143,6 @@ class _Export:
     def close(self) -> None:
         """Send all waiting spans, and log the result; a second call does nothing."""
         self._stack.close()
-
-    def _tell(self, report: ExportReport) -> None:
-        logger.log(WARNING if report.lost else INFO, "dig: OTLP: %s", report)
 
 
 def _session(plan: WrapPlan, setup: Setup, sinks: Sequence[Sink | None], **options: Any) -> Session:

@@ -8,7 +8,7 @@ lesser, or nothing, and an `incident` in the trace says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dig.detectors.interventions import Act, Inject, Intervention, Replace, Reroute
 from dig.detectors.notes import as_system_event
@@ -85,18 +85,12 @@ def demand(required: Iterable[str], declared: frozenset[str], team: str) -> None
         raise SettingsError(f"{team} cannot {', '.join(missing)}; it can: {has}")
 
 
+@dataclass
 class Fitting:
     """Adapts interventions to the capabilities of a team; a `Fit` of the monitor."""
 
-    def __init__(self, declared: frozenset[str], veto: Veto) -> None:
-        """Set up.
-
-        Args:
-            declared: The declared capabilities of the team.
-            veto: Asked about every event that is to be sent elsewhere although that is declared.
-        """
-        self._can = declared
-        self._veto = veto
+    _can: frozenset[str]
+    _veto: Veto  # asked about every event that is to be sent elsewhere, though this is declared
 
     def __call__(
         self, graph: InteractionGraph, wish: Act

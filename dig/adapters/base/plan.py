@@ -84,6 +84,7 @@ class NoteDelivery:
     Attributes:
         loop: Calls functions on that loop; to be bound with each request.
         state: The state of the adapter; without a state, or if it has failed, no note is brought.
+        on_note: The function for `WrapPlan.on_note`; ``None``: the user has given none.
     """
 
     def __init__(self, deliver: Deliver | None) -> None:
@@ -91,11 +92,7 @@ class NoteDelivery:
         self.loop = LoopCaller()
         self.state: AdapterState | None = None
         self._deliver = deliver
-
-    @property
-    def on_note(self) -> Deliver | None:
-        """The function for `WrapPlan.on_note`; ``None``: the user has given none."""
-        return None if self._deliver is None else self._bring
+        self.on_note: Deliver | None = None if deliver is None else self._bring
 
     def _bring(self, agent: str, note: str) -> None:
         state, deliver = self.state, self._deliver

@@ -59,7 +59,7 @@ class Relief:
         self.is_used = not RELIEVING.isdisjoint(capabilities)
         self._guard = guard
         self._instances = instances
-        self._at_work: list[AgentAtWork] = []
+        self._at_work: dict[AgentAtWork, None] = {}  # in order of their calls
 
     async def run(
         self, agent: str, events: Collection[str], work: Callable[[], Awaitable[Any]]
@@ -76,7 +76,7 @@ class Relief:
             is reserved for the substitute.
         """
         worker, result, failure = AgentAtWork(agent, events), None, None
-        self._guard.run(self._at_work.append, worker, default=None)
+        self._guard.run(self._at_work.setdefault, worker, default=None)
         try:
             with worker.scope:
                 result = await work()
@@ -85,7 +85,7 @@ class Relief:
         except BaseException:
             self._guard.run(self._give_up, worker, default=None)
             raise
-        self._guard.run(self._forget, worker, default=None)
+        self._guard.run(self._at_work.pop, worker, None, default=None)
         if failure is not None and not worker.substitute:
             raise failure
         return result, worker.substitute
@@ -129,13 +129,10 @@ class Relief:
         """
         counts, worker = self.counts(event), self.find(event)
         if counts and worker is not None:
-            self._forget(worker)
+            self._at_work.pop(worker, None)
         return counts
 
-    def _forget(self, worker: AgentAtWork) -> None:
-        self._at_work = [other for other in self._at_work if other is not worker]
-
     def _give_up(self, worker: AgentAtWork) -> None:
-        self._forget(worker)
+        self._at_work.pop(worker, None)
         if worker.substitute:
             self._instances.release(worker.substitute)

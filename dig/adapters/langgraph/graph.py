@@ -27,6 +27,7 @@ def monitor(graph: Any, team: GraphTeam, outer: tuple[GraphRequest, str] | None 
         team: The structure of the graph.
         outer: The request to the graph around this one, and the node there that is this graph.
     """
+    # A class of its own, since a copy of this copy (`with_config`) is to be monitored, too.
     twin, kind = shallow(graph), graph.__class__
     twin.__class__ = _kind(kind)
     twin.dig_team, twin.dig_outer = team, outer

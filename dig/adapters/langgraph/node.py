@@ -86,6 +86,7 @@ class NodeRun(NodeWork):
 
     def __init__(self, run: GraphRequest, node: str, input: Any, config: Any) -> None:
         conf = config[CONF]
+        # LangGraph tells only by the path of a task whether a `Send` has started the node.
         is_sent = config["metadata"].get("langgraph_path", ("",))[0] == "__pregel_push"
         config = {**config, CONF: {**conf, CONFIG_KEY_SEND: self._write}}
         self.run = run

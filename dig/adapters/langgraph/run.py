@@ -70,6 +70,7 @@ class GraphRequest(AdapterState):
         self.is_paused = False
         self.stops = stops
         self.tools = ToolCalls(self.session)
+        self._to_end = NodeRoute(team.end, END, None)
         self.paused: dict[Thread, GraphRequest] = {}
         self._input = input
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
@@ -317,10 +318,6 @@ class GraphRequest(AdapterState):
         self.is_paused = True
         keep(self._paused, thread, self)
         return True
-
-    @property
-    def _to_end(self) -> NodeRoute:
-        return NodeRoute(self.team.end, END, None)
 
     def end_delivery(self) -> NodeDelivery:
         """The delivery of the agent `__end__`, the submitter of the answer."""

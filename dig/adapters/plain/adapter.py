@@ -8,6 +8,7 @@ a tuple cannot be changed, so the user gets another tuple.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import Parameter, isasyncgenfunction, ismethod, signature
 from types import MethodType
@@ -106,6 +107,7 @@ def _stateless_agents(places: Iterable[CallablePlace], named: Iterable[str]) -> 
 
 def _check_repeatable(places: list[CallablePlace], team: Any, stateless: frozenset[str]) -> None:
     """Refuse a team whose state is not in the journal, or whose steps cannot wait."""
+    # State that agents share outside the journal would be another one in a repeated run.
     for agent, other, name in shared_state(places, team):
         if not {agent, other} <= stateless:
             raise SettingsError(
@@ -120,6 +122,7 @@ def _check_repeatable(places: list[CallablePlace], team: Any, stateless: frozens
             )
 
 
+@dataclass(eq=False)
 class PlainTeam:
     """The callables of a team, from the first look to the restoration.
 
@@ -128,33 +131,20 @@ class PlainTeam:
         notes: Brings agents notes.
     """
 
-    def __init__(
-        self,
-        places: list[CallablePlace],
-        annotate: Annotate | None,
-        deliver: base.Deliver | None,
-        stateless: frozenset[str] = frozenset(),
-        served: Served | None = None,
-    ) -> None:
-        """Prepare; nothing is changed yet.
+    places: list[CallablePlace]
+    annotate: Annotate | None
+    deliver: InitVar[base.Deliver | None]
+    stateless: frozenset[str] = frozenset()
+    served: Served | None = None
+    session: base.Session | None = field(default=None, init=False)
 
-        Args:
-            places: The places of the callables.
-            annotate: Puts notes into the arguments of a call.
-            deliver: Brings an agent a note at once.
-            stateless: The agents that are declared stateless.
-            served: The journal from which the team runs again; ``None``: a run of its own.
-        """
-        self._places = places
-        self._stateless, self._served = stateless, served
-        self._annotate = annotate
+    def __post_init__(self, deliver: base.Deliver | None) -> None:
         self.notes = base.NoteDelivery(deliver)
-        self._session: base.Session | None = None
-        self.agents = tuple(dict.fromkeys(place.agent for place in places))
+        self.agents = tuple(dict.fromkeys(place.agent for place in self.places))
         # An agent with one callable that is awaited can stand in for another.
         self._works = {
             place.agent: self._work(place)
-            for place in places
+            for place in self.places
             if place.is_awaited and not place.method
         }
 
@@ -162,18 +152,18 @@ class PlainTeam:
         """Put the session between the agents; log the unwatched parts."""
         if callables.unwatched:
             logger.warning("dig: not watched in this team: %s", "; ".join(callables.unwatched))
-        self._session = session
+        self.session = session
         self.notes.state = base.AdapterState(session)
-        if self._served is not None:
-            self._served.attach(callables.team, session)
-        restore = replace_all(self._places, partial(self.monitor, session))
+        if self.served is not None:
+            self.served.attach(callables.team, session)
+        restore = replace_all(self.places, partial(self.monitor, session))
         return base.Attached(callables.for_user(), restore)
 
     def monitor(self, session: base.Session, place: CallablePlace) -> Function:
         """Make a callable of the same behaviour with reports to the session."""
         function: Any = place.function
         own = self._work(place)
-        is_stateless = place.agent in self._stateless
+        is_stateless = place.agent in self.stateless
         tell = partial(_tell_exactly, session) if is_stateless else base.as_payload
         is_bound = ismethod(function)
         bare = function.__func__ if is_bound else function
@@ -197,13 +187,13 @@ class PlainTeam:
                 return base.StreamedCall(session, place.agent, payload, start)
             if not is_awaited:
                 return base.Call(session, place.agent, payload, tell=tell).run_now(start)
-            if self._served is None:
+            if self.served is None:
                 return base.Call(session, place.agent, payload, tell=tell).run(start)
-            return serve(self._served, payload, start)
+            return serve(self.served, payload, start)
 
         async def serve(served: Served, payload: Any, start: base.RunAgent) -> Any:
             def answer(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
-                run, is_pure = partial(start, agent, notes), agent in self._stateless
+                run, is_pure = partial(start, agent, notes), agent in self.stateless
                 return served.answer(place.function, run, is_stateless=is_pure)
 
             await served.before_call(session, place.agent, payload)
@@ -214,10 +204,10 @@ class PlainTeam:
 
     def why_not(self, wish: Reroute) -> str | None:
         """Return why a call cannot go elsewhere; ``None``: possible."""
-        if self._session is None or len(wish.to) != 1 or wish.to[0] not in self._works:
+        if self.session is None or len(wish.to) != 1 or wish.to[0] not in self._works:
             return "a call goes to one agent that is a function"
-        instances = self._session.instances
-        flight = self._session.monitor.graph.event(wish.event).flight
+        instances = self.session.instances
+        flight = self.session.monitor.graph.event(wish.event).flight
         if not all(map(instances.is_awaited, flight)):
             return "an answer goes to who has asked"
         if not all(instances.agent_of(instance) in self._works for instance in flight):
@@ -225,7 +215,7 @@ class PlainTeam:
         return None if instances.is_free(wish.to[0]) else f"{wish.to[0]} is at work"
 
     def _work(self, place: CallablePlace) -> Function:
-        function, annotate = place.function, self._annotate
+        function, annotate = place.function, self.annotate
         by_name = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         try:
             parameter = signature(function).parameters.get("notes")
@@ -243,7 +233,7 @@ class PlainTeam:
         def work(
             args: tuple[Any, ...], kwargs: Mapping[str, Any], notes: tuple[str, ...]
         ) -> Any:  # no coroutine of its own, so no frame on the stack
-            session = self._session
+            session = self.session
             if session is None or session.mode == "observe" or not notes:
                 return function(*args, **kwargs)
             if annotate is not None:
@@ -258,6 +248,7 @@ class PlainTeam:
 
 def _tell_exactly(session: base.Session, result: Any) -> Any:
     """Convert the answer of a stateless agent; record if the caller got more than plain JSON."""
+    # A repeated run hands out the JSON of the journal, which must be what the caller got before.
     payload, turn = base.as_payload(result), base.current.get()
     if turn is not None and not _is_equal(result, payload):
         kind = type(result).__qualname__

@@ -152,6 +152,7 @@ def replace_all(
             place.restore(replacement)
 
     try:
+        # All or none: a team that is half monitored would show calls without callers.
         for place in places:
             replacement = make(place)
             place.container[place.key] = replacement
@@ -235,6 +236,7 @@ class TeamCallables:
 
     def _add_object(self, item: Any, agent: str) -> bool:
         """Add the public methods of an object: the async methods, or without such all methods."""
+        # Queues, locks and the like of the standard library are parts of a team, but no agents.
         if _package(type(item)) in sys.stdlib_module_names and not isinstance(item, ModuleType):
             return False
         methods = {name: _static(item, name) for name in dir(item) if not name.startswith("_")}

@@ -180,6 +180,7 @@ class Served:
 
             return follow
 
+        # Hooks of the guard run inside the step, so no other record comes between.
         guard.on_effects, guard.on_step_end = on_effects, on_step_end
         guard.run(self._tell, session, default=None)
         self._end_step(session)
@@ -212,6 +213,7 @@ class Served:
         return self._count > count
 
     def _on_loop(self, fn: Callable[[], object]) -> None:
+        # Steps may end on other threads; anyio's events belong to the loop of the run.
         with suppress(RuntimeError):  # the loop is closed, so nothing waits there
             self._loop.call(fn)
 
