@@ -207,9 +207,9 @@ class TeamCallables:
     def _add_items(self, names: Mapping[Any, str]) -> None:
         for key, name in names.items():
             before, item = len(self.places), self.team[key]
-            why = self._add_item(item, key, name)
+            reason = self._add_item(item, key, name)
             if len(self.places) == before:
-                self.unwatched.append(f"{name} ({why or 'no methods of its own'})")
+                self.unwatched.append(f"{name} ({reason or 'no methods of its own'})")
         agents = {place.agent for place in self.places}
         for name, count in Counter(names.values()).items():
             if count > 1 and name in agents:

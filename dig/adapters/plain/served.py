@@ -130,7 +130,7 @@ class Served:
         Raises:
             ReplayError: Another record came out before `at`, or the journal cannot answer.
         """
-        why = ""
+        reason = ""
         self._moved = anyio.Event()
         self._loop.bind_to_current_loop()
         token = serving.set(self)
@@ -139,13 +139,13 @@ class Served:
                 try:
                     await entry()
                 except Exception as error:  # of the user's own code
-                    why = f"; the entry raised {describe(error)}"
+                    reason = f"; the entry raised {describe(error)}"
                     if self._session is None and isinstance(error, DigError):
                         raise
             if self._session is None:
-                raise ReplayError(f"the entry wraps no team of plain callables{why}")
+                raise ReplayError(f"the entry wraps no team of plain callables{reason}")
             if self._count < self.at and self._refused is None:
-                self._refused = self._missing(f"by the end of the entry{why}")
+                self._refused = self._missing(f"by the end of the entry{reason}")
         finally:
             serving.reset(token)
             if self._session is not None:
@@ -221,9 +221,9 @@ class Served:
         self._moved.set()
         self._moved = anyio.Event()
 
-    def _missing(self, when: str) -> ReplayError:
+    def _missing(self, moment: str) -> ReplayError:
         record = one_line(encode(self._parent.records[self._count]), 200)
-        return ReplayError(f"record {self._count} did not come again {when}: {record}")
+        return ReplayError(f"record {self._count} did not come again {moment}: {record}")
 
     def _refuse(self, error: Exception) -> Exception:
         """End the run with an error; the first error counts."""
@@ -387,9 +387,10 @@ class Served:
     ) -> tuple[Any, Exception | None]:
         """The recorded answer of an agent, or the recorded exception."""
         answer = answer_of(self._parent, recorded)
-        why = why_not_served(self._parent, recorded)
-        if answer is None or why:
-            raise self._refuse(ReplayError(f"activation {recorded.id} of {recorded.agent}: {why}"))
+        reason = why_not_served(self._parent, recorded)
+        if answer is None or reason:
+            message = f"activation {recorded.id} of {recorded.agent}: {reason}"
+            raise self._refuse(ReplayError(message))
         if recorded.end is None or recorded.end.error is None:
             return answer.payload, None
         error = _exception_of(recorded.end.error, function)
@@ -470,17 +471,19 @@ def check_change(run: RecordedRun, change: RunChange, at: int) -> None:
             recorded = None if edit is None else run.activations[edit[0]]
         case AskAgain(activation=activation, note=note):
             recorded = run.activations.get(activation)
-            why = f"there is no activation {activation!r}"
-            why = why_not_again(run, recorded) if recorded else why
-            if why or note is not None:
-                _impossible(change, why or "an agent that is asked again gets no note; see `tell`")
+            if recorded is None:
+                _impossible(change, f"there is no activation {activation!r}")
+            if reason := why_not_again(run, recorded):
+                _impossible(change, reason)
+            if note is not None:
+                _impossible(change, "an agent that is asked again gets no note; see `tell`")
         case TellAgent(agent=agent, once=once):
             recorded = None
             if agent not in run.agents or not once:
                 _impossible(change, f"there is no agent {agent!r}" if once else "it is done once")
         case _:
-            why = _IMPOSSIBLE[change.kind]
-            _impossible(change, f"it cannot be made in a team of plain callables: {why}")
+            reason = _IMPOSSIBLE[change.kind]
+            _impossible(change, f"it cannot be made in a team of plain callables: {reason}")
     if recorded is not None and recorded.t > at:
         _impossible(change, f"{recorded.id} begins later than record {at}, where the run is free")
 
@@ -527,8 +530,8 @@ def _new_answer(run: RecordedRun, change: EditRecord) -> tuple[str, Any] | None:
     return None if is_same else (activation.id, value)
 
 
-def _impossible(change: RunChange, why: str) -> NoReturn:
-    raise ReplayError(f"{change.kind} at record {change.at}: {why}")
+def _impossible(change: RunChange, reason: str) -> NoReturn:
+    raise ReplayError(f"{change.kind} at record {change.at}: {reason}")
 
 
 def _is_continuation(event: RecordedEvent, activation: RecordedActivation) -> bool:
