@@ -91,8 +91,8 @@ if not typing.TYPE_CHECKING:
         from importlib import import_module
 
         if name in _HOME:
-            found = globals()[name] = getattr(import_module(_HOME[name]), name)
-            return found
+            value = globals()[name] = getattr(import_module(_HOME[name]), name)
+            return value
         if name in _PACKAGES:
             import_module("dig.monitor")
             return globals()[name]

@@ -64,8 +64,8 @@ class TraceError(DigError):
         self.path = Path(path)
         self.line = line
         self.reason = reason
-        where = f"{path}" if line is None else f"{path}:{line}"
-        super().__init__(f"{where}: {reason}")
+        place = f"{path}" if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {reason}")
 
 
 class DamageError(TraceError):
@@ -91,8 +91,10 @@ class DivergenceError(ReplayError):
         self.got = got
         pairs = enumerate(zip(expected or "", got, strict=False))
         at = max(0, next((i for i, (a, b) in pairs if a != b), 0) - _BEFORE)
-        wanted = _from(at, expected) if expected else "nothing more"
-        super().__init__(f"record {record} differs\n  expected: {wanted}\n  got: {_from(at, got)}")
+        recorded = _from(at, expected) if expected else "nothing more"
+        super().__init__(
+            f"record {record} differs\n  expected: {recorded}\n  got: {_from(at, got)}"
+        )
 
 
 _BEFORE, _SHOWN = 300, 600
@@ -101,8 +103,8 @@ _BEFORE, _SHOWN = 300, 600
 
 def _from(at: int, line: str) -> str:
     """The characters of a line for a message, from a position on."""
-    rest = line[at : at + _SHOWN]
-    return f"{'…' if at else ''}{rest}{'…' if at + _SHOWN < len(line) else ''}"
+    shown = line[at : at + _SHOWN]
+    return f"{'…' if at else ''}{shown}{'…' if at + _SHOWN < len(line) else ''}"
 
 
 class CutOffError(ReplayError):
@@ -153,9 +155,9 @@ class RefusedError(DigError):
         status: The HTTP status of its response.
     """
 
-    def __init__(self, status: HTTPStatus, why: str) -> None:
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
         self.status = status
-        super().__init__(why)
+        super().__init__(reason)
 
 
 class SettingsError(DigError):
@@ -167,9 +169,9 @@ class RealTimeError(SettingsError):
 
 
 @contextmanager
-def file_errors(path: Path, done: str) -> Iterator[None]:
-    """Raise an OSError of the block as a SettingsError: `PATH cannot be DONE: why`."""
+def file_errors(path: Path, action: str) -> Iterator[None]:
+    """Raise an OSError of the block as a SettingsError: `PATH cannot be ACTION: reason`."""
     try:
         yield
     except OSError as error:
-        raise SettingsError(f"{path} cannot be {done}: {error.strerror or error}") from None
+        raise SettingsError(f"{path} cannot be {action}: {error.strerror or error}") from None

@@ -77,7 +77,7 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     return ".".join(map(str, first["loc"])), first["msg"]
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_clauses(parts: Sequence[str]) -> str:
     """Clauses or names as one text: `a, b and c`."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 

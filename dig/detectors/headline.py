@@ -16,7 +16,7 @@ from typing import Any
 
 from dig._util.frozen import frozen
 from dig._util.ranges import RangeSet, union
-from dig._util.text import counted, cut, joined, name, one_line
+from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import NEVER_RAN, Emit, End, FindingRow, IncidentRow, Record, base_name
 
@@ -254,7 +254,7 @@ def _list_agents(agents: Sequence[str]) -> str:
     shown = [f"`{name(agent)}`" for agent in agents]
     if len(shown) > MOST_NAMED:
         return cut(shown, most=MOST_NAMED)
-    return joined(shown)
+    return join_clauses(shown)
 
 
 def _remember(rows: dict[str, Any], key: str, value: Any) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from dig._util.text import counted, cut, joined, name, one_line
+from dig._util.text import counted, cut, join_clauses, name, one_line
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
@@ -318,7 +318,7 @@ class RunSoFar:
             parts.append(f"{number:,} {'was' if number == 1 else 'were'} {end}")
         if not parts:
             return "There was no request."
-        return f"Of {counted(requests, 'request')} {joined(parts)}."
+        return f"Of {counted(requests, 'request')} {join_clauses(parts)}."
 
     def _failure_text(self, private: bool) -> str:
         number, has_headline = self._counts["failed turns"], self.headline is not None
@@ -371,7 +371,7 @@ class RunSoFar:
         after = "After that an answer was accepted."
         if not self._came_after:
             after = "No answer came after that."
-        return f"{moments} the monitor {joined(deeds)}. {after}"
+        return f"{moments} the monitor {join_clauses(deeds)}. {after}"
 
     def _cost_text(self) -> str:
         parts = {
