@@ -111,6 +111,7 @@ class _Outlet:
             self.dropped += 1
             self._missed += 1
             is_first = self._missed == 1
+        # Outside the lock: a handler of the log may block, or raise an alarm itself.
         if is_first:
             logger.warning("dig: alerts to %s: %s", self._destination.name, reason)
 
@@ -142,6 +143,8 @@ class _Outlet:
                 self._sending = 0
                 if not self._queue:
                     self._thread = None
+                    # Under the lock, so that `put` either sees this thread at work or starts
+                    # another.
                     _working.discard(self)
                     self._changed.notify_all()
                     return

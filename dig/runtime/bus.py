@@ -182,6 +182,7 @@ class Bus:
                     yield self
                 except Exception as error:  # raised below as it is, not as one of a group
                     self._fail(error)
+                # A run that has ended by itself keeps its outcome.
                 self._end("stopped", "the team was dismissed")
                 tasks.cancel_scope.cancel()
         finally:
@@ -280,6 +281,7 @@ class Bus:
     async def _work(self, task: AgentTask) -> None:
         with task.scope:
             while True:
+                # The mailbox is emptied before the activation: later mail starts the next one.
                 await task.mail.wait()
                 task.mail = anyio.Event()
                 if not task.scope.cancel_called:  # mail may come with the agent's leave
@@ -410,6 +412,7 @@ class Bus:
 
     def _clear_up(self, error: Exception, *, is_ours: bool) -> None:
         """After a request has raised: carry out earlier effects; one may end the run."""
+        # What a failed request has brought about so far comes with the next call.
         effects = self._host.monitor.tick()
         is_end = self._over.is_set() or any(isinstance(effect, Over) for effect in effects)
         if not is_end and (is_ours or self._host.monitor.is_over):
@@ -522,6 +525,7 @@ class Resumed(Bus):
         self._checkpoint = checkpoint
 
     def _make_host(self) -> Host:
+        # The clock shows the moment of the checkpoint, not zero.
         self._began -= self._checkpoint.us / 1_000_000 / self._setup.speed
         self._checkpoint.clock.source = self._clock
         return self._checkpoint.host

@@ -190,6 +190,7 @@ def restore(team: Mapping[str, T], checkpoint: Checkpoint) -> dict[str, T]:
     seated: dict[str, T] = {}
     for name in team:
         by = now.seats.get(name, name)
+        # An agent in two seats must not share one memory between them.
         is_copied = by != name and keeps_state(team[by])
         seated[name] = deepcopy(team[by]) if is_copied else team[by]
     decided: dict[str, list[PastActivation]] = {}

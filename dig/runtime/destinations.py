@@ -243,6 +243,7 @@ class WebhookAlerts(_Base):
 def _opener() -> OpenerDirector:
     from urllib.request import HTTPRedirectHandler, build_opener
 
+    # A redirect could take an alarm, and the secret in the address, to another host.
     class NoRedirect(HTTPRedirectHandler):
         def redirect_request(self, *args: Any) -> None:
             return None
@@ -279,6 +280,7 @@ class CommandAlerts(_Base):
         from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 
         shown = json.dumps(alarm.to_json(), default=str).encode()
+        # A session of its own: `cancel` kills the command with all that it has started.
         with Popen(
             self._command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         ) as process:

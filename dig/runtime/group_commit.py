@@ -93,6 +93,7 @@ class GroupCommit:
             await self._more.wait()
             self._more = anyio.Event()
             while self._waiting:
+                # What is added during the sync is not covered by it, and waits for the next one.
                 ready = len(self._waiting)
                 if not await self._sync():
                     return
@@ -101,6 +102,7 @@ class GroupCommit:
 
     async def close(self) -> None:
         """Sync for the last time; waiting effects are dropped."""
+        # The run may end by cancellation, and its last records must be on the disk all the same.
         with anyio.CancelScope(shield=True):
             await self._sync()
 

@@ -391,6 +391,7 @@ class Host:
     def _shown_to(self, started: Started) -> tuple[Pending, ...]:
         """An agent's view of its inputs; a payload that the agent was shown is not copied again."""
         present = self.monitor.graph.present
+        # Forget agents that have left: a session may have any number of them.
         if len(self._views) > len(present):
             self._views = {name: events for name, events in self._views.items() if name in present}
         before = self._views.get(started.agent, {})

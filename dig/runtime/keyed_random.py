@@ -79,6 +79,7 @@ class KeyedRandom:
 
     def normal(self, purpose: str, index: int = 0) -> float:
         """A number from the standard normal distribution."""
+        # Box and Muller; `1 - uniform` is never 0, unlike `uniform`.
         radius = sqrt(-2 * log(1 - self.uniform(purpose, 2 * index)))
         return radius * cos(2 * pi * self.uniform(purpose, 2 * index + 1))
 

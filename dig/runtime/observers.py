@@ -92,6 +92,8 @@ def activation_context(
             except PART_ERRORS as error:
                 report_failure(context, error)
             else:
+                # Not the scope itself: what it raises on leaving must not replace the agent's
+                # error.
                 entered.push(partial(leave, scope))
         yield
 

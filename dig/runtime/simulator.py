@@ -102,6 +102,7 @@ class Simulation:
         self._latency_s = latency_s
         self._durable = durable
         self._now = 0  # microseconds
+        # Breaks ties: entries of one time come first in, first out, and callables never compare.
         self._order = count()
         self._agenda: list[_Entry] = []
         self._waking: dict[str, object] = {}  # agent -> its next start
@@ -371,5 +372,6 @@ class Simulation:
 
     def _latency(self, agent: str, repeats: Sequence[int]) -> float:
         key = repeat_key(self._setup.draws_by, repeats)
+        # By the activation that begins: a change elsewhere in the run leaves this latency alone.
         draws = KeyedRandom(key, agent, self.host.next_turn(agent))
         return self._latency_s * draws.uniform("latency")

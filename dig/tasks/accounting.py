@@ -117,6 +117,7 @@ class TaskParts:
 
     def about(self, event: RecordedEvent) -> Ranges:
         """The parts behind an event of the run."""
+        # Signs and scores ask for the same events again and again.
         ranges = self._about.get(event.id)
         if ranges is None:
             ranges = self.accounting.about(event)

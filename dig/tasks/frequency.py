@@ -72,6 +72,7 @@ class FrequencyTask:
         self.size = len(elements)
         self.most_per_message = min(most_per_message, (self.size + 1) // 2)
         self._data = tuple(elements)
+        # Apart from the data: tools hold the data alone, and must not lead to the truth.
         self._value_of = tuple(truth)
         self._truth: Counter[Any] = Counter(truth)
 

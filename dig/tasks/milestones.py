@@ -96,6 +96,7 @@ def _count_parts(parts: TaskParts, outputs: Sequence[RecordedEvent]) -> Iterator
     covered: Ranges = ()
     for event in outputs:
         if event.type == SOLUTION:
+            # Solutions may overlap, so the elements of their union count.
             covered = merge([*covered, *parts.about(event)])
             yield event.t, common(covered, parts.whole)
 

@@ -36,26 +36,26 @@ def merge(ranges: Iterable[Range]) -> Ranges:
     return tuple(result)
 
 
-def missing(whole: Range, covers: Iterable[Range]) -> Ranges:
+def missing(target: Range, covers: Iterable[Range]) -> Ranges:
     """The parts of the whole without any range.
 
     >>> missing((0, 30), [(5, 9), (20, 40)])
     ((0, 5), (9, 20))
     """
     gaps: list[Range] = []
-    at = whole[0]
+    at = target[0]
     for start, stop in merge(covers):
-        if at < min(start, whole[1]):
-            gaps.append((at, min(start, whole[1])))
+        if at < min(start, target[1]):
+            gaps.append((at, min(start, target[1])))
         at = max(at, stop)
-    if at < whole[1]:
-        gaps.append((at, whole[1]))
+    if at < target[1]:
+        gaps.append((at, target[1]))
     return tuple(gaps)
 
 
-def difference(ranges: Ranges, others: Ranges) -> Ranges:
+def difference(ranges: Ranges, excluded: Ranges) -> Ranges:
     """The elements of some ranges outside all others."""
-    return tuple(gap for part in ranges for gap in missing(part, others))
+    return tuple(gap for part in ranges for gap in missing(part, excluded))
 
 
 def intersection(first: Ranges, other: Ranges) -> Ranges:
@@ -82,9 +82,9 @@ def covers(ranges: Ranges, part: Range) -> bool:
     return any(start <= part[0] and part[1] <= stop for start, stop in ranges)
 
 
-def lacking(ranges: Ranges, whole: Ranges) -> float:
+def lacking(ranges: Ranges, target: Ranges) -> float:
     """The share of the whole without any range; 0 if the whole is unknown."""
-    return 1 - common(ranges, whole) / length(whole) if whole else 0.0
+    return 1 - common(ranges, target) / length(target) if target else 0.0
 
 
 def between(cuts: Iterable[int]) -> list[Range]:

@@ -28,6 +28,7 @@ def load(name: str, kind: str) -> Any:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise SettingsError(f"a {kind} is named like `my_module:{kind}`, not {name!r}")
+    # As `python -m` does it; the path of a console script lacks the directory.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -50,14 +51,14 @@ def call(function: Callable[..., Any], name: str, **arguments: Any) -> Any:
         SettingsError: The call raised an error; the message says which.
     """
     try:
-        return function(**_accepted(function, arguments))
+        return function(**_select_arguments(function, arguments))
     except SettingsError:
         raise
     except Exception as error:
         raise SettingsError(f"{name!r} raised {error!r}") from error
 
 
-def _accepted(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _select_arguments(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return arguments

@@ -60,8 +60,8 @@ def _row(
     not_around: str = "",
 ) -> Kind:  # fmt: skip
     family = injector.__module__.rpartition(".")[2]
-    patterns, others = tuple(raises.split()), tuple(may_raise.split())
-    return Kind(name, family, meaning, injector, patterns, others, not_around)
+    patterns, possible = tuple(raises.split()), tuple(may_raise.split())
+    return Kind(name, family, meaning, injector, patterns, possible, not_around)
 
 
 _ROWS = (

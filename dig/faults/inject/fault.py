@@ -172,9 +172,9 @@ def _read_value(kind: str, name: str, parameter: Parameter, value: Any) -> Any:
         return value
     number = _number(f"{kind}: {name}", value)
     if not parameter.least <= number <= parameter.most or (of is int and number % 1):
-        whole = ", in whole numbers" if of is int else ""
+        suffix = ", in whole numbers" if of is int else ""
         raise SettingsError(
             f"{kind}: {name} is {_quote(value)}; it goes from {parameter.least:g} "
-            f"to {parameter.most:g}{whole}"
+            f"to {parameter.most:g}{suffix}"
         )
     return of(number)

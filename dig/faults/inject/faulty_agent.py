@@ -151,6 +151,7 @@ class FaultyAgent:
         """
         turn = self._turn(view)
         started, speed = anyio.current_time(), self._run.speed
+        # The think time is measured, since faults stretch it.
         decision = as_decision(await as_agent(self._agent).act(turn.view))
         think_s = (anyio.current_time() - started) * speed
         plan = turn.change_plan(Plan(think_s, decision))

@@ -99,7 +99,7 @@ class GameDay:
         @wraps(place.function)
         async def call(*args: Any, **kwargs: Any) -> Any:
             caller = self._calling.get()
-            others = tuple(
+            agents = tuple(
                 agent
                 for agent, method in self._places
                 if method == place.method and agent not in (place.agent, caller)
@@ -107,7 +107,7 @@ class GameDay:
             make = self._layers(caller, self._answer, is_outgoing=True)
             method = place.method
             return await make(
-                AgentCall(place.agent, caller, args, kwargs, method, others, make=make)
+                AgentCall(place.agent, caller, args, kwargs, method, agents, make=make)
             )
 
         return call
@@ -127,12 +127,14 @@ class GameDay:
 
     async def _act(self, active: ActiveFault, hook: _Hook, make: _Make, call: AgentCall) -> Any:
         target, end_s = active.fault.target, active.fault.end_s
+        # A call has no activation; its number among the target's calls keys the random numbers.
         self._turns[target] += 1
         occasion = active.occasion(self._turns[target], self.now)
         remaining_s = MOST_SECONDS if end_s is None else end_s - self.now
         return await hook(replace(call, remaining_s=remaining_s, make=make), occasion)
 
     async def _run_agent(self, call: AgentCall) -> Any:
+        # A context variable: concurrent calls of one agent each know their caller.
         token = self._calling.set(call.agent)
         try:
             return await self._places[call.agent, call.method].function(*call.args, **call.kwargs)

@@ -89,7 +89,7 @@ def _frequency_payloads(reading: Reading) -> Payloads:
             return None
         return {**payload, "covers": [list(solution.job.whole)]}
 
-    def moved(payload: Any) -> Any:
+    def move(payload: Any) -> Any:
         if Partial.read(payload, reading) is None:
             return None
         # The most frequent value gets the count of the rarest, and so on: the sum stays right.
@@ -120,7 +120,7 @@ def _frequency_payloads(reading: Reading) -> Payloads:
         return join(select(partials), replace(partials[0].job, report_to=agent)).payload()
 
     transforms: dict[str, Transform] = {
-        "garbled": _garble, "counts": counts, "covers": covers, "moved": moved, "part": part,
+        "garbled": _garble, "counts": counts, "covers": covers, "moved": move, "part": part,
     }  # fmt: skip
     return Payloads(MappingProxyType(transforms), partial(merge, disjoint), partial(merge, list))
 

@@ -106,6 +106,7 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     team = FaultyTeam.of_arrangement(arrangement, faults)
     records: list[Record] = []
     result = make_simulation(run, task, records.append, None, arrangement, team).run()
+    # A policy would tell a reader of the trace which messages a fault has changed.
     trace = tuple(map(without_policy, records))
     injections = ActLocator(trace).locate(team.acts)
     return Played(run, team.faults, trace, result, task.score(result.answer), injections)
@@ -131,7 +132,7 @@ def without_policy(record: Record) -> Record:
     return record
 
 
-def published(records: Iterable[Record], name: str) -> tuple[Record, ...]:
+def publish_records(records: Iterable[Record], name: str) -> tuple[Record, ...]:
     """Remove from the records of a run all that tells how to play the run again.
 
     The header has a neutral name and no seed. Every message of an agent bears the mark of a

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dig.errors import SettingsError, file_errors
-from dig.faults.inject.run_pair import Played, lines, play, published
+from dig.faults.inject.run_pair import Played, lines, play, publish_records
 from dig.graph.records import Emit, End, Finish, Record, Run
 from dig.lab.truth.baseline import Baseline
 from dig.runtime.workers import Workers
@@ -117,7 +117,7 @@ def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
         Its line in the index.
     """
     configuration = made.candidate.stratum.configuration
-    trace, twin = (published(run, name) for run in (made.trace, made.twin))
+    trace, twin = (publish_records(run, name) for run in (made.trace, made.twin))
     label = made.label.model_copy(update={"instance": name})
     files = {
         TRACE: lines(trace),
@@ -157,7 +157,7 @@ def _write_baseline(
         for number, run in enumerate(islice(played, recipe.baseline_runs)):
             runs.append(run)
             name = f"{configuration.name}-{number:03}"
-            records = lines(published(run.records, name))
+            records = lines(publish_records(run.records, name))
             write(folder / configuration.name / f"{number:03}.dig.jsonl", records)
             done = len(found) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", done, len(wanted))

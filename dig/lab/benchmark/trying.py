@@ -24,7 +24,7 @@ from dig.diagnosis.trials.replays import TrialBudget, Trying, read_fork, read_so
 from dig.diagnosis.trials.seats import propose_seat
 from dig.errors import SettingsError
 from dig.faults.inject.faulty_team import FaultyTeam
-from dig.faults.inject.run_pair import lines, published, without_policy
+from dig.faults.inject.run_pair import lines, publish_records, without_policy
 from dig.graph.records import Emit, Leave
 from dig.lab.experiment.statistics import mean, share
 from dig.lab.experiment.table import Table, Value
@@ -276,7 +276,7 @@ def _made_again(
     made = execute(label.team_run, folder, disturb=disturb).directory
     records = [*map(without_policy, RecordedRun.read(made, payloads=True).records)]
     known = lines(instance.records())
-    if known not in (lines(records), lines(published(records, instance.entry.id))):
+    if known not in (lines(records), lines(publish_records(records, instance.entry.id))):
         raise SettingsError(
             f"{instance.entry.id} came out differently: the set was made by another version"
         )

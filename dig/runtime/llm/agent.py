@@ -70,6 +70,7 @@ class ModelAgent:
                 WireDecision,
                 check=partial(check_fits, view),
                 tools=tools.described,
+                # In the last round the model has to decide.
                 may_call=remaining > 0,
                 usage=view.usage,
                 who=view.agent,

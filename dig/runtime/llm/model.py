@@ -340,6 +340,7 @@ class Model(AbstractAsyncContextManager["Model"]):
                 raise ModelError(outcome.what)
             wait_s = FIRST_WAIT_S * 2**attempt if outcome.wait_s is None else outcome.wait_s
             self._tell(who, outcome, f"sent again in {wait_s:g} s")
+            # For all requests: a server that is busy for one agent is busy for the team.
             self._not_before = max(self._not_before, anyio.current_time() + wait_s)
             attempt += 1
 
@@ -352,8 +353,10 @@ class Model(AbstractAsyncContextManager["Model"]):
             return False
         if self.json_mode == mode:  # else another agent's request was refused before this one
             self.json_mode = _NEXT[mode]
-            way = _MODE[self.json_mode]
-            self.tell(f"{self.settings.model} is asked for {way} from here on: {fault.what}")
+            description = _MODE[self.json_mode]
+            self.tell(
+                f"{self.settings.model} is asked for {description} from here on: {fault.what}"
+            )
         return True
 
     async def _try(
@@ -362,9 +365,11 @@ class Model(AbstractAsyncContextManager["Model"]):
         """Send a request once."""
         await anyio.sleep_until(self._not_before)
         async with self._places:
+            # Asked again here: the end may have come while this request waited for its place.
             if self._end is not None:
                 raise StopRunError(self._end)
             self.spending.allow()
+            # Before sending: a request that is cut off has cost something, too.
             self.spending.count_request(usage, self.settings.model)
             if exchange.json_mode != "strict":
                 usage["json_mode"] = exchange.json_mode

@@ -226,11 +226,11 @@ def request_parts(
     instruction = SHAPE + json.dumps(schema.model_json_schema())
     first = [*messages[:1]]
     if first and first[0]["role"] == "system":
-        system, others = f"{first[0]['content']}\n\n{instruction}", messages[1:]
+        system, turns = f"{first[0]['content']}\n\n{instruction}", messages[1:]
     else:
-        system, others = instruction, messages
+        system, turns = instruction, messages
     request: dict[str, Any] = {
-        "messages": [{"role": "system", "content": system}, *others],
+        "messages": [{"role": "system", "content": system}, *turns],
         "tools": [
             {**tool, "function": {k: v for k, v in tool["function"].items() if k != "strict"}}
             for tool in tools

@@ -145,7 +145,9 @@ def execute(
     about = {**run.about(), **disturbance.about(), "data_are": task.data, "clock": clock}
     directory = RunDirectory(runs, about, header=arrangement.setup.header(), keeping=keeping)
     start, counts = time.monotonic(), Counts()
+    # Only the run shows that an agent awaits something real; such a run has never been.
     with remove_on_error(directory.path, RealTimeError), closing(directory.journal) as journal:
+        # The journal comes first: others see only what is written.
         sink = FanOut(journal, counts, disturbance.follow, follow)
         on_directory(directory.path)
         exporter = export(directory.path) if export else None

@@ -212,6 +212,7 @@ class TeamRun:
             if "policy" in values:
                 values["policy"] = read_policy(values["policy"])
             run = cls(**values)
+            # A dataclass takes any types, and the file may have others than these.
             _adapter().validate_python(asdict(run))
             name = run.name
         except SettingsError:
@@ -288,9 +289,9 @@ def _adapter() -> TypeAdapter[TeamRun]:
 
 def _read_profile(habits: Mapping[str, Any]) -> Profile:
     if unknown := habits.keys() - {habit.name for habit in fields(Profile)}:
-        gone = safe_text(", ".join(sorted(unknown)), 200)
+        listed = safe_text(", ".join(sorted(unknown)), 200)
         raise SettingsError(
-            f"simulated agents of this version have no habit {gone}: the run cannot be run or "
+            f"simulated agents of this version have no habit {listed}: the run cannot be run or "
             "forked here; its trace can be read, checked and replayed as ever"
         )
     return Profile(**habits)

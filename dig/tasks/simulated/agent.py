@@ -89,6 +89,7 @@ class OneProblemAtATime:
         problems = {event.id: self._problem(event) for event in view.events}
         plan = None
         for problem in dict.fromkeys(problems.values()):
+            # Events about no problem come along with the first problem.
             if problem is None and len({*problems.values()}) > 1:
                 continue
             shown = [event for event in view.events if problems[event.id] in (problem, None)]
@@ -140,7 +141,7 @@ class Heeded:
         yield from self._notes.get(pattern, ())
 
     @property
-    def without(self) -> set[str]:
+    def excluded(self) -> set[str]:
         """The agents to do without: others do the work."""
         notes = (about for notes in self._notes.values() for _, about in notes)
         return {agent for about in notes for agent in about.without} - {self._view.agent}
@@ -187,7 +188,7 @@ class _Turn:
         self._lasting = KeyedRandom(nature, view.agent, 0)  # the same in all of its turns
         self._common = KeyedRandom(nature, "", 0)  # the same for all agents
         self._heeded = Heeded(view, self._heeds)
-        self._without = self._heeded.without
+        self._without = self._heeded.excluded
         self._others = [name for name in view.others if name not in self._without]
         self._fates: dict[str, EventFate] = {}
         self._outputs: list[NewEvent] = []
@@ -207,13 +208,16 @@ class _Turn:
             return Decision.wait()
         self._drop_work()
         counted = self._count()
+        # A final event is the only output of its activation, so everything else waits.
         if not self._submit(counted):
             self._report(counted)
             self._pass_news_on()
             self._take_on()
             self._do_again()
-            for whole in dict.fromkeys(partial.job.whole for partial in self._partials.values()):
-                self._collect(whole, counted)
+            for problem_range in dict.fromkeys(
+                partial.job.whole for partial in self._partials.values()
+            ):
+                self._collect(problem_range, counted)
         return Decision(fates=list(self._fates.values()), outputs=self._outputs)
 
     # --- what lies in front of it ---
@@ -266,11 +270,11 @@ class _Turn:
     def _collects(self, job: Job) -> bool:
         return self._collector(job) == self._view.agent
 
-    def _own(self, whole: Range, counted: Iterable[Partial]) -> list[Partial]:
+    def _own(self, problem_range: Range, counted: Iterable[Partial]) -> list[Partial]:
         return [
             partial
             for partial in counted
-            if partial.job.whole == whole and self._collects(partial.job)
+            if partial.job.whole == problem_range and self._collects(partial.job)
         ]
 
     # --- habits ---
@@ -287,7 +291,7 @@ class _Turn:
 
     def _drop_work(self) -> None:
         """Discard and pass on single events, by bad habits."""
-        others = self._view.others
+        colleagues = self._view.others
         solutions = {**self._partials, **self._copies}
         for i, event in enumerate(self._view.events):
             if event.id in self._returned or event.id in self._fates or event.type == NOTICE:
@@ -296,8 +300,10 @@ class _Turn:
             times = 1 / len(solutions) if event.id in solutions else 1.0
             if self._is_discarded(event.id, i, times):
                 self._settle("discard", [event.id])
-            elif others and self._is_passed_on(event.id, i, times):
-                self._settle("reroute", [event.id], [self._draws.choice(others, "pass on to", i)])
+            elif colleagues and self._is_passed_on(event.id, i, times):
+                self._settle(
+                    "reroute", [event.id], [self._draws.choice(colleagues, "pass on to", i)]
+                )
             else:
                 continue
             for kind in (self._jobs, self._raws, self._partials, self._copies):
@@ -323,8 +329,8 @@ class _Turn:
         partial = self._partials.get(event)
         if partial is None or not self._has_habit("discard_double", index):
             return False  # without comparing, which takes long with thousands of solutions
-        others = [other for name, other in self._partials.items() if name != event]
-        return not partial.adds_to(r for other in others for r in other.covers)
+        solutions = [other for name, other in self._partials.items() if name != event]
+        return not partial.adds_to(r for other in solutions for r in other.covers)
 
     # --- what it does ---
 
@@ -344,19 +350,21 @@ class _Turn:
         A final event must be the only output, so what is to be done for others has to wait.
         """
         events = {**self._partials, **self._copies}
-        for whole in dict.fromkeys(partial.job.whole for partial in (*events.values(), *counted)):
-            mine = self._own(whole, counted)
+        for problem_range in dict.fromkeys(
+            partial.job.whole for partial in (*events.values(), *counted)
+        ):
+            mine = self._own(problem_range, counted)
             used = self._used(
-                whole, events | {f"mine {i}": partial for i, partial in enumerate(mine)}
+                problem_range, events | {f"mine {i}": partial for i, partial in enumerate(mine)}
             )
             partials = [*used.values()]
             if not partials or len(mine) < len(counted):
                 continue
             answer = join(
-                partials, replace(partials[0].job, whole=whole, report_to=self._view.agent)
+                partials, replace(partials[0].job, whole=problem_range, report_to=self._view.agent)
             )
             if answer.is_complete or self._is_submitted_early(answer):
-                inputs = {**_of(whole, events), **used}
+                inputs = {**_of(problem_range, events), **used}
                 self._settle("consume", [event for event in inputs if event in events])
                 self._settle("consume", self._news)
                 self._finish(answer)
@@ -385,33 +393,39 @@ class _Turn:
 
     def _finish(self, answer: Partial) -> None:
         """Submit an answer; or, by habit, announce the answer to all and forget to submit."""
-        whole = answer.job.whole
+        problem_range = answer.job.whole
         if answer.is_complete:  # so what is left of the work is of no use any more
-            self._settle("consume", [e for e, job in self._jobs.items() if job.whole == whole])
+            self._settle(
+                "consume", [e for e, job in self._jobs.items() if job.whole == problem_range]
+            )
         payload = answer.payload()
         if answer.is_complete and not any(self._heeded.on("MC")) and self._has_habit("announce"):
             self._outputs = [NewEvent(payload=payload, type=NOTICE, to=list(self._view.team))]
         else:
             self._outputs = [NewEvent(payload=payload, type="solution", final=True)]
 
-    def _used(self, whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
+    def _used(self, problem_range: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
         """The solutions to merge for a problem: each part once, unless the agent errs.
 
         By habit it counts twice what two agents have solved alike, and mixes what does not belong
         together: parts of two ways to cut the problem, or parts of another problem.
         """
-        chosen = {id(partial) for partial in disjoint([*_of(whole, solutions).values()])}
+        chosen = {id(partial) for partial in disjoint([*_of(problem_range, solutions).values()])}
         used = {event: solution for event, solution in solutions.items() if id(solution) in chosen}
         errs = bool(used) and (self._profile.count_twice or self._profile.mix)
         if len(used) == len(solutions) or not errs:
             return used
         wrong = [event for event in solutions if event not in used]
-        return used | {e: solutions[e] for e in wrong if self._errs_about(e, whole, solutions)}
+        return used | {
+            e: solutions[e] for e in wrong if self._errs_about(e, problem_range, solutions)
+        }
 
-    def _errs_about(self, event: str, whole: Range, solutions: Mapping[str, Partial]) -> bool:
+    def _errs_about(
+        self, event: str, problem_range: Range, solutions: Mapping[str, Partial]
+    ) -> bool:
         solution = solutions[event]
         alike = {e: other for e, other in solutions.items() if other.overlaps(solution)}
-        is_twice = solution.job.whole == whole and any(
+        is_twice = solution.job.whole == problem_range and any(
             other is not solution and other.covers == solution.covers for other in alike.values()
         )
         habit, pattern = ("count_twice", "RSP") if is_twice else ("mix", "CLA")
@@ -431,11 +445,11 @@ class _Turn:
             is_for_all = self._has_habit("broadcast", len(self._outputs))
             to = self._view.team if is_for_all else (name,)
             self._emit("solution", solution.payload(is_for_all=is_for_all), to)
-        others = self._view.others
-        if counted and others and self._has_habit("chat"):
+        colleagues = self._view.others
+        if counted and colleagues and self._has_habit("chat"):
             parts = [list(partial.job.part) for partial in counted]
             job = replace(counted[0].job, report_to=self._collector(counted[0].job))
-            to = (self._draws.choice(others, "chat with"),)
+            to = (self._draws.choice(colleagues, "chat with"),)
             self._emit("message", {**job.payload(), "counted": parts}, to)
 
     def _pass_news_on(self) -> None:
@@ -475,27 +489,29 @@ class _Turn:
         """Hand out lost work again, where a note asks for it."""
         for payload in self._heeded.lost_work():
             fields = payload if isinstance(payload, Mapping) else {}
-            whole = Job.read(
+            job = Job.read(
                 {**fields, "part": fields.get("whole", fields.get("part"))}, self._reading
             )
-            if whole is not None:
-                again = [whole.at(part) for part in parts_in(payload)]
+            if job is not None:
+                again = [job.at(part) for part in parts_in(payload)]
                 self._hand_out([part for job in again for part in self._cut(job)])
 
-    def _collect(self, whole: Range, counted: list[Partial]) -> None:
+    def _collect(self, problem_range: Range, counted: list[Partial]) -> None:
         """Keep the present solutions, see to missing work, or hand the collection over."""
-        used = self._used(whole, self._partials)
+        used = self._used(problem_range, self._partials)
         partials = [*used.values()]
         if not partials:
             return
-        job = replace(partials[0].job, whole=whole, report_to=self._view.agent)
-        others = self._view.others
+        job = replace(partials[0].job, whole=problem_range, report_to=self._view.agent)
+        colleagues = self._view.others
         notes = [*self._heeded.naming_mine("DL")]
         notes += [about for event, about in self._told_early() if event in used]
         if notes:
-            self._see_to_missing(join(partials, job), notes, self._own(whole, counted), used)
-        elif len(partials) > 1 and others and self._has_habit("hand_over"):
-            to = self._draws.choice(others, "hand over to")
+            self._see_to_missing(
+                join(partials, job), notes, self._own(problem_range, counted), used
+            )
+        elif len(partials) > 1 and colleagues and self._has_habit("hand_over"):
+            to = self._draws.choice(colleagues, "hand over to")
             self._merge(join(partials, job), used, to)
         elif self._returned.intersection(used) or (len(partials) > 1 and self._has_habit("merge")):
             self._merge(join(partials, job), used)
@@ -542,15 +558,17 @@ class _Turn:
         size = len(self._view.team)
         pieces = -(-job.length // self._most(job))
         if job.part == job.whole:
+            # As many pieces for each member, so that nobody waits for one who has more.
             pieces = -(-pieces // size) * size
         pieces = min(pieces, max(2, size * self._profile.pieces_per_agent), job.length)
         return [job.at(part) for part in self._view.tools["split"](list(job.part), pieces)]
 
     def _hand_out(self, jobs: Sequence[Job]) -> None:
         """Deal subproblems out: the first to itself, the others to all colleagues in turn."""
-        me, others = self._view.agent, self._others
-        turned = int(self._draws.uniform("deal", len(self._outputs)) * max(1, len(others)))
-        ring = (me, *others[turned:], *others[:turned])
+        me, colleagues = self._view.agent, self._others
+        # Begin anywhere in the ring, else the first colleague gets most of the work.
+        turned = int(self._draws.uniform("deal", len(self._outputs)) * max(1, len(colleagues)))
+        ring = (me, *colleagues[turned:], *colleagues[:turned])
         for i, job in enumerate(jobs):
             to: tuple[str, ...] = (ring[i % len(ring)],)
             if to != (me,) and self._has_habit("duplicate", len(self._outputs)):
@@ -568,11 +586,17 @@ class _Turn:
             self._fates[event] = EventFate(event=event, fate=fate, to=list(to))
 
 
-def _of(whole: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
-    return {event: solution for event, solution in solutions.items() if solution.job.whole == whole}
+def _of(problem_range: Range, solutions: Mapping[str, Partial]) -> dict[str, Partial]:
+    return {
+        event: solution
+        for event, solution in solutions.items()
+        if solution.job.whole == problem_range
+    }
 
 
 def _open_parts(about: About) -> list[Range]:
     """The parts of a note's work that is still open."""
-    lost = set(about.lost)
-    return [r for event, work in about.work.items() if event not in lost for r in parts_in(work)]
+    lost_events = set(about.lost)
+    return [
+        r for event, work in about.work.items() if event not in lost_events for r in parts_in(work)
+    ]

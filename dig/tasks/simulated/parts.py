@@ -49,12 +49,12 @@ class Job:
         if not isinstance(payload, Mapping) or payload.get("task") != reading.task:
             return None
         part = range_of(payload.get("part"))
-        whole = range_of(payload.get("whole", payload.get("part")))
+        problem_range = range_of(payload.get("whole", payload.get("part")))
         most, report_to = payload.get("most_per_message"), payload.get("report_to")
-        if part is None or whole is None or type(most) is not int or most < 1:
+        if part is None or problem_range is None or type(most) is not int or most < 1:
             return None
         collector = report_to if isinstance(report_to, str) else None
-        return cls(reading.task, part, whole, most, collector)
+        return cls(reading.task, part, problem_range, most, collector)
 
     def payload(self, **more: Any) -> dict[str, Any]:
         """The payload of this job."""
@@ -222,6 +222,7 @@ def _group(partials: Sequence[Partial]) -> list[list[Partial]]:
 
     def first(i: int) -> int:
         while leader[i] != i:
+            # Halve the path, so that long chains of partials stay cheap.
             leader[i] = leader[leader[i]]
             i = leader[i]
         return i
@@ -230,6 +231,7 @@ def _group(partials: Sequence[Partial]) -> list[list[Partial]]:
     reach = before = 0
     for start, stop, i in ranges:
         if start < reach:
+            # The earlier member leads, so groups come in the order of their first members.
             low, high = sorted((first(before), first(i)))
             leader[high] = low
         reach, before = max(reach, stop), i
@@ -242,9 +244,10 @@ def _group(partials: Sequence[Partial]) -> list[list[Partial]]:
 def _best(group: list[Partial]) -> list[Partial]:
     if len(group) < 2:
         return group
-    first, others = group[0], group[1:]
-    with_first = [first, *_best([other for other in others if not other.overlaps(first)])]
-    without = _best(others)
+    first, tail = group[0], group[1:]
+    # With the first member, or without it: two branches for each member of a group.
+    with_first = [first, *_best([other for other in tail if not other.overlaps(first)])]
+    without = _best(tail)
     return max(
         with_first, without, key=lambda partials: sum(partial.covered for partial in partials)
     )

@@ -50,7 +50,7 @@ class RememberingAgent:
         if isinstance(plan.decision, str):
             return plan
         outputs = [
-            self._worded(output, f"{view.agent}.{view.turn}.{number}")
+            self._with_references(output, f"{view.agent}.{view.turn}.{number}")
             for number, output in enumerate(plan.decision.outputs)
         ]
         return Plan(plan.think_s, Decision(fates=plan.decision.fates, outputs=outputs))
@@ -82,10 +82,10 @@ class RememberingAgent:
         if not isinstance(answers, list):
             return payload
         ranges = merge(self.parts[reference] for reference in answers if reference in self.parts)
-        others = {key: value for key, value in payload.items() if key != ANSWERS}
-        return {**others, "covers": [[*part] for part in ranges]}
+        fields = {key: value for key, value in payload.items() if key != ANSWERS}
+        return {**fields, "covers": [[*part] for part in ranges]}
 
-    def _worded(self, output: NewEvent, reference: str) -> NewEvent:
+    def _with_references(self, output: NewEvent, reference: str) -> NewEvent:
         """A message with references instead of ranges.
 
         Args:
@@ -100,8 +100,8 @@ class RememberingAgent:
             references = self._references([payload["part"]])
             payload = {**payload, REFERENCE: references[0]} if references else payload
         elif isinstance(payload, Mapping) and "covers" in payload:
-            others = {key: value for key, value in payload.items() if key != "covers"}
-            payload = {**others, ANSWERS: self._references(payload["covers"])}
+            fields = {key: value for key, value in payload.items() if key != "covers"}
+            payload = {**fields, ANSWERS: self._references(payload["covers"])}
         return output.model_copy(update={"payload": payload})
 
     def _references(self, covers: Sequence[Sequence[int]]) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from dig.faults.inject import run_pair
 from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
-from dig.faults.inject.run_pair import Played, lines, published
+from dig.faults.inject.run_pair import Played, lines, publish_records
 from dig.graph.records import Emit, FindingRow, Run
 from dig.lab.benchmark.attributing import FLOORS, attribute_all
 from dig.lab.benchmark.candidates import Configuration, InstanceDraft, Recipe, Stratum
@@ -134,10 +134,10 @@ def test_a_twin_cannot_be_played_from_what_a_trace_says(hidden: FaultSet) -> Non
     public = [one.label().run["salt"] for one in hidden.instances("public")]
     for one in [*hidden.instances("held-out")][:6]:
         run, twin = one.label().team_run, one.twin()
-        assert published(play(run).records, one.entry.id) == twin or one.label().innocent
+        assert publish_records(play(run).records, one.entry.id) == twin or one.label().innocent
         for salt in ("", *public[:3]):
             tried = play(replace(run, salt=salt))
-            assert published(tried.records, one.entry.id) != twin
+            assert publish_records(tried.records, one.entry.id) != twin
 
 
 def test_each_message_of_an_agent_bears_the_same_mark(hidden: FaultSet) -> None:
@@ -160,8 +160,8 @@ def test_a_label_is_enough_to_play_the_run_again(hidden: FaultSet) -> None:
         label, name = one.label(), one.entry.id
         faulted = play(label.team_run, (*label.decoys, *label.injected))
         twin = play(label.team_run, label.decoys)
-        assert lines(published(faulted.records, name)) == (one.folder / TRACE).read_bytes()
-        assert published(twin.records, name) == one.twin()
+        assert lines(publish_records(faulted.records, name)) == (one.folder / TRACE).read_bytes()
+        assert publish_records(twin.records, name) == one.twin()
 
 
 def test_harm_is_a_bad_end(hidden: FaultSet) -> None:

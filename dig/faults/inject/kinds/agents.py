@@ -110,6 +110,7 @@ class Slow(Injector):
         """Delay the answer by a factor."""
         factor, start = self._factor(occasion), anyio.current_time()
         answer = await call.proceed()
+        # After the call, since the time of the call is what is stretched.
         if factor > 1 and self.should_act(occasion):
             occasion.add_act(f"took {factor:g} times as long")
             await anyio.sleep((factor - 1) * (anyio.current_time() - start))
@@ -231,6 +232,7 @@ class DiscardNeeded(Injector):
         if not self._discarded or isinstance(plan.decision, str):
             return plan
         discards = [EventFate(event=event, fate="discard") for event in self._discarded]
+        # Everything is discarded: the target has seen it all, and its own decision does not count.
         if len(discards) == len(view.events):
             return Plan(plan.think_s, Decision(fates=discards))
         fates = [fate for fate in plan.decision.fates if fate.event not in self._discarded]

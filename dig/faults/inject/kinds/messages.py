@@ -65,8 +65,8 @@ class Delay(OnMessage):
         if not seconds:
             return [message]
         policy = Delayed(message.policy or ToAgents(tuple(message.to)), after_s=seconds)
-        what = f"a message was delayed by {seconds:g} s"
-        return self.change_message(message, occasion, what, policy=Disturbed(policy))
+        description = f"a message was delayed by {seconds:g} s"
+        return self.change_message(message, occasion, description, policy=Disturbed(policy))
 
     async def outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Delay the call."""
@@ -116,13 +116,14 @@ class Misaddress(OnMessage):
 
     def send(self, view: View, message: NewEvent, occasion: Occasion, index: int) -> list[NewEvent]:
         """Readdress the message to other agents."""
-        others = [name for name in view.others if name not in message.to]
-        if not others or not message.to:
+        agents = [name for name in view.others if name not in message.to]
+        if not agents or not message.to:
             return [message]
         wrong = [
-            occasion.choice(others, f"message {index}, recipient", i)
+            occasion.choice(agents, f"message {index}, recipient", i)
             for i in range(len(message.to))
         ]
+        # Two draws may hit the same agent.
         to = list(dict.fromkeys(wrong))
         return self.change_message(message, occasion, "a message went to the wrong agent", to=to)
 
@@ -165,13 +166,18 @@ class Corrupt(OnMessage):
         """Damage the payload, if a transform fits."""
         payload, transforms = message.payload, occasion.payloads.transforms
         hows = transforms if self.values["how"] == ANY else [self.values["how"]]
-        payloads = {how: transforms[how](payload) for how in hows if how in transforms}
+        payloads = {
+            transform: transforms[transform](payload)
+            for transform in hows
+            if transform in transforms
+        }
         payloads = {h: p for h, p in payloads.items() if p is not None and p != payload}
         if not payloads:
             return [message]
-        how = occasion.choice(sorted(payloads), "how", index)
+        # Sorted, so that the draw does not depend on the order of a table.
+        transform = occasion.choice(sorted(payloads), "how", index)
         return self.change_message(
-            message, occasion, f"a payload was damaged: {how}", payload=payloads[how]
+            message, occasion, f"a payload was damaged: {transform}", payload=payloads[transform]
         )
 
     async def faulty_outgoing_call(self, call: AgentCall, occasion: Occasion) -> Any:
@@ -193,6 +199,7 @@ class ReplayStale(OnMessage):
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(values)
+        # Also from before the window: a cache is filled long before it goes stale.
         self._first: dict[str, Any] = {}  # type -> payload
 
     def observe(self, view: View, decision: Decision) -> None:
@@ -206,8 +213,8 @@ class ReplayStale(OnMessage):
         payload = self._first.get(message.type, message.payload)
         if payload == message.payload:
             return [message]
-        what = "an old message was sent instead of a new one"
-        return self.change_message(message, occasion, what, payload=payload)
+        description = "an old message was sent instead of a new one"
+        return self.change_message(message, occasion, description, payload=payload)
 
     async def incoming_call(self, call: AgentCall, occasion: Occasion) -> Any:
         """Return the target's first answer again."""
