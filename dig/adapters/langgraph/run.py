@@ -161,8 +161,9 @@ class GraphRequest(AdapterState):
 
     def _ask(self, input: Any, instance: str) -> str:
         """Generate the event of the request, from outside or from the outer node."""
-        ask = self.session.request if self.within is None else self.within.caller.call
-        return ask(input, instance)
+        if self.within is not None:
+            return self.within.caller.call(input, instance)
+        return self.session.request(input, instance)
 
     def _end_resumed(self) -> None:
         """End the turns behind nodes started in the middle of the graph."""
