@@ -40,7 +40,7 @@ def main() -> NoReturn:
             _run()
     except BrokenPipeError:  # the reader of our output has gone: nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(2)
+    sys.exit(2)  # without an error the application itself has ended the process
 
 
 def _run() -> None:
@@ -79,6 +79,7 @@ class GuardedOutput:
 
     def write(self, text: str) -> int:
         """Write a text, with broken beginnings of commands."""
+        # In the middle of a line a text cannot begin a command: the dot stands for what is before.
         written = text if self._is_blank else f".{text}"
         line = written[max(written.rfind("\n"), written.rfind("\r")) + 1 :]
         guarded = _COMMAND.sub(_broken, written)

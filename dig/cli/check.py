@@ -124,6 +124,7 @@ def check(
 
     named = further(detector)
 
+    # Made anew for each run: a detector keeps what it has seen.
     def detectors() -> "list[Detector]":
         return [*standard(), *plugins.detectors(named)]
 
@@ -140,6 +141,7 @@ def check(
             unread.append(UnreadRun(path, error))
     unused = len(set(gate.baseline.known) - gate.baseline.used) if gate.baseline else 0
     report = CheckReport(verdicts, unread, unused)
+    # A baseline without a run that could not be read would miss its findings.
     if options.write_baseline is not None and not unread:
         _write_baseline(options.write_baseline, report)
         return

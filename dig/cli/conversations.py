@@ -167,6 +167,7 @@ class ConversationOptions(ConversationModelOptions):
         except KeyboardInterrupt:
             warn("interrupted")
             raise typer.Exit(INTERRUPTED) from None
+        # The page needs the graph, a document has it only if that is asked for.
         shown = diagnosis if self.graph else diagnosis.model_copy(update={"graph": None})
         for line in [shown.to_json()] if as_json else tell(shown):
             print(line)

@@ -41,6 +41,7 @@ def export(
         raise typer.Exit(_send(run, endpoint, service_per_agent))
     if endpoint is not None:
         raise SettingsError(f"{format} is a file; to send the run, try --format otlp without -o")
+    # In a file, OTLP is JSON.
     form = "otlp-json" if format == "otlp" else format
     pieces = writer(form)(Export(run, at, cleaned, service_per_agent))
     if out is None:

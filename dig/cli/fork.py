@@ -68,6 +68,7 @@ def fork(
     from dig.traces.journal.reader import trace_path
 
     detectors = further(detector)
+    # A task of the user's brings its tools and scorer, and then the team is made for it.
     crew = named_crew(team) if team and not task else None
     if task is not None:
         crew = task_crew(read_side(trace_path(parent).parent), task, team, detectors)

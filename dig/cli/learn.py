@@ -44,13 +44,11 @@ def learn(
     own = further(detector)
     goal = Goal.parse(good, is_healthy)
     with progress_shown("interrupted; nothing was written") as progress:
+        # A detector keeps what it has seen, so each run gets a fresh set.
         learned = learned_from(
-            runs,
-            goal,
-            lambda: [*standard(), *plugins.detectors(own)],
-            at_least=at_least,
+            runs, goal, lambda: [*standard(), *plugins.detectors(own)], at_least=at_least,
             progress=progress,
-        )
+        )  # fmt: skip
     body = json.dumps(learned.team.to_json(), indent=1) + "\n"
     with file_errors(output, "written"):
         write_output(output, body.encode())

@@ -153,7 +153,7 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
             continue
         groups[name] = parameter.annotation
         for option in fields(parameter.annotation):
-            options.setdefault(option.name, _option(option))
+            options.setdefault(option.name, _option(option))  # of two groups the first one's
 
     @wraps(command)
     def run(**values: Any) -> T:
@@ -163,6 +163,7 @@ def group_options(command: Callable[..., T]) -> Callable[..., T]:
         }
         return command(**instances, **{name: values[name] for name in parameters if name in values})
 
+    # typer reads the options of a command from its signature, and their types from annotations.
     run.__signature__ = inspect.Signature([*options.values()])  # type: ignore[attr-defined]
     run.__annotations__ = {name: option.annotation for name, option in options.items()}
     return run

@@ -53,6 +53,7 @@ def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
     from dig.traces.replay.header import header_of
     from dig.traces.replay.recorded_requests import RecordedRequests
 
+    # A trace names foreign detectors, but not where their code is; the side file does.
     header = RecordedRequests(path, payloads=False).header
     if header and (path.parent / SIDE).exists() and header_of(path, header).foreign:
         return simulated_crew(read_side(path.parent), detectors).setup

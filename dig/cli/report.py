@@ -110,6 +110,7 @@ def read_diagnosis(run: Path, file: Path | None) -> "tuple[KnownCause | None, Pa
     except SettingsError as error:
         page = f"`digmon why {safe_text(run)} --json` prints one"
         raise SettingsError(f"{safe_text(file)}: {error}; {page}") from None
+    # Record numbers of another trace would point at whatever stands there in this one.
     trace = trace_path(run)
     if trace.is_file() and document.source.sha256 != _checksum(trace):
         raise SettingsError(

@@ -80,31 +80,26 @@ def run(
     from dig.tasks.run.execute import execute
 
     config = find_settings(chosen.config)
+    # All that can be wrong with the call is found before the run begins.
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
     model_options = models.of_run(virtual=clock.virtual, speed=clock.speed)
     spec = chosen.of_task(task, model_options)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)
+    # The twin is over before there is a page or a live view.
     unwatched = _play_twin(spec, storage.runs, disturb) if twin else None
-    with viewing(view) as show:
+    with viewing(view) as show:  # outermost: at a terminal the page is served after the run, too
         with (
             exporting(otlp, service_per_agent, may_wait=clock.virtual) as export,
             _watching(spec, problem, clock.speed, is_shown) as live,
         ):
             follow: Sink = live or (lambda record: None)
             execution = execute(
-                spec,
-                storage.runs,
-                speed=rate,
+                spec, storage.runs, speed=rate, export=export, keeping=keeping, task=problem,
                 follow=follow if alerts is None else FanOut(follow, alerts.sink()),
-                export=export,
-                keeping=keeping,
-                task=problem,
-                on_directory=show,
-                disturb=disturb,
-                tell=live.tell if live else warn,
-            )
+                on_directory=show, disturb=disturb, tell=live.tell if live else warn,
+            )  # fmt: skip
         report(execution, as_json, () if alerts is None else alerts.flush(), unwatched)
 
 
@@ -167,6 +162,7 @@ def report(
         rows += [("alerts", str(counts)) for counts in alerts]
         rows.append(report_row(execution.directory, execution.result.records))
         print_summary(Console(), rows)
+    # A signal ends a run in good order, so the summary above is there; only the status tells.
     if execution.result.reason == BY_SIGNAL:
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(0 if execution.result.outcome == "submitted" else 1)
@@ -266,12 +262,9 @@ def exporting(
 
     content = content_of_environment()
     with sending(
-        endpoint,
-        lambda report: warn(f"OTLP: {report}"),
-        content=content,
-        service_per_agent=service_per_agent,
-        may_wait=may_wait,
-    ) as export:
+        endpoint, lambda report: warn(f"OTLP: {report}"), content=content,
+        service_per_agent=service_per_agent, may_wait=may_wait,
+    ) as export:  # fmt: skip
         yield export
 
 

@@ -98,7 +98,7 @@ class ModelOptions:
         if speed != 1:
             raise SettingsError("a language model thinks at its own speed; leave --speed out")
         model = values.pop("model")
-        ModelSettings(model, **values).key()
+        ModelSettings(model, **values).key()  # a missing key is told before the run begins
         return {"agents_are": f"model {model}", "options": values}
 
 
@@ -177,22 +177,14 @@ class RunOptions:
             raise SettingsError("--team and --model both say who works on it; leave one out")
         config, detectors = find_settings(self.config), further(self.detector)
         run = make_run(
-            task,
-            Thresholds.load(self.given or (), config),
-            policy=policy(config, detectors),
-            size=self.size,
-            data=str(self.data) if self.data else None,
-            agents=self.agents,
-            seed=self.seed,
-            method=self.method.value,
-            limit_s=self.limit,
-            detectors=detectors,
-            to=self.to.value,
-            judging=Judging.of(self.judge or ()),
-            profile=Profile.of(self.habit or ()),
-            **(model_options or {"agents_are": self.team}),
-        )
+            task, Thresholds.load(self.given or (), config), policy=policy(config, detectors),
+            size=self.size, data=str(self.data) if self.data else None, agents=self.agents,
+            seed=self.seed, method=self.method.value, limit_s=self.limit, detectors=detectors,
+            to=self.to.value, judging=Judging.of(self.judge or ()),
+            profile=Profile.of(self.habit or ()), **(model_options or {"agents_are": self.team}),
+        )  # fmt: skip
         if self.usual is None:
             return run
+        # What is usual is fitted to the team: agents it does not know have nothing that is usual.
         team = members(run, make_task(run))
         return replace(run, usual=TeamUsual.read(self.usual).of_team(team, run.limits))

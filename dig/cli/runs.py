@@ -50,7 +50,7 @@ def runs(
             f"runs cannot be sorted by {sort!r}; try one of: {', '.join(listing.SORTS)}"
         )
     chosen = listing.RunFilter(task, method, outcome, tuple(pattern or ()), agents)
-    everything = overview(folder)
+    everything = overview(folder)  # from the index; only new and changed runs are read
     listed = listing.sort_runs(filter(chosen.has, everything), sort, reverse=reverse)
     if waiting:
         rows = listing.waiting_rows(listed)

@@ -73,6 +73,7 @@ class HelpOptions(ModelOptions):
         Raises:
             SettingsError: An option is wrong, or needs a model and none is named.
         """
+        # --max-usd is a bound of replays, too, and then needs no model here.
         values = replace(self, max_usd=self.max_usd if self.model else None).model_values()
         if not values:
             alone = "--same-model" if self.same_model else "--expected" if self.expected else ""
@@ -180,6 +181,7 @@ class TryingOptions:
 
         names = trying.replayer(run, Goal.parse("default")).manner.models
         most = trying.budget.replays or 0
+        # An upper bound: each replay may ask for every activation of the run.
         calls = most * len(read_source(run, trying.detectors).run.activations) if names else 0
         if helping.model is not None:
             names = (*names, helping.model)
@@ -187,6 +189,7 @@ class TryingOptions:
         if not names:
             return
         model = ", ".join(dict.fromkeys(names))
+        # The question goes to stderr: stdout may be a file or a pipe to another program.
         if sys.stdin.isatty() and sys.stderr.isatty():
             question = f"this asks {one_line(model, 80)} about {calls:,} times; go on?"
             typer.confirm(question, abort=True, err=True)
@@ -425,7 +428,7 @@ def _explain(
     except InterruptedDiagnosis as stopped:
         _print(stopped.diagnosis, source, as_json, options)
         raise typer.Exit(INTERRUPTED) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # before the first replay: there is nothing to tell
         warn("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     _print(diagnosis, source, as_json, options)

@@ -343,7 +343,7 @@ def _condition(text: str) -> Condition:
             f"{one_line(repr(text), 80)} is no comparison; a goal is written as "
             "'score.rmse<=250 and findings.ET==0'"
         )
-    key, sign, constant = match.groups()
+    key, sign, constant = match.groups()  # the constant as JSON or, failing that, a word
     try:
         value = json.loads(constant)
     except ValueError:

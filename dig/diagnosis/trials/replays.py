@@ -37,17 +37,10 @@ from dig.diagnosis.interventions.proposing import ask_again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
+from dig.tasks.run import fork as forking
 from dig.tasks.run.arrange import Disturbance
 from dig.tasks.run.execute import INTERRUPTED
-from dig.tasks.run.fork import (
-    Crew,
-    fork,
-    goes_on_virtually,
-    model_crew,
-    named_crew,
-    simulated_crew,
-    task_crew,
-)
+from dig.tasks.run.fork import Crew
 from dig.tasks.run.methods import Arrangement
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
@@ -186,12 +179,12 @@ class Replayer:
                 "they have: name a team that brings its Setup, with --team module:team"
             )
         if trying.same_model is not None:
-            return model_crew(source.side, trying.same_model, trying.task, trying.detectors)
+            return forking.model_crew(source.side, trying.same_model, trying.task, trying.detectors)
         if trying.task is not None:
-            return task_crew(source.side, trying.task, trying.team, trying.detectors)
+            return forking.task_crew(source.side, trying.task, trying.team, trying.detectors)
         if trying.team is not None:
-            return named_crew(trying.team)
-        return simulated_crew(source.side, trying.detectors)
+            return forking.named_crew(trying.team)
+        return forking.simulated_crew(source.side, trying.detectors)
 
     def _check_entry(self, source: RunSource) -> None:
         """Refuse wrapped teams without replays, and an entry without use."""
@@ -264,7 +257,7 @@ class Replayer:
         team = self.make_crew().team
         if self.trying.entry is not None:
             return Manner(is_paired=False, is_deterministic=False)
-        virtual = goes_on_virtually(team, self.source.side, False)
+        virtual = forking.goes_on_virtually(team, self.source.side, False)
         names = tuple(model.settings.model for model in models(team))
         return Manner(virtual, virtual and is_deterministic(team), names)
 
@@ -397,7 +390,7 @@ def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tup
     """Fork a run; returns the directory and the result of the fork."""
     trying = replayer.trying
     is_named = trying.team or trying.crew or trying.task or trying.same_model
-    made = fork(
+    made = forking.fork(
         replayer.path, request.at, runs, changes=_read_changes(request), repeat=request.repeat,
         crew=replayer.make_crew() if is_named else None, detectors=trying.detectors,
         disturb=trying.disturb,

@@ -15,7 +15,6 @@ import pytest
 
 from dig.diagnosis.goal import Goal
 from dig.diagnosis.interventions.recorded import decision_of
-from dig.diagnosis.trials import replays
 from dig.diagnosis.trials.arms import Trials, Tried
 from dig.diagnosis.trials.replays import (
     ReplayRequest,
@@ -396,7 +395,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Any:
             stop()
             return made
 
-        monkeypatch.setattr(replays, "fork", fork)
+        monkeypatch.setattr(run_fork, "fork", fork)
         monkeypatch.setattr(RecordedRun, "_add", taken)
         monkeypatch.setattr(Journal, "__call__", written)
         monkeypatch.setattr(Path, "rename", renamed)
