@@ -147,8 +147,7 @@ class Heeded:
         return {agent for about in notes for agent in about.without} - {self._view.agent}
 
     def warns(self, pattern: str, events: Collection[str]) -> bool:
-        """Whether a note about a finding of a pattern stands beside one of some events, or names
-        one of them."""
+        """Whether a note about a finding of a pattern stands beside, or names, an event."""
         return any(
             beside.id in events or not set(about.events).isdisjoint(events)
             for beside, about in self.on(pattern)
@@ -453,8 +452,7 @@ class _Turn:
             self._emit("message", {**job.payload(), "counted": parts}, to)
 
     def _pass_news_on(self) -> None:
-        """Tell the agent that collects what a colleague has said; if that is itself, keep it until
-        it submits."""
+        """Pass the news of colleagues on to the collecting agent, or keep them until the end."""
         for event, payload in self._news.items():
             job = Job.read(payload, self._reading)
             if job is None or (self._collects(job) and not self._partials):
@@ -520,8 +518,7 @@ class _Turn:
         self, merged: Partial, notes: Sequence[About], counted: Sequence[Partial],
         used: Mapping[str, Partial],
     ) -> None:  # fmt: skip
-        """Wait for the missing work that is still open, as notes have named it; have the rest
-        counted again.
+        """Wait for the missing work that notes name as open, and hand the rest out again.
 
         Args:
             merged: The agent's own partials, put together.
