@@ -18,7 +18,7 @@ from dig.cli.app import _BLANKS, _COMMAND
 from tests.test_architecture import parse, python_files
 
 FOREIGN = {
-    "dig/_util/redaction.py _compiled": 1,
+    "dig/_util/redaction.py _compile": 1,
     "dig/_util/text.py _UNSAFE": 1,
     "dig/adapters/openai_agents/messages.py tool_name": 1,
     "dig/adapters/langgraph/routes.py _QUESTION": 1,
@@ -39,7 +39,7 @@ FOREIGN = {
     "dig/diagnosis/conversations/wording.py __init__": 1,
     "dig/diagnosis/goal.py _AND": 1,
     "dig/diagnosis/goal.py _COMPARISON": 1,
-    "dig/diagnosis/interventions/asking.py merged": 1,
+    "dig/diagnosis/interventions/asking.py merge_attempts": 1,
     "dig/diagnosis/interventions/secrecy.py __init__": 3,
     "dig/diagnosis/interventions/secrecy.py _numbers": 1,
     "dig/diagnosis/interventions/secrecy.py refusal": 1,
@@ -52,7 +52,7 @@ FOREIGN = {
     "dig/tasks/run/team_run.py name": 1,
     "dig/tasks/simulated/classifying.py _WORD": 1,
     "dig/traces/interchange/exports.py _NOT_XML": 1,
-    "dig/traces/journal/reader.py _BLOB": 1,
+    "dig/traces/journal/reader.py _CHECKSUM": 1,
     "dig/traces/journal/segments.py _LATER": 1,
     "dig/traces/otel/ids.py _TRACEPARENT": 1,
 }
@@ -61,14 +61,14 @@ FOREIGN = {
 OWN = {
     "dig/adapters/base/plan.py _numbers": 1,  # the version of a package
     "dig/show/figure/palette.py COLOURS": 1,  # our style sheet
-    "dig/show/page/document.py _EXPORT": 1,  # our scripts
-    "dig/show/page/document.py _IMPORT": 1,
-    "dig/show/page/document.py _page": 1,  # our page
+    "dig/show/page/html_page.py _EXPORT": 1,  # our scripts
+    "dig/show/page/html_page.py _IMPORT": 1,
+    "dig/show/page/html_page.py _page": 1,  # our page
 }
 """The patterns that see only what the package itself brings."""
 
 HANDED_IN = {
-    "dig/_util/redaction.py _compiled": [
+    "dig/_util/redaction.py _compile": [
         (redaction._SECRET, "sub"),
         (redaction._RARE, "sub"),
         (redaction._NAME, "fullmatch"),

@@ -80,7 +80,7 @@ class GateOptions:
         Raises:
             SettingsError: An option is wrong; the message names it.
         """
-        from dig.show.gate.baseline import KnownFindings
+        from dig.show.gate.known_findings import KnownFindings
         from dig.show.gate.quality_gate import Ignored, QualityGate
 
         if self.as_json and self.format not in (Format.text, Format.json):
@@ -151,7 +151,7 @@ def check(
 
 def _write_baseline(path: Path, report: "CheckReport") -> None:
     from dig._util.text import counted, safe_text
-    from dig.show.gate.baseline import write_baseline
+    from dig.show.gate.known_findings import write_baseline
 
     groups = [group for verdict in report.verdicts for group in verdict.groups if group.fails]
     kinds = write_baseline(path, [group.kind for group in groups])

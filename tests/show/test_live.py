@@ -32,7 +32,7 @@ from dig.graph.records import (
 from dig.show.terminal import live
 from dig.show.terminal.live import LiveView, print_summary
 from dig.show.terminal.picture import draw
-from dig.show.terminal.state import TerminalState
+from dig.show.terminal.terminal_state import TerminalState
 from tests.histories import arrive, trace, turn
 from tests.random_traces import random_trace
 

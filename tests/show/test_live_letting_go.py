@@ -12,7 +12,7 @@ from dig.monitor.sinks import Eviction
 from dig.runtime import simulate
 from dig.show.terminal.frame import Frame
 from dig.show.terminal.live import LiveView
-from dig.show.terminal.state import TerminalState
+from dig.show.terminal.terminal_state import TerminalState
 from tests.helpers import Keeper, Stage, answer, rows
 from tests.retaining import KEPT, letting_go
 from tests.schedules import Schedule

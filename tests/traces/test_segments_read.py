@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dig.errors import TraceError
 from dig.graph.records import IncidentRow, Record, Run
-from dig.show.server.routes import stream
+from dig.show.server.page_routes import stream
 from dig.traces.journal.journal import SIDE, Journal
 from dig.traces.journal.reader import TRACE, Tail, read_lines, read_records
 from dig.traces.journal.segments import fault, segment_path, segments

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dig.detectors.describe import Worth
 from dig.graph.words import DISCARDS, FAILS, IDLES, REROUTES, RESPONDS, SUBMITS, WAITS, WORKS
-from dig.show.page.document import source
+from dig.show.page.html_page import source
 
 from .scene import Box, Circle, Point, Polygon, Shape, Style, Words, line, move_points, star
 

@@ -28,7 +28,7 @@ from dig.traces.journal.recovery import torn_bytes
 from dig.traces.journal.segments import LineIndex, is_run
 from dig.traces.run import recorded_rows
 
-from .baseline import FindingKind
+from .known_findings import FindingKind
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,10 @@ class CheckedRun:
     headline: str = ""
     usual: Usual | None = None
 
+    def add_failure(self, part: str, message: str) -> None:
+        """Note a message about a part of the monitor that failed."""
+        self.failures.setdefault(part, []).append(message)
+
     @property
     def places(self) -> LineIndex:
         """The files and lines of the records."""
@@ -154,19 +158,16 @@ def check_run(
         TraceError: The trace cannot be read or breaks a rule; the line is named.
         SettingsError: What is usual was learned from another team.
     """
-    failures: dict[str, list[str]] = {}
-
-    def on_fault(name: str, message: object) -> None:
-        failures.setdefault(f"detector {name}, here", []).append(str(message))
-
-    state = stored_state(path)  # before it is read: a run that ends meanwhile was not cut off
-    watch = Watch(detectors, on_fault=on_fault)
     patterns = tuple(dict.fromkeys(str(detector.pattern) for detector in detectors))
-    run = CheckedRun(path, patterns, state, failures=failures, torn=torn_bytes(path))
+    # The state comes first: a run that ends while it is read was not cut off.
+    run = CheckedRun(path, patterns, stored_state(path), torn=torn_bytes(path))
+    watch = Watch(
+        detectors, on_fault=lambda name, text: run.add_failure(f"detector {name}, here", text)
+    )
+    graph = watch.graph
     mending, findings = Mending(), list[Finding]()
     headlines, headings = Headlines(), list[Headline | None]()  # of each finding
     rows, heals = list[FindingRow](), dict[int, list[HealRow]]()
-    graph = watch.graph
     # Mending and headlines depend on the graph at the moment, so they follow the records, too.
     for item in follow_trace(path, watch, limits, usual):
         if isinstance(item, Finding):
@@ -182,8 +183,8 @@ def check_run(
             heals.setdefault(item.finding, []).append(item)
         elif isinstance(item, IncidentRow):
             _add_incident(run, item)
-    run.name, run.records, run.us = graph.run.run, graph.t + 1, graph.now
-    run.usual = graph.run.usual
+    run.name, run.usual = graph.run.run, graph.run.usual
+    run.records, run.us = graph.t + 1, graph.now
     if graph.finished is not None:
         run.state, run.outcome = "ended", graph.finished.outcome
     # Healing names the row of a finding, and a row may come records after the finding.
@@ -191,8 +192,8 @@ def check_run(
     run.not_found.update(row.pattern for row in others if row.pattern not in run.patterns)
     pairs = zip(findings, matches, strict=True)
     findings = [_apply_policy(graph, finding, row, policy) for finding, row in pairs]
-    if headline := standing_headline(findings, headings, mending.mended):
-        run.headline = headline.says
+    headline = standing_headline(findings, headings, mending.mended)
+    run.headline = headline.says if headline else ""
     acts = [tuple(heals.get(row.t, ())) if row is not None else () for row in matches]
     run.findings += _explain(graph, zip(findings, mending.mended, acts, strict=True))
     return run
@@ -226,8 +227,8 @@ def _add_incident(run: CheckedRun, incident: IncidentRow) -> None:
         run.incidents[str(incident.what)] += 1
     elif isinstance(detail, dict) and detail.keys() >= {"who", "what"}:
         part, message = str(detail["who"]), str(detail["what"])
-        run.failures.setdefault(part, []).append(message)
+        run.add_failure(part, message)
         if ("off_s" in detail or message.endswith(DISABLED)) and part not in run.off:
             run.off.append(part)
     else:
-        run.failures.setdefault("a part of the monitor", []).append(str(detail))
+        run.add_failure("a part of the monitor", str(detail))

@@ -17,8 +17,8 @@ from dig.detectors.patterns import BY_NAME
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, base_name
 
-from .baseline import FindingKind, KnownFindings
 from .checked import CheckedFinding, CheckedRun
+from .known_findings import FindingKind, KnownFindings
 
 Level = Literal["error", "warning", "notice", "unhealed"]
 """The findings that fail a check: unhealed errors, all errors, all alarms, or all findings."""

@@ -1,7 +1,7 @@
 """The page: a run as an interactive picture, in a file or live.
 
 `page/` is the page itself: plain JavaScript modules, a style sheet and a template. `rows`: records
-as rows of the page; `about`: the head above them; `document`: the modules as one script, and the
+as rows of the page; `about`: the head above them; `html_page`: the modules as one script, and the
 page around its data, or around the address of a live source; `writing`: a report.
 
 The page is the same for both. It is given a *head* (see `about`) and *rows* (see `rows`) in order:

@@ -27,7 +27,7 @@ from dig.graph.records import Emit, End, FindingRow, Finish, HealRow, IncidentRo
 from dig.graph.words import action_text, failed_component, healing_text, incident_text
 from dig.show.explain.explainer import as_finding, ids_in
 from dig.show.follower import RunFollower
-from dig.show.gate.baseline import FindingKind
+from dig.show.gate.known_findings import FindingKind
 
 MOST_TEXT = 4_000
 MOST_IDS = 400

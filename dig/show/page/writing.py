@@ -13,7 +13,7 @@ from dig.traces.journal.durable_files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 
 from .about import page_head
-from .document import ShownRun, report_page
+from .html_page import ShownRun, report_page
 from .rows import MOST_TEXT, Row, Rows, pack, shorten
 
 NAME = "report.html"

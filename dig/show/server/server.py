@@ -25,8 +25,8 @@ from typing import Any
 
 from dig.errors import RefusedError, SettingsError
 
-from .guard import ADDRESS, METHODS, RequestGuard
-from .routes import PageResponse, Routes
+from .page_routes import PageResponse, Routes
+from .request_guard import ADDRESS, METHODS, RequestGuard
 from .shelf import Shelf
 
 MOST_CONNECTIONS = 64

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 class TimeMark:
     """The marks on a time line: states, each until the next state, and events."""
 
-    STATES = " ·░━"
-    ABSENT, IDLE, HOLDS, BUSY = " ·░━"
-    CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = "cwdr>S!"
-    INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = "ieFHA"
+    STATES, DEEDS, EVENTS = " ·░━", "cwdr>S!", "ieFHA"
+    ABSENT, IDLE, HOLDS, BUSY = tuple(STATES)
+    CONSUMED, WAITED, DISCARDED, REROUTED, SENT, SUBMITTED, FAILED = tuple(DEEDS)
+    INCIDENT, OUTSIDE, FOUND, HEALED, ACCEPTED = tuple(EVENTS)
 
 
-RANKS = {mark: rank for rank, mark in enumerate(TimeMark.STATES + "cwdr>S!" + "ieFHA")}
+_ALL_MARKS = TimeMark.STATES + TimeMark.DEEDS + TimeMark.EVENTS
+RANKS = {mark: rank for rank, mark in enumerate(_ALL_MARKS)}
 """The rank of each mark; of several in one cell, that of the highest rank is shown."""
 
 MOST_MARKS = 600

@@ -30,7 +30,7 @@ from dig.show import summary_text
 
 from .frame import LogLine
 from .picture import STYLES, ascii_only, draw
-from .state import TerminalState
+from .terminal_state import TerminalState
 
 FRAMES_PER_S = 8
 MOST_ASIDE = 1_000_000

@@ -28,7 +28,7 @@ from dig.monitor.policies import Delayed, ToAgents
 from dig.runtime import Bus, PlannedAgent, Setup, simulate
 from dig.runtime.result import RunResult
 from dig.runtime.simulator import Happening
-from dig.show.terminal.state import TerminalState
+from dig.show.terminal.terminal_state import TerminalState
 from dig.tasks.run.arrange import make_bus, make_problem, make_simulation, make_task
 from dig.tasks.run.execute import execute
 from dig.tasks.run.fork import fork

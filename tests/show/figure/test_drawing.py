@@ -17,7 +17,7 @@ from dig.show.figure import palette
 from dig.show.figure.drawing import Drawing
 from dig.show.figure.scene import Box, Curve, Polygon, Words, text_width
 from dig.show.figure.selection import RunPart
-from dig.show.page.document import source
+from dig.show.page.html_page import source
 from tests.histories import arrive, deliver, emit, end, row, start, trace, turn
 from tests.hostile import ATTACKS, hostile_run
 from tests.oracle import Row

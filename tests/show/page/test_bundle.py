@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dig.show.page.document import bundle, modules
+from dig.show.page.html_page import bundle, modules
 
 
 def test_a_module_comes_after_what_it_needs_and_once() -> None:

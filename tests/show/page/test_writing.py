@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dig.errors import JournalError, TraceError
-from dig.show.page.document import live_page
+from dig.show.page.html_page import live_page
 from dig.show.page.writing import write_report
 from tests import failing
 from tests.histories import arrive, deliver, emit, end, start, trace

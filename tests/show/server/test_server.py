@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError, TraceError
-from dig.show.server.routes import PageResponse
+from dig.show.server.page_routes import PageResponse
 from dig.show.server.server import Server
 from dig.show.server.shelf import Shelf
 from dig.traces.journal.journal import Journal

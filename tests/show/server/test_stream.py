@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.show.server import following
-from dig.show.server.routes import stream
+from dig.show.server.page_routes import stream
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from tests.show.server.client import Happening, happenings

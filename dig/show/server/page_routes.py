@@ -24,7 +24,7 @@ from dig._util.text import one_line
 from dig.errors import RefusedError, TraceError
 from dig.show.follower import Standstill
 from dig.show.page.about import clock_speed, page_head
-from dig.show.page.document import live_page, policy
+from dig.show.page.html_page import live_page, policy
 from dig.show.page.writing import comparison
 from dig.show.runs.summary import RunSummary, grade, quality, read_beside
 from dig.traces.journal.journal import SIDE
