@@ -14,19 +14,7 @@ from dig.detectors.interventions import Intervention
 from dig.monitor.messages import Pending
 from dig.runtime.host import Setup
 
-from .ag2_teams import (
-    PAIR,
-    SCENARIOS,
-    Act,
-    Team,
-    Watched,
-    call,
-    consult,
-    is_said,
-    says,
-    scenario,
-    shown,
-)
+from . import ag2_teams as teams
 from .framework_cases import Case, Wrap
 from .harness import Scenario
 from .test_ag2_healing import ask_and_wait, early_team, is_told, twice_asked
@@ -75,17 +63,17 @@ def behind(gate: Passing) -> Callable[[], Setup]:
 def passed_on() -> Scenario:
     """Ann hands over to Bob, and he to Cyd, what none of them has touched."""
     acts: dict[str, Any] = {
-        "ann": lambda texts, number: call("hand_to", agent="bob"),
-        "bob": lambda texts, number: call("hand_to", agent="cyd"),
-        "cyd": lambda texts, number: call("finish", summary="Done"),
+        "ann": lambda texts, number: teams.call("hand_to", agent="bob"),
+        "bob": lambda texts, number: teams.call("hand_to", agent="cyd"),
+        "cyd": lambda texts, number: teams.call("finish", summary="Done"),
     }
-    return scenario("passed_on", acts, lambda team: team.workflow(("user", "ann")))
+    return teams.scenario("passed_on", acts, lambda team: team.workflow(("user", "ann")))
 
 
 def saying() -> Scenario:
     """Ann speaks in the midst of her turn, and has nothing to add."""
 
-    async def ask(team: Team) -> Any:
+    async def ask(team: teams.Team) -> Any:
         async def tell(text: str) -> str:
             """Say something at once."""
             await team.hub.post_envelope(Envelope(
@@ -98,19 +86,19 @@ def saying() -> Scenario:
         channel = await team.user.open(type="conversation", target="ann")
         await team.user.send(channel.channel_id, "Well?")
         heard = await team.user.wait_for_channel_event(
-            channel_id=channel.channel_id, predicate=is_said, timeout=60
+            channel_id=channel.channel_id, predicate=teams.is_said, timeout=60
         )
         await asyncio.sleep(1)
-        return shown(team.hub, heard)
+        return teams.shown(team.hub, heard)
 
-    acts: dict[str, Any] = {"ann": lambda texts, number: call("tell", text="By the way")}
-    return scenario("saying", acts, ask)
+    acts: dict[str, Any] = {"ann": lambda texts, number: teams.call("tell", text="By the way")}
+    return teams.scenario("saying", acts, ask)
 
 
 def asking_beside() -> Scenario:
     """Ann asks Bob something and answers at once; Bob says something when he is done."""
 
-    async def ask(team: Team) -> Any:
+    async def ask(team: teams.Team) -> Any:
         async def tell_bob(text: str) -> str:
             """Have Bob do something."""
             channel = await team.clients["ann"].open(type="conversation", target="bob")
@@ -121,27 +109,27 @@ def asking_beside() -> Scenario:
         return await team.workflow(("user", "ann"))
 
     def ann(texts: list[str], number: int) -> Any:
-        return call("tell_bob", text="The second half") if number == 1 else ""
+        return teams.call("tell_bob", text="The second half") if number == 1 else ""
 
     async def bob(texts: list[str], number: int) -> str:
         await asyncio.sleep(5)
         return "Done"
 
-    return scenario("asking_beside", {"ann": ann, "bob": bob}, ask)
+    return teams.scenario("asking_beside", {"ann": ann, "bob": bob}, ask)
 
 
-def leaving(wait_s: float, bob: Act) -> Scenario:
+def leaving(wait_s: float, bob: teams.Act) -> Scenario:
     """Somebody asks, and closes the hub before there is an answer."""
 
-    async def ask(team: Team) -> Any:
+    async def ask(team: teams.Team) -> Any:
         channel = await team.user.open(
-            type="workflow", target=["ann", "bob"], knobs={"graph": team.graph(*PAIR)}
+            type="workflow", target=["ann", "bob"], knobs={"graph": team.graph(*teams.PAIR)}
         )
         await team.user.send(channel.channel_id, "Well?")
         await asyncio.sleep(wait_s)
         return "gone"
 
-    return scenario("leaving", {"ann": says("A part"), "bob": bob}, ask)
+    return teams.scenario("leaving", {"ann": teams.says("A part"), "bob": bob}, ask)
 
 
 async def slowly(texts: list[str], number: int) -> str:
@@ -152,7 +140,7 @@ async def slowly(texts: list[str], number: int) -> str:
 def disconnecting() -> Scenario:
     """Bob accepts an invitation, and is gone before he is asked anything."""
 
-    async def ask(team: Team) -> Any:
+    async def ask(team: teams.Team) -> Any:
         bob = team.clients["bob"]
 
         async def accept(envelope: Any) -> None:
@@ -161,12 +149,12 @@ def disconnecting() -> Scenario:
             team.hub._agent_to_endpoint.pop(bob.agent_id)
 
         bob.on_envelope(accept)
-        return await consult(team)
+        return await teams.consult(team)
 
     def ann(texts: list[str], number: int) -> Any:
-        return call("delegate", target="bob", prompt="?", timeout=5)
+        return teams.call("delegate", target="bob", prompt="?", timeout=5)
 
-    return scenario("disconnecting", {"ann": ann, "bob": says("never")}, ask)
+    return teams.scenario("disconnecting", {"ann": ann, "bob": teams.says("never")}, ask)
 
 
 def silent(wrap: Wrap) -> Scenario:
@@ -175,18 +163,18 @@ def silent(wrap: Wrap) -> Scenario:
     def ann(texts: list[str], number: int) -> Any:
         return "Here I am" if is_told(texts) else ""
 
-    asked = scenario("silent", {"ann": ann, "bob": says("The whole")}, ask_and_wait)
+    asked = teams.scenario("silent", {"ann": ann, "bob": teams.says("The whole")}, ask_and_wait)
     wrapped = Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
-    return wrap.ticking(wrapped) if isinstance(wrap, Watched) else wrapped
+    return wrap.ticking(wrapped) if isinstance(wrap, teams.Watched) else wrapped
 
 
 CASES = [
     Case(talking(ends_by_tool=True)),
-    *(Case(asked) for asked in SCENARIOS if asked.name in PLAIN),
+    *(Case(asked) for asked in teams.SCENARIOS if asked.name in PLAIN),
     Case(saying()),
     Case(disconnecting()),
     Case(leaving(3, slowly)),
-    Case(leaving(3, says("The whole")), behind(Passing(30))),
+    Case(leaving(3, teams.says("The whole")), behind(Passing(30))),
     Case(passed_on(), behind(Passing())),
     Case(twice_asked(), options={"same_work": True}),
     Case(early_team()),

@@ -10,30 +10,10 @@ from inspect import isawaitable
 from typing import Any
 
 import fast_depends.utils
-from ag2 import Agent
+from ag2 import Agent, network
 from ag2.config import LLMClient, ModelConfig
 from ag2.events import ModelMessage, ModelRequest, ModelResponse, ToolCallEvent, ToolCallsEvent
 from ag2.knowledge import MemoryKnowledgeStore
-from ag2.network import (
-    EV_CHANNEL_CLOSED,
-    EV_PACKET,
-    EV_TEXT,
-    AgentTarget,
-    ConsultingAdapter,
-    ConversationAdapter,
-    DiscussionAdapter,
-    Finish,
-    FromSpeaker,
-    Handoff,
-    Hub,
-    HubClient,
-    LocalLink,
-    Passport,
-    TerminateTarget,
-    Transition,
-    TransitionGraph,
-    WorkflowAdapter,
-)
 
 from dig.adapters import ag2
 
@@ -124,14 +104,14 @@ def result_of(event: Any) -> str:
     return " ".join(found)
 
 
-async def hand_to(agent: str) -> Handoff:
+async def hand_to(agent: str) -> network.Handoff:
     """Hand over to somebody."""
-    return Handoff(target=agent)
+    return network.Handoff(target=agent)
 
 
-async def finish(summary: str) -> Finish:
+async def finish(summary: str) -> network.Finish:
     """End the work."""
-    return Finish(summary=summary)
+    return network.Finish(summary=summary)
 
 
 class Team:
@@ -145,8 +125,15 @@ class Team:
     def __init__(self, script: Script, acts: dict[str, Act]) -> None:
         self.script = script
         self.acts = acts
-        self.hub = Hub(MemoryKnowledgeStore(), ttl_sweep_interval=0, expectation_sweep_interval=0)
-        kinds = (ConsultingAdapter, ConversationAdapter, DiscussionAdapter, WorkflowAdapter)
+        self.hub = network.Hub(
+            MemoryKnowledgeStore(), ttl_sweep_interval=0, expectation_sweep_interval=0
+        )
+        kinds = (
+            network.ConsultingAdapter,
+            network.ConversationAdapter,
+            network.DiscussionAdapter,
+            network.WorkflowAdapter,
+        )
         for adapter in kinds:
             self.hub.register_adapter(adapter())
         self.clients: dict[str, Any] = {}
@@ -157,8 +144,8 @@ class Team:
         for name, act in self.acts.items():
             agent = Agent(name, config=Model(self.script, name, act), tools=[hand_to, finish])
             self.clients[name] = await self.hub.register(agent)
-        self.link = HubClient(LocalLink(self.hub))
-        self.user = await self.link.register_human(Passport(name="user"))
+        self.link = network.HubClient(network.LocalLink(self.hub))
+        self.user = await self.link.register_human(network.Passport(name="user"))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -168,9 +155,14 @@ class Team:
     def graph(self, *turns: tuple[str, str]) -> dict[str, Any]:
         """A workflow in which a user begins, and who speaks after whom is given."""
         ids = {"user": self.user.agent_id} | {n: c.agent_id for n, c in self.clients.items()}
-        steps = [Transition(when=FromSpeaker(ids[a]), then=AgentTarget(ids[b])) for a, b in turns]
-        built: dict[str, Any] = TransitionGraph(
-            initial_speaker=ids["user"], transitions=steps, default_target=TerminateTarget("done")
+        steps = [
+            network.Transition(when=network.FromSpeaker(ids[a]), then=network.AgentTarget(ids[b]))
+            for a, b in turns
+        ]
+        built: dict[str, Any] = network.TransitionGraph(
+            initial_speaker=ids["user"],
+            transitions=steps,
+            default_target=network.TerminateTarget("done"),
         ).to_dict()
         return built
 
@@ -204,15 +196,15 @@ class Team:
                 return [*told, "silence"]
             if is_said(envelope):
                 told.append(shown(self.hub, envelope))
-            if envelope.event_type == EV_CHANNEL_CLOSED:
+            if envelope.event_type == network.EV_CHANNEL_CLOSED:
                 return [*told, envelope.event_data.get("reason")]
 
 
 def is_said(envelope: Any) -> bool:
-    return envelope.event_type in (EV_TEXT, EV_PACKET)
+    return envelope.event_type in (network.EV_TEXT, network.EV_PACKET)
 
 
-def shown(hub: Hub, envelope: Any) -> tuple[Any, ...]:
+def shown(hub: network.Hub, envelope: Any) -> tuple[Any, ...]:
     data = envelope.event_data
     routing = data.get("routing", {})
     said = data.get("text", data.get("body", "")) or routing.get("summary", "")

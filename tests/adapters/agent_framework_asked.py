@@ -8,28 +8,7 @@ from typing import Any
 
 from agent_framework import Workflow
 
-from .agent_framework_teams import (
-    asking,
-    asking_both,
-    async_condition,
-    bad_condition,
-    chain,
-    conditional,
-    designated,
-    endless,
-    failing,
-    fan,
-    half_join,
-    nested,
-    on_a_thread,
-    remembering,
-    selection,
-    several_at_once,
-    switch,
-    talking,
-    turned_down,
-    typed,
-)
+from . import agent_framework_teams as teams
 from .harness import Scenario, Script
 
 
@@ -122,20 +101,21 @@ async def refused(team: Workflow) -> Any:
 
 ASKED: dict[Callable[[Any], Awaitable[Any]], tuple[Callable[[Script], Any], ...]] = {
     ask: (
-        chain, fan, conditional, async_condition, switch, selection, several_at_once, turned_down,
-        failing, bad_condition, endless, half_join, nested, designated, talking, typed,
-        on_a_thread,
+        teams.chain, teams.fan, teams.conditional, teams.async_condition, teams.switch,
+        teams.selection, teams.several_at_once, teams.turned_down, teams.failing,
+        teams.bad_condition, teams.endless, teams.half_join, teams.nested, teams.designated,
+        teams.talking, teams.typed, teams.on_a_thread,
     ),
-    ask_twice: (chain, fan, half_join),
-    stream: (fan, conditional, designated, talking, failing),
-    look_at_some: (fan,),
-    answer_back: (asking,),
-    answer_both: (asking_both,),
-    branch_off: (remembering,),
-    drop_and_ask: (fan,),
-    drop_and_restore: (remembering,),
-    as_agent: (talking,),
-    refused: (chain,),
+    ask_twice: (teams.chain, teams.fan, teams.half_join),
+    stream: (teams.fan, teams.conditional, teams.designated, teams.talking, teams.failing),
+    look_at_some: (teams.fan,),
+    answer_back: (teams.asking,),
+    answer_both: (teams.asking_both,),
+    branch_off: (teams.remembering,),
+    drop_and_ask: (teams.fan,),
+    drop_and_restore: (teams.remembering,),
+    as_agent: (teams.talking,),
+    refused: (teams.chain,),
 }  # fmt: skip
 
 SCENARIOS = [

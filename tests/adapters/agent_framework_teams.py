@@ -7,25 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import Any
 
-from agent_framework import (
-    Agent,
-    BaseChatClient,
-    Case,
-    ChatResponse,
-    ChatResponseUpdate,
-    Default,
-    Executor,
-    FunctionExecutor,
-    InMemoryCheckpointStorage,
-    Message,
-    ResponseStream,
-    Workflow,
-    WorkflowBuilder,
-    WorkflowContext,
-    WorkflowExecutor,
-    handler,
-    response_handler,
-)
+import agent_framework as af
 
 import dig
 from dig.adapters import agent_framework
@@ -51,7 +33,7 @@ class Part:
     what: str
 
 
-class Scripted(Executor):  # type: ignore[misc]
+class Scripted(af.Executor):  # type: ignore[misc]
     """An executor that tells the script of its turn, and does what it is told."""
 
     def __init__(self, script: Script, id: str, act: Act) -> None:
@@ -59,23 +41,23 @@ class Scripted(Executor):  # type: ignore[misc]
         self._script = script
         self._act = act
 
-    @handler  # type: ignore[untyped-decorator]
-    async def on_text(self, data: str, ctx: WorkflowContext[Any, Any]) -> None:
+    @af.handler  # type: ignore[untyped-decorator]
+    async def on_text(self, data: str, ctx: af.WorkflowContext[Any, Any]) -> None:
         """A text comes."""
         await self._work(data, ctx)
 
-    @handler  # type: ignore[untyped-decorator]
-    async def on_part(self, data: Part, ctx: WorkflowContext[Any, Any]) -> None:
+    @af.handler  # type: ignore[untyped-decorator]
+    async def on_part(self, data: Part, ctx: af.WorkflowContext[Any, Any]) -> None:
         """A part comes."""
         await self._work(data, ctx)
 
-    @handler  # type: ignore[untyped-decorator]
-    async def on_list(self, data: list[Any], ctx: WorkflowContext[Any, Any]) -> None:
+    @af.handler  # type: ignore[untyped-decorator]
+    async def on_list(self, data: list[Any], ctx: af.WorkflowContext[Any, Any]) -> None:
         """What a join has put together comes."""
         await self._work(data, ctx)
 
-    @response_handler  # type: ignore[untyped-decorator]
-    async def on_response(self, asked: str, said: str, ctx: WorkflowContext[Any, Any]) -> None:
+    @af.response_handler  # type: ignore[untyped-decorator]
+    async def on_response(self, asked: str, said: str, ctx: af.WorkflowContext[Any, Any]) -> None:
         """Somebody outside has answered."""
         await self._work(said, ctx)
 
@@ -86,7 +68,7 @@ class Scripted(Executor):  # type: ignore[misc]
                 await done
 
 
-class Model(BaseChatClient[Any]):  # type: ignore[misc]
+class Model(af.BaseChatClient[Any]):  # type: ignore[misc]
     """A scripted model; `act` gets the texts that it is given, and the number of the turn."""
 
     def __init__(self, script: Script, name: str, act: Callable[[list[str], int], str]) -> None:
@@ -96,7 +78,12 @@ class Model(BaseChatClient[Any]):  # type: ignore[misc]
         self._act = act
 
     def _inner_get_response(
-        self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **more: Any
+        self,
+        *,
+        messages: Sequence[af.Message],
+        stream: bool,
+        options: Mapping[str, Any],
+        **more: Any,
     ) -> Any:
         texts = [message.text for message in messages]
 
@@ -104,19 +91,19 @@ class Model(BaseChatClient[Any]):  # type: ignore[misc]
             async with self._script.turn(self._name, texts) as number:
                 return self._act(texts, number)
 
-        async def whole() -> ChatResponse[Any]:
-            return ChatResponse(messages=[Message("assistant", [await respond()])])
+        async def whole() -> af.ChatResponse[Any]:
+            return af.ChatResponse(messages=[af.Message("assistant", [await respond()])])
 
-        async def pieces() -> AsyncIterator[ChatResponseUpdate]:
+        async def pieces() -> AsyncIterator[af.ChatResponseUpdate]:
             for word in (await respond()).split(" "):
                 await asyncio.sleep(0.1)
-                yield ChatResponseUpdate(
+                yield af.ChatResponseUpdate(
                     role="assistant", contents=[{"type": "text", "text": word}]
                 )
 
         if not stream:
             return whole()
-        return ResponseStream(pieces(), finalizer=ChatResponse.from_updates)
+        return af.ResponseStream(pieces(), finalizer=af.ChatResponse.from_updates)
 
 
 def send(data: Any, *to: str) -> Act:
@@ -150,26 +137,26 @@ class Parts:
     def __getattr__(self, name: str) -> Any:
         return self._made[name]
 
-    def build(self, start: str, **more: Any) -> WorkflowBuilder:
-        return WorkflowBuilder(start_executor=self._made[start], name="team", **more)
+    def build(self, start: str, **more: Any) -> af.WorkflowBuilder:
+        return af.WorkflowBuilder(start_executor=self._made[start], name="team", **more)
 
 
 # --- teams ------------------------------------------------------------------------------------
 
 
-def chain(script: Script) -> Workflow:
+def chain(script: Script) -> af.Workflow:
     p = Parts(script, a=send("to b"), b=send("to c"), c=ends)
     return p.build("a").add_edge(p.a, p.b).add_edge(p.b, p.c).build()
 
 
-def fan(script: Script) -> Workflow:
+def fan(script: Script) -> af.Workflow:
     """Branches that are joined; in one of them are two steps."""
     p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=send("d's"), j=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.c, p.d)
     return built.add_fan_in_edges([p.b, p.d], p.j).build()
 
 
-def conditional(script: Script) -> Workflow:
+def conditional(script: Script) -> af.Workflow:
     def act(given: Any, number: int, ctx: Any) -> Any:
         return ctx.send_message(Part("again" if number < 3 else "good"))
 
@@ -179,7 +166,7 @@ def conditional(script: Script) -> Workflow:
     return built.add_edge(p.critic, p.press, condition=lambda part: part.what == "good").build()
 
 
-def async_condition(script: Script) -> Workflow:
+def async_condition(script: Script) -> af.Workflow:
     async def slowly(data: Any) -> bool:
         await asyncio.sleep(0.5)
         return "x" in data
@@ -189,21 +176,21 @@ def async_condition(script: Script) -> Workflow:
     return built.add_edge(p.a, p.c, condition=lambda data: "y" in data).build()
 
 
-def switch(script: Script) -> Workflow:
+def switch(script: Script) -> af.Workflow:
     async def several(given: Any, number: int, ctx: Any) -> None:
         for text in ("red", "blue", "other"):
             await ctx.send_message(text)
 
     p = Parts(script, a=several, red=ends, blue=ends, rest=ends)
     cases = [
-        Case(condition=lambda text: text == "red", target=p.red),
-        Case(condition=lambda text: text == "blue", target=p.blue),
-        Default(target=p.rest),
+        af.Case(condition=lambda text: text == "red", target=p.red),
+        af.Case(condition=lambda text: text == "blue", target=p.blue),
+        af.Default(target=p.rest),
     ]
     return p.build("a").add_switch_case_edge_group(p.a, cases).build()
 
 
-def selection(script: Script) -> Workflow:
+def selection(script: Script) -> af.Workflow:
     async def twice(given: Any, number: int, ctx: Any) -> None:
         await ctx.send_message("b c")
         await ctx.send_message("d", "d")
@@ -216,7 +203,7 @@ def selection(script: Script) -> Workflow:
     return built.build()
 
 
-def several_at_once(script: Script) -> Workflow:
+def several_at_once(script: Script) -> af.Workflow:
     """Two sources send to one executor, whose own messages go along conditional edges."""
     p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=passes_on, e=ends, f=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.b, p.d).add_edge(p.c, p.d)
@@ -224,20 +211,20 @@ def several_at_once(script: Script) -> Workflow:
     return built.add_edge(p.d, p.f, condition=lambda text: text != "b's").build()
 
 
-def turned_down(script: Script) -> Workflow:
+def turned_down(script: Script) -> af.Workflow:
     """No condition holds, and nothing is put out."""
     p = Parts(script, a=send("x"), b=ends)
     return p.build("a").add_edge(p.a, p.b, condition=lambda text: False).build()
 
 
-def typed(script: Script) -> Workflow:
+def typed(script: Script) -> af.Workflow:
     """What an executor cannot take, its edge leaves out."""
     p = Parts(script, a=send(17), b=ends, c=ends)
     built = p.build("a").add_edge(p.a, p.b)
     return built.add_edge(p.a, p.c).build()
 
 
-def failing(script: Script) -> Workflow:
+def failing(script: Script) -> af.Workflow:
     async def fails(given: Any, number: int, ctx: Any) -> None:
         raise ValueError("no")
 
@@ -245,7 +232,7 @@ def failing(script: Script) -> Workflow:
     return p.build("a").add_fan_out_edges(p.a, [p.b, p.c]).add_edge(p.c, p.d).build()
 
 
-def bad_condition(script: Script) -> Workflow:
+def bad_condition(script: Script) -> af.Workflow:
     def fails(data: Any) -> bool:
         raise ValueError("no")
 
@@ -254,19 +241,19 @@ def bad_condition(script: Script) -> Workflow:
     return built.add_edge(p.a, p.c, condition=fails).build()
 
 
-def endless(script: Script) -> Workflow:
+def endless(script: Script) -> af.Workflow:
     p = Parts(script, a=send("to b"), b=send("to a"))
     return p.build("a", max_iterations=5).add_edge(p.a, p.b).add_edge(p.b, p.a).build()
 
 
-def half_join(script: Script) -> Workflow:
+def half_join(script: Script) -> af.Workflow:
     """A join waits for somebody who says nothing."""
     p = Parts(script, a=send("go"), b=send("b's"), c=lambda *given: None, j=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def asking(script: Script) -> Workflow:
+def asking(script: Script) -> af.Workflow:
     async def asks(given: Any, number: int, ctx: Any) -> None:
         if number == 1:
             await ctx.request_info("What is your name?", str, request_id="name")
@@ -277,7 +264,7 @@ def asking(script: Script) -> Workflow:
     return p.build("a").add_edge(p.a, p.b).build()
 
 
-def asking_both(script: Script) -> Workflow:
+def asking_both(script: Script) -> af.Workflow:
     """Two branches ask somebody outside, and are joined when he has replied."""
 
     def asks(name: str) -> Act:
@@ -294,36 +281,36 @@ def asking_both(script: Script) -> Workflow:
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def on_a_thread(script: Script) -> Workflow:
+def on_a_thread(script: Script) -> af.Workflow:
     """A plain function, which the framework calls on a thread."""
 
-    def note(text: str, ctx: WorkflowContext[Any, Any]) -> None:
+    def note(text: str, ctx: af.WorkflowContext[Any, Any]) -> None:
         script.log.append(("b", text, repr(dig.notes())))
 
-    note.__annotations__ = {"text": str, "ctx": WorkflowContext[Any, Any]}  # it looks for types
+    note.__annotations__ = {"text": str, "ctx": af.WorkflowContext[Any, Any]}  # it looks for types
     p = Parts(script, a=send("go"))
-    return p.build("a").add_edge(p.a, FunctionExecutor(note, id="b")).build()
+    return p.build("a").add_edge(p.a, af.FunctionExecutor(note, id="b")).build()
 
 
-def remembering(script: Script) -> Workflow:
+def remembering(script: Script) -> af.Workflow:
     p = Parts(script, a=send("go"), b=send("b's"), c=send("c's"), d=ends)
-    built = p.build("a", checkpoint_storage=InMemoryCheckpointStorage())
+    built = p.build("a", checkpoint_storage=af.InMemoryCheckpointStorage())
     built = built.add_fan_out_edges(p.a, [p.b, p.c])
     return built.add_fan_in_edges([p.b, p.c], p.d).build()
 
 
-def around(script: Script, inner: Workflow, **more: Any) -> Workflow:
+def around(script: Script, inner: af.Workflow, **more: Any) -> af.Workflow:
     """A workflow of which another one is an executor."""
     p = Parts(script, start=send("go"), end=ends)
-    one = WorkflowExecutor(inner, id="inner", **more)
+    one = af.WorkflowExecutor(inner, id="inner", **more)
     return p.build("start").add_edge(p.start, one).add_edge(one, p.end).build()
 
 
-def nested(script: Script) -> Workflow:
+def nested(script: Script) -> af.Workflow:
     return around(script, chain(script))
 
 
-def designated(script: Script) -> Workflow:
+def designated(script: Script) -> af.Workflow:
     async def both(given: Any, number: int, ctx: Any) -> None:
         await ctx.yield_output("on the way")
         await ctx.send_message("go")
@@ -333,14 +320,14 @@ def designated(script: Script) -> Workflow:
     return built.add_edge(p.a, p.b).build()
 
 
-def agents(script: Script, **acts: Callable[[list[str], int], str]) -> dict[str, Agent[Any]]:
+def agents(script: Script, **acts: Callable[[list[str], int], str]) -> dict[str, af.Agent[Any]]:
     """Agents with scripted models."""
-    return {name: Agent(Model(script, name, act), name=name) for name, act in acts.items()}
+    return {name: af.Agent(Model(script, name, act), name=name) for name, act in acts.items()}
 
 
-def talking(script: Script) -> Workflow:
+def talking(script: Script) -> af.Workflow:
     team = agents(
         script, ann=lambda texts, number: "A first text", bob=lambda texts, number: "A better text"
     )
-    built = WorkflowBuilder(start_executor=team["ann"])
+    built = af.WorkflowBuilder(start_executor=team["ann"])
     return built.add_edge(team["ann"], team["bob"]).build()

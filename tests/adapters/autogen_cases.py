@@ -13,23 +13,9 @@ from dig.detectors import standard
 from dig.runtime.host import Setup
 
 from . import autogen_runtimes as runtimes
+from . import autogen_teams as teams
 from .autogen_runtimes import RUNTIMES, Act, Net, says
-from .autogen_teams import (
-    SCENARIOS,
-    WORK,
-    Watched,
-    agents,
-    ask,
-    ask_twice,
-    cancelled,
-    choosing_wrong,
-    failing_beside,
-    graph,
-    round_robin,
-    scenario,
-    swarm,
-    until,
-)
+from .autogen_teams import ask
 from .framework_cases import Case, Wrap
 from .framework_gates import Usher, behind
 from .framework_watch import ticking
@@ -139,29 +125,31 @@ def unwrapped(wrap: Wrap) -> Scenario:
     async def drive(team: Any) -> Any:
         asking = asyncio.ensure_future(ask(team))
         await asyncio.sleep(0.05)
-        if isinstance(wrap, Watched):
+        if isinstance(wrap, teams.Watched):
             wrap.detach()
         return await asking
 
-    asked = scenario(round_robin, drive)
+    asked = teams.scenario(teams.round_robin, drive)
     return Scenario(asked.name, lambda script: wrap(asked.build(script)), asked.drive)
 
 
 def nobody(script: Script) -> Any:
     """The manager raises before anybody has spoken."""
-    team = choosing_wrong(script)
+    team = teams.choosing_wrong(script)
     team._selector_func = lambda thread: "nobody"
     return team
 
 
 def guarded(script: Script) -> Any:
     """It comes to a limit before somebody says that it is done."""
-    return RoundRobinGroupChat(agents(script, **WORK), termination_condition=until(3))
+    return RoundRobinGroupChat(
+        teams.agents(script, **teams.WORK), termination_condition=teams.until(3)
+    )
 
 
 def failing_elsewhere(script: Script) -> Any:
     """One branch fails, and the runtime lets the other one speak to its end."""
-    team = failing_beside(script)
+    team = teams.failing_beside(script)
     team._runtime, team._embedded_runtime = SingleThreadedAgentRuntime(), False
     return team
 
@@ -184,25 +172,25 @@ dropped: dict[str, Act] = {"ann": asks_in_vain, "bob": slow, "drops": slow}
 
 CASES = [
     Case(net("dropped", dropped)),
-    *(Case(scenario(build)) for build in (nobody, guarded)),
-    Case(scenario(failing_elsewhere, ask_and_wait)),
-    *(Case(one) for one in SCENARIOS if one.name in PLAIN),
+    *(Case(teams.scenario(build)) for build in (nobody, guarded)),
+    Case(teams.scenario(failing_elsewhere, ask_and_wait)),
+    *(Case(one) for one in teams.SCENARIOS if one.name in PLAIN),
     *(Case(one, options=OUTSIDE) for one in RUNTIMES if one.name in PLAIN),
-    Case(scenario(swarm), options={"handoff": lambda message: True}),
-    Case(scenario(swarm), options={"tools": True}),
-    Case(scenario(ping_pong)),
-    Case(scenario(stopped_graph, go_on)),
-    Case(scenario(dropped_and_asking)),
-    Case(scenario(with_person)),
-    Case(scenario(early)),
-    Case(scenario(early_once, ask_two)),
-    Case(scenario(round_robin, ask_twice), behind(Usher())),
-    Case(scenario(graph, ask_twice), lost=("turn.hand_over", 1)),
+    Case(teams.scenario(teams.swarm), options={"handoff": lambda message: True}),
+    Case(teams.scenario(teams.swarm), options={"tools": True}),
+    Case(teams.scenario(ping_pong)),
+    Case(teams.scenario(stopped_graph, go_on)),
+    Case(teams.scenario(dropped_and_asking)),
+    Case(teams.scenario(with_person)),
+    Case(teams.scenario(early)),
+    Case(teams.scenario(early_once, ask_two)),
+    Case(teams.scenario(teams.round_robin, teams.ask_twice), behind(Usher())),
+    Case(teams.scenario(teams.graph, teams.ask_twice), lost=("turn.hand_over", 1)),
     Case(telling_twice, options=OUTSIDE, lost=("turn.call", 1)),
-    Case(scenario(round_robin), behind(Usher("Welcome."))),
-    Case(scenario(round_robin, cancelled), keeping("A part")),
-    Case(scenario(round_robin, ask_briefly), keeping("A part")),
-    Case(scenario(round_robin, leave), keeping("A part")),
+    Case(teams.scenario(teams.round_robin), behind(Usher("Welcome."))),
+    Case(teams.scenario(teams.round_robin, teams.cancelled), keeping("A part")),
+    Case(teams.scenario(teams.round_robin, ask_briefly), keeping("A part")),
+    Case(teams.scenario(teams.round_robin, leave), keeping("A part")),
     Case(unwrapped),
     Case(net("giving_up", {"ann": runtimes.gives_up, "bob": slow})),
     Case(net("waiting", {"ann": tells_and_waits, "bob": nothing}, tell_ann), options=OUTSIDE),

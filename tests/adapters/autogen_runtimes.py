@@ -7,22 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import autogen_core as core
 from autogen_agentchat.teams._group_chat._sequential_routed_agent import SequentialRoutedAgent
-from autogen_core import (
-    AgentId,
-    CancellationToken,
-    ClosureAgent,
-    DefaultInterventionHandler,
-    DefaultTopicId,
-    DropMessage,
-    MessageContext,
-    RoutedAgent,
-    SingleThreadedAgentRuntime,
-    TopicId,
-    TypeSubscription,
-    event,
-    message_handler,
-)
 
 from .harness import Scenario, Script
 
@@ -48,7 +34,7 @@ Act = Callable[["Node", Any], Awaitable[Any]]
 """What an agent does with a message, and answers."""
 
 
-class Node(RoutedAgent):  # type: ignore[misc]
+class Node(core.RoutedAgent):  # type: ignore[misc]
     """An agent that does what it is told."""
 
     def __init__(self, script: Script, name: str, act: Act) -> None:
@@ -57,22 +43,22 @@ class Node(RoutedAgent):  # type: ignore[misc]
         self.name = name
         self.act = act
 
-    @message_handler  # type: ignore[untyped-decorator]
-    async def on_ask(self, message: Ask, ctx: MessageContext) -> Tell | None:
+    @core.message_handler  # type: ignore[untyped-decorator]
+    async def on_ask(self, message: Ask, ctx: core.MessageContext) -> Tell | None:
         return await works(self, message)
 
-    @event  # type: ignore[untyped-decorator]
-    async def on_tell(self, message: Tell, ctx: MessageContext) -> None:
+    @core.event  # type: ignore[untyped-decorator]
+    async def on_tell(self, message: Tell, ctx: core.MessageContext) -> None:
         await works(self, message)
 
     async def ask(self, agent: str, text: str, **more: Any) -> str:
         """Ask another agent, and wait for the answer."""
-        answer = await self.send_message(Ask(text), AgentId(agent, "default"), **more)
+        answer = await self.send_message(Ask(text), core.AgentId(agent, "default"), **more)
         return answer.text if answer else ""
 
     async def tell(self, topic: str, text: str) -> None:
         """Tell everybody who listens."""
-        await self.publish_message(Tell(text), TopicId(topic, "default"))
+        await self.publish_message(Tell(text), core.TopicId(topic, "default"))
 
 
 class OneByOne(SequentialRoutedAgent):  # type: ignore[misc]
@@ -96,11 +82,11 @@ async def works(node: Any, message: Any) -> Tell | None:
         return None if answer is None else Tell(answer)
 
 
-class Drops(DefaultInterventionHandler):  # type: ignore[misc]
+class Drops(core.DefaultInterventionHandler):  # type: ignore[misc]
     """Lets nothing through that says so."""
 
     async def on_send(self, message: Any, **more: Any) -> Any:
-        return DropMessage if getattr(message, "text", "") == "secret" else message
+        return core.DropMessage if getattr(message, "text", "") == "secret" else message
 
 
 class Net:
@@ -116,21 +102,21 @@ class Net:
         self.acts = acts
         self.kind = kind
         drops = [Drops()] if "drops" in acts else None
-        self.runtime = SingleThreadedAgentRuntime(intervention_handlers=drops)
+        self.runtime = core.SingleThreadedAgentRuntime(intervention_handlers=drops)
         self.heard: list[str] = []
 
     async def __aenter__(self) -> Net:
         for name, act in self.acts.items():
             await self.kind.register(self.runtime, name, self._making(name, act))
-            await self.runtime.add_subscription(TypeSubscription(name, name))
-            await self.runtime.add_subscription(TypeSubscription("all", name))
+            await self.runtime.add_subscription(core.TypeSubscription(name, name))
+            await self.runtime.add_subscription(core.TypeSubscription("all", name))
 
-        async def collect(agent: Any, message: Tell, ctx: MessageContext) -> None:
+        async def collect(agent: Any, message: Tell, ctx: core.MessageContext) -> None:
             self.heard.append(message.text)
 
-        await ClosureAgent.register_closure(
+        await core.ClosureAgent.register_closure(
             self.runtime, "collector", collect,
-            subscriptions=lambda: [TypeSubscription("results", "collector")],
+            subscriptions=lambda: [core.TypeSubscription("results", "collector")],
         )  # fmt: skip
         self.runtime.start()
         return self
@@ -143,11 +129,11 @@ class Net:
         return lambda: self.kind(self.script, name, act)
 
     async def ask(self, agent: str, text: str = "What now?", **more: Any) -> Any:
-        answer = await self.runtime.send_message(Ask(text), AgentId(agent, "default"), **more)
+        answer = await self.runtime.send_message(Ask(text), core.AgentId(agent, "default"), **more)
         return answer.text if answer else None
 
     async def tell(self, topic: str, text: str = "Go") -> list[str]:
-        await self.runtime.publish_message(Tell(text), TopicId(topic, "default"))
+        await self.runtime.publish_message(Tell(text), core.TopicId(topic, "default"))
         await self.runtime.stop_when_idle()
         return self.heard
 
@@ -220,7 +206,7 @@ async def at_once(net: Net) -> Any:
 
 
 async def cancelled(net: Net) -> Any:
-    token = CancellationToken()
+    token = core.CancellationToken()
     asyncio.get_running_loop().call_later(0.15, token.cancel)
     try:
         return await net.ask("ann", cancellation_token=token)
@@ -229,8 +215,8 @@ async def cancelled(net: Net) -> Any:
 
 
 async def odd(net: Net) -> Any:
-    answer = await net.runtime.send_message(Odd("?"), AgentId("ann", "default"))
-    await net.runtime.publish_message(Odd("!"), TopicId("all", "default"))
+    answer = await net.runtime.send_message(Odd("?"), core.AgentId("ann", "default"))
+    await net.runtime.publish_message(Odd("!"), core.TopicId("all", "default"))
     return answer
 
 
@@ -251,7 +237,7 @@ async def to_nobody(net: Net) -> Any:
 async def stopped(net: Net) -> Any:
     """The runtime is stopped while an agent works, and messages lie in its queue."""
     for _ in range(3):
-        await net.runtime.publish_message(Tell("Go"), TopicId("ann", "default"))
+        await net.runtime.publish_message(Tell("Go"), core.TopicId("ann", "default"))
     await net.runtime.stop()
     await asyncio.sleep(5)
     return net.heard
@@ -259,8 +245,8 @@ async def stopped(net: Net) -> Any:
 
 async def keyed(net: Net) -> Any:
     """An agent of the same type with another key is another agent."""
-    first = await net.runtime.send_message(Ask("?"), AgentId("bob", "left"))
-    await net.runtime.publish_message(Tell("Go"), DefaultTopicId("bob", "right"))
+    first = await net.runtime.send_message(Ask("?"), core.AgentId("bob", "left"))
+    await net.runtime.publish_message(Tell("Go"), core.DefaultTopicId("bob", "right"))
     return first.text
 
 

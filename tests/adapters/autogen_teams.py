@@ -9,22 +9,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from inspect import isawaitable
 from typing import Any
 
+from autogen_agentchat import conditions, teams
 from autogen_agentchat.agents import AssistantAgent, BaseChatAgent
 from autogen_agentchat.base import Response, TaskResult
-from autogen_agentchat.conditions import (
-    HandoffTermination,
-    MaxMessageTermination,
-    TextMentionTermination,
-)
 from autogen_agentchat.messages import HandoffMessage, TextMessage
-from autogen_agentchat.teams import (
-    DiGraphBuilder,
-    GraphFlow,
-    MagenticOneGroupChat,
-    RoundRobinGroupChat,
-    SelectorGroupChat,
-    Swarm,
-)
 from autogen_core import CancellationToken, FunctionCall, SingleThreadedAgentRuntime
 from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
 
@@ -164,7 +152,7 @@ def agents(script: Script, **acts: Act) -> list[Agent]:
 
 
 def until(most: int = 12) -> Any:
-    return TextMentionTermination(DONE) | MaxMessageTermination(most)
+    return conditions.TextMentionTermination(DONE) | conditions.MaxMessageTermination(most)
 
 
 # --- what is asked ---
@@ -230,15 +218,15 @@ WORK: dict[str, Act] = {"ann": says("A part", DONE), "bob": says("More", "Even m
 
 
 def round_robin(script: Script) -> Any:
-    return RoundRobinGroupChat(agents(script, **WORK), termination_condition=until())
+    return teams.RoundRobinGroupChat(agents(script, **WORK), termination_condition=until())
 
 
 def limited(script: Script) -> Any:
-    return RoundRobinGroupChat(agents(script, **WORK), max_turns=2)
+    return teams.RoundRobinGroupChat(agents(script, **WORK), max_turns=2)
 
 
 def events_told(script: Script) -> Any:
-    return RoundRobinGroupChat(
+    return teams.RoundRobinGroupChat(
         agents(script, **WORK), termination_condition=until(), emit_team_events=True
     )
 
@@ -246,7 +234,7 @@ def events_told(script: Script) -> Any:
 def selector(script: Script) -> Any:
     """A model chooses; once it names nobody, and is asked again."""
     chooses = Model(script, "chooser", says("bob", "nobody", "ann", "bob"))
-    return SelectorGroupChat(
+    return teams.SelectorGroupChat(
         agents(script, ann=says(DONE), bob=says("One")), chooses, termination_condition=until()
     )
 
@@ -259,7 +247,7 @@ def swarm(script: Script) -> Any:
         return f"{what}: 42"
 
     two = {1: [call("look_up", what="it")], 2: To("cyd")}
-    return Swarm(
+    return teams.Swarm(
         [
             assistant(script, "ann", lambda texts, number: To("bob"), handoffs=["bob"]),
             assistant(
@@ -277,13 +265,13 @@ def dropping(script: Script) -> Any:
     """Two handoffs at once, of which AutoGen carries out one; the other one is made up for."""
     ann = assistant(script, "ann", lambda texts, n: To("bob", "cyd"), handoffs=["bob", "cyd"])
     others = agents(script, bob=lambda texts, number: To("cyd", said="Yours"), cyd=says(DONE))
-    return Swarm([ann, *others], termination_condition=until())
+    return teams.Swarm([ann, *others], termination_condition=until())
 
 
 def handing_to_user(script: Script) -> Any:
-    return Swarm(
+    return teams.Swarm(
         agents(script, ann=lambda texts, number: To("user", said="Which one?")),
-        termination_condition=HandoffTermination("user"),
+        termination_condition=conditions.HandoffTermination("user"),
     )
 
 
@@ -299,21 +287,21 @@ def graph(script: Script) -> Any:
         script, ann=says("Split"), bob=says("Left"), cyd=says("Right"), dan=says("Both"),
         eve=says("Aside"),
     )  # fmt: skip
-    built = DiGraphBuilder()
+    built = teams.DiGraphBuilder()
     for node in (ann, bob, cyd, dan, eve):
         built.add_node(node)
     built.add_edge(ann, bob).add_edge(ann, cyd).add_edge(bob, dan).add_edge(cyd, dan)
     built.add_edge(cyd, eve)
-    return GraphFlow([ann, bob, cyd, dan, eve], graph=built.build())
+    return teams.GraphFlow([ann, bob, cyd, dan, eve], graph=built.build())
 
 
 def several_first(script: Script) -> Any:
     """Two begin at once, and one of them takes longer than a round."""
     ann, bob, cyd = agents(script, ann=says("One"), bob=says("Two"), cyd=says("Sum"))
-    built = DiGraphBuilder()
+    built = teams.DiGraphBuilder()
     built.add_node(ann).add_node(bob).add_node(cyd)
     built.add_edge(ann, cyd).add_edge(bob, cyd)
-    return GraphFlow([ann, bob, cyd], graph=built.build())
+    return teams.GraphFlow([ann, bob, cyd], graph=built.build())
 
 
 def ledger(speaker: str, done: bool) -> str:
@@ -326,7 +314,7 @@ def ledger(speaker: str, done: bool) -> str:
 
 def magentic(script: Script) -> Any:
     plan = ("Facts", "Plan", ledger("bob", False), ledger("ann", False), ledger("ann", True), "42")
-    return MagenticOneGroupChat(
+    return teams.MagenticOneGroupChat(
         agents(script, ann=says("From Ann"), bob=says("From Bob")),
         Model(script, "orchestrator", says(*plan)),
     )
@@ -334,16 +322,16 @@ def magentic(script: Script) -> Any:
 
 def nested(script: Script) -> Any:
     """A team as a participant."""
-    inner = RoundRobinGroupChat(agents(script, cyd=says("In"), dan=says("Out")), max_turns=2)
+    inner = teams.RoundRobinGroupChat(agents(script, cyd=says("In"), dan=says("Out")), max_turns=2)
     inner._name = "inner"
-    return RoundRobinGroupChat(
+    return teams.RoundRobinGroupChat(
         [*agents(script, ann=says("A part", DONE)), inner], termination_condition=until()
     )
 
 
 def elsewhere(script: Script) -> Any:
     """A team on a runtime of the host's own."""
-    return RoundRobinGroupChat(
+    return teams.RoundRobinGroupChat(
         agents(script, **WORK), termination_condition=until(), runtime=SingleThreadedAgentRuntime()
     )
 
@@ -360,7 +348,7 @@ def raises(texts: list[str], number: int) -> Any:
 
 
 def failing(script: Script) -> Any:
-    return RoundRobinGroupChat(
+    return teams.RoundRobinGroupChat(
         agents(script, ann=says("A part"), bob=raises), termination_condition=until()
     )
 
@@ -368,15 +356,15 @@ def failing(script: Script) -> Any:
 def failing_beside(script: Script) -> Any:
     """One of two branches fails, while the other one works."""
     ann, bob, cyd = agents(script, ann=says("Split"), bob=raises, cyd=says("Right"))
-    built = DiGraphBuilder()
+    built = teams.DiGraphBuilder()
     built.add_node(ann).add_node(bob).add_node(cyd)
     built.add_edge(ann, bob).add_edge(ann, cyd)
-    return GraphFlow([ann, bob, cyd], graph=built.build())
+    return teams.GraphFlow([ann, bob, cyd], graph=built.build())
 
 
 def choosing_wrong(script: Script) -> Any:
     """The manager itself raises: nobody is called so."""
-    return SelectorGroupChat(
+    return teams.SelectorGroupChat(
         agents(script, ann=says("One"), bob=says("Two")),
         Model(script, "chooser", says("ann")),
         selector_func=lambda thread: "nobody" if len(thread) > 1 else "ann",

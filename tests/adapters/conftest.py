@@ -1,12 +1,32 @@
-"""Time is virtual where a test has an event loop, and stands still where it has none."""
+"""Time is virtual in tests; those of a framework are collected where it is installed."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from tests.helpers import backends
+
+FRAMEWORKS = {
+    "ag2": "ag2", "agent_framework": "agent_framework", "autogen": "autogen_agentchat",
+    "openai_agents": "agents.testing",
+}  # fmt: skip
+"""By the beginning of the names of its files of tests: what a framework must have installed."""
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be imported; of one inside a package, that package is imported."""
+    with suppress(ModuleNotFoundError):
+        return find_spec(module) is not None
+    return False
+
+
+collect_ignore_glob = [
+    f"test_{name}*.py" for name, module in FRAMEWORKS.items() if not is_installed(module)
+]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -12,7 +12,8 @@ import anyio
 from dig.adapters import Attached, Session
 from dig.detectors import standard, standard_healers
 from dig.detectors.protocols import Detector, Healer
-from dig.graph.records import HealRow, IncidentRow
+from dig.detectors.thresholds import Thresholds
+from dig.graph.records import HealRow, IncidentRow, Limits
 from dig.runtime.host import Setup
 from tests.helpers import Recorder
 
@@ -32,14 +33,16 @@ class Watched:
     adapter: Any
 
     def __init__(
-        self, mode: Any = "observe", setup: Setup | None = None, *, strict: bool = True,
-        same_work: bool = False, **options: Any,
+        self, mode: Any = "observe", setup: Setup | None = None, *, limits: Limits | None = None,
+        strict: bool = True, same_work: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.mode = mode
         self.now = 0.0
         self.strict = strict
         self.more: dict[str, Any] = {"same_work": same_work}
-        self.setup = setup or Setup(detectors=standard, healers=standard_healers)
+        self.setup = setup or Setup(
+            detectors=standard, healers=standard_healers, limits=limits or Thresholds().limits
+        )
         self.options = options
         self.records = Recorder()
         self.attached: Attached | None = None

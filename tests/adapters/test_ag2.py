@@ -1,15 +1,16 @@
-"""AG2, wrapped: who only observes changes nothing that a host can see."""
+"""AG2, wrapped: nothing changes for a host; replacements look like the originals."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from ag2.network import AgentClient
 
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
+from dig.adapters.ag2 import hub
 
 from .ag2_teams import SCENARIOS, Watched
-from .conformance import Recorded, Unchanged
+from .conformance import LooksAlike, Recorded, Unchanged
+from .framework_signatures import Pair
 
 
 class TestUnchanged(Unchanged):
@@ -26,6 +27,14 @@ class TestUnchanged(Unchanged):
         seen = watched.session.statistics()
         is_quiet = (seen.open_turns, seen.faults, seen.missed) == (0, 0, 0)
         return is_quiet and not watched.session.monitor.graph.activations
+
+
+class TestLooksAlike(LooksAlike):
+    watched, scenarios = Watched, SCENARIOS
+
+    def others(self) -> list[Pair]:
+        """The method of the class, which all hubs share."""
+        return [Pair(AgentClient.receive, hub._receive_patched)]
 
 
 class TestRecorded(Recorded):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
-
 from dig.adapters import ag2 as adapter
 
 from .ag2_cases import CASES

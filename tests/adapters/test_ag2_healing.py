@@ -8,15 +8,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
 from ag2.events import ModelResponse, ToolCallsEvent
 
 import dig
-from dig.detectors import standard, standard_healers
 from dig.graph.records import Limits
-from dig.runtime.host import Setup
 
 from . import harness
 from .ag2_teams import PAIR, Act, Client, Team, Watched, call, said, says, scenario
@@ -122,8 +117,7 @@ def delegating_pair(timeout: float) -> Scenario:
 
 def test_dl_an_answer_that_its_asker_can_never_take_up_is_found_while_it_waits() -> None:
     limits = Limits(dl_window_s=5)
-    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
-    watched = Watched("heal", setup)
+    watched = Watched("heal", limits=limits)
     asked = delegating_pair(60)
     assert "timed out after 60" in str(play(asked).returned)
     outcome = play(watched.ticking(asked), watched)

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
 from ag2 import Agent
 from ag2.network import AgentClient, Hub
 

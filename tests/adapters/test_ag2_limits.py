@@ -6,9 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
 from ag2.network import (
     AgentTarget,
     FromSpeaker,

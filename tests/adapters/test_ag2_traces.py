@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
 from .ag2_teams import CHAIN, PAIR, Team
 from .conformance import example, lines_of
 from .harness import Script

@@ -6,15 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip("ag2", reason="AG2 is not installed: pip install .[dev,ag2]")
-
 from ag2 import Context, tool
 from ag2.middleware import approval_required
 
-from dig.detectors import standard, standard_healers
 from dig.graph.records import IncidentRow, Limits
-from dig.runtime.host import Setup
 
 from .ag2_teams import Team, Watched, call, is_said, says, scenario, shown
 from .harness import Scenario, play
@@ -177,8 +172,7 @@ def test_forty_approvals_at_once_are_waited_for_and_none_is_passed_over(mode: An
         return [reply.body for reply in replies]
 
     limits = Limits(dl_window_s=2, mc_window_s=2, activation_limit_s=5)
-    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
-    asked, watched = hooked(all_at_once, ASKS[1]), Watched(mode, setup)
+    asked, watched = hooked(all_at_once, ASKS[1]), Watched(mode, limits=limits)
     bare = play(asked)
     assert play(watched.ticking(asked), watched) == bare
     assert [one[0] for one in bare.log].count("person") == MANY == waits(watched)
@@ -202,8 +196,7 @@ def test_a_hang_after_a_person_has_answered_is_seen(mode: Any) -> None:
         return (await team.clients["ann"].agent.ask("Which?")).body
 
     limits = Limits(mc_window_s=5, activation_limit_s=10)
-    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
-    asked, watched = hooked(slowly, call("decide", question="Left?")), Watched(mode, setup)
+    asked, watched = hooked(slowly, call("decide", question="Left?")), Watched(mode, limits=limits)
     assert play(watched.ticking(asked), watched) == play(asked)
     assert watched.patterns == ["MC"] and watched.session.findings[0].ts > 20
     watched.must_be_sound()

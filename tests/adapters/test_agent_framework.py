@@ -1,16 +1,10 @@
-"""Microsoft agent-framework, wrapped: who only observes changes nothing that a host can see."""
+"""Microsoft agent-framework, wrapped: nothing changes for a host; replacements look alike."""
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from .agent_framework_asked import SCENARIOS
 from .agent_framework_teams import Watched
-from .conformance import Recorded, Unchanged
+from .conformance import LooksAlike, Recorded, Unchanged
 
 
 class TestUnchanged(Unchanged):
@@ -22,6 +16,10 @@ class TestUnchanged(Unchanged):
     )
     adds_no_step = True
     may_be_healed = True
+
+
+class TestLooksAlike(LooksAlike):
+    watched, scenarios = Watched, SCENARIOS
 
 
 class TestRecorded(Recorded):

@@ -5,12 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from agent_framework import Workflow
 
 from .agent_framework_asked import SCENARIOS, ask

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
-
 from dig.adapters import agent_framework as adapter
 from dig.detectors import standard
 from dig.runtime.host import Setup

@@ -8,17 +8,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from agent_framework import Workflow, WorkflowBuilder
 
 import dig
 from dig.adapters import Attached, Session, WrapPlan
 from dig.adapters.agent_framework import CAN, _agents
-from dig.adapters.agent_framework.messages import is_handoff
+from dig.adapters.agent_framework.handlers import is_handoff
 from dig.adapters.agent_framework.team import WorkflowTeam
 from dig.adapters.agent_framework.workflow import WorkflowPatches
 from dig.detectors import standard, standard_healers
@@ -202,7 +197,7 @@ def stuck_branch(script: Script) -> Workflow:
 def test_dl_a_branch_that_takes_long_is_told_of_while_it_does_and_nobody_is_woken() -> None:
     """It has only lasted longer than others: a warning, since it may be at work."""
     limits = Limits(dl_window_s=5, activation_limit_s=5)
-    watched = Watched("heal", Setup(detectors=standard, healers=standard_healers, limits=limits))
+    watched = Watched("heal", limits=limits)
     outcome = play(watched.ticking(asked(stuck_branch)), watched)
     assert outcome.returned == play(asked(stuck_branch)).returned
     (found,) = watched.session.findings

@@ -6,11 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from agent_framework import Workflow, WorkflowExecutor
 
 import dig

@@ -8,21 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import agent_framework as af
 import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
-from agent_framework import (
-    Agent,
-    AgentExecutor,
-    Executor,
-    Workflow,
-    WorkflowBuilder,
-    WorkflowContext,
-    handler,
-)
 from agent_framework._workflows._runner import RunnerImpl
 
 import dig
@@ -33,21 +20,8 @@ from dig.errors import SettingsError
 from dig.graph.records import Emit, Start
 from dig.runtime.host import Setup
 
+from . import agent_framework_teams as teams
 from .agent_framework_asked import ask, ask_twice
-from .agent_framework_teams import (
-    Model,
-    Parts,
-    Watched,
-    agents,
-    chain,
-    ends,
-    fan,
-    half_join,
-    passes_on,
-    put_out,
-    send,
-    talking,
-)
 from .harness import Scenario, Script, play
 from .hostile_payloads import HOSTILE
 from .test_gates import Keeper
@@ -62,25 +36,25 @@ def team(build: Any, drive: Any = ask) -> Scenario:
 
 def test_only_workflows_are_wrapped_and_the_message_says_what_to_wrap_instead() -> None:
     with pytest.raises(SettingsError, match="Agent is no workflow; wrap the Workflow that"):
-        dig.wrap(Agent(Model(Script(), "ann", lambda texts, number: ""), name="ann"))
+        dig.wrap(af.Agent(teams.Model(Script(), "ann", lambda texts, number: ""), name="ann"))
 
 
 def test_what_a_workflow_cannot_do_is_refused_if_it_is_demanded() -> None:
     with pytest.raises(SettingsError, match="a workflow cannot redeliver; it can: annotate"):
-        dig.wrap(chain(Script()), require={"redeliver"})
+        dig.wrap(teams.chain(Script()), require={"redeliver"})
 
 
 def test_a_framework_that_is_put_together_in_another_way_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workflow = chain(Script())
+    workflow = teams.chain(Script())
     monkeypatch.delattr(RunnerImpl, "run_until_convergence")
     with pytest.raises(SettingsError, match=r"in another way: RunnerImpl has no run_until"):
         adapter.plan(workflow)
 
 
 def test_an_executor_with_the_name_of_the_end_is_refused() -> None:
-    p = Parts(Script(), __end__=ends)
+    p = teams.Parts(Script(), __end__=teams.ends)
     with pytest.raises(SettingsError, match="an executor is called __end__"):
         dig.wrap(p.build("__end__").build())
 
@@ -88,13 +62,13 @@ def test_an_executor_with_the_name_of_the_end_is_refused() -> None:
 # --- what is given back -----------------------------------------------------------------------
 
 
-def parts_of(workflow: Workflow) -> list[Any]:
+def parts_of(workflow: af.Workflow) -> list[Any]:
     """All objects that a wrapper could have changed."""
     runner = workflow._runner
     return [workflow, runner, runner.context, *runner._edge_runners, *workflow.executors.values()]
 
 
-@pytest.mark.parametrize("build", [fan, talking], ids=["executors", "agents"])
+@pytest.mark.parametrize("build", [teams.fan, teams.talking], ids=["executors", "agents"])
 def test_unwrapping_gives_a_workflow_back_as_it_was(build: Any) -> None:
     workflow = build(Script())
     before = [{**vars(one)} for one in parts_of(workflow)]
@@ -106,9 +80,9 @@ def test_unwrapping_gives_a_workflow_back_as_it_was(build: Any) -> None:
 
 
 def test_another_workflow_is_not_seen() -> None:
-    watched = Watched()
-    watched(chain(Script()))
-    assert play(team(chain)).returned is not None
+    watched = teams.Watched()
+    watched(teams.chain(Script()))
+    assert play(team(teams.chain)).returned is not None
     assert watched.session.statistics().requests == 0
     watched.detach()
 
@@ -116,12 +90,12 @@ def test_another_workflow_is_not_seen() -> None:
 @pytest.mark.parametrize("first", [0, 1])
 def test_workflows_that_share_executors_are_unwrapped_in_any_order(first: int) -> None:
     """The one that is still wrapped is seen as before; then nothing sees anything any more."""
-    one = chain(Script())
+    one = teams.chain(Script())
     starting, *others = one.get_executors_list()
-    builder = WorkflowBuilder(start_executor=starting, output_from="all")
+    builder = af.WorkflowBuilder(start_executor=starting, output_from="all")
     for sender, recipient in pairwise([starting, *others]):
         builder = builder.add_edge(sender, recipient)
-    watched = [Watched(), Watched()]
+    watched = [teams.Watched(), teams.Watched()]
     workflows = [watched[0](one), watched[1](builder.build())]
     watched[first].detach()
     asyncio.run(ask(workflows[1 - first]))
@@ -135,14 +109,14 @@ def test_workflows_that_share_executors_are_unwrapped_in_any_order(first: int) -
 
 
 def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:
-    async def drive(workflow: Workflow) -> Any:
+    async def drive(workflow: af.Workflow) -> Any:
         first = await ask(workflow)
         watched.detach()
         second = await ask(workflow)
         return [first, second]
 
-    watched = Watched()
-    assert play(team(chain, drive), watched) == play(team(chain, ask_twice))
+    watched = teams.Watched()
+    assert play(team(teams.chain, drive), watched) == play(team(teams.chain, ask_twice))
     assert watched.session.statistics().requests == 1
 
 
@@ -151,14 +125,14 @@ def test_a_workflow_may_be_wrapped_and_unwrapped_between_two_runs() -> None:
 
 def test_a_gate_keeps_a_message_and_executors_that_are_not_concerned_go_on() -> None:
     gate = Keeper("go", after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
 
-    def two_ways(script: Script) -> Workflow:
+    def two_ways(script: Script) -> af.Workflow:
         async def both(given: Any, number: int, ctx: Any) -> None:
             await ctx.send_message("go", "b")
             await ctx.send_message("run", "c")
 
-        p = Parts(script, a=both, b=ends, c=ends)
+        p = teams.Parts(script, a=both, b=teams.ends, c=teams.ends)
         return p.build("a").add_edge(p.a, p.b).add_edge(p.a, p.c).build()
 
     bare, mine = play(team(two_ways)), play(team(two_ways), watched)
@@ -169,16 +143,16 @@ def test_a_gate_keeps_a_message_and_executors_that_are_not_concerned_go_on() -> 
 
 
 def test_what_comes_later_for_the_same_executor_waits_behind_what_is_kept() -> None:
-    def twice(script: Script) -> Workflow:
+    def twice(script: Script) -> af.Workflow:
         async def late(given: Any, number: int, ctx: Any) -> None:
             await asyncio.sleep(3)
             await ctx.send_message("second")
 
-        p = Parts(script, a=send("go"), b=send("first"), c=late, d=ends)
+        p = teams.Parts(script, a=teams.send("go"), b=teams.send("first"), c=late, d=teams.ends)
         built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
         return built.add_edge(p.b, p.d).add_edge(p.c, p.d).build()
 
-    watched = Watched("heal", Setup(detectors=standard, gates=[Keeper("first", after_s=5.0)]))
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[Keeper("first", after_s=5.0)]))
     bare, mine = play(team(twice)), play(team(twice), watched)
     assert mine.per_agent()["d"] == bare.per_agent()["d"]
     assert mine.elapsed == bare.elapsed + 5
@@ -187,16 +161,16 @@ def test_what_comes_later_for_the_same_executor_waits_behind_what_is_kept() -> N
 
 def test_a_gate_keeps_an_answer() -> None:
     gate = Keeper("to c done", after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(team(chain)), play(team(chain), watched)
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
+    bare, mine = play(team(teams.chain)), play(team(teams.chain), watched)
     assert mine.returned == bare.returned and mine.elapsed > bare.elapsed + 4
     watched.must_be_sound()
 
 
 def test_a_gate_decides_about_a_message_to_a_join_that_never_has_all() -> None:
     gate = Keeper("b's", after_s=5.0)
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
-    bare, mine = play(team(half_join)), play(team(half_join), watched)
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
+    bare, mine = play(team(teams.half_join)), play(team(teams.half_join), watched)
     assert gate.seen == ["b's"] and mine.elapsed == bare.elapsed + 5
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
@@ -205,8 +179,8 @@ def test_a_gate_decides_about_a_message_to_a_join_that_never_has_all() -> None:
 def test_who_waits_for_what_is_held_may_be_cancelled_at_every_await() -> None:
     for step in range(1, 60):
         setup = Setup(detectors=standard, gates=[Keeper("go", "b's", after_s=5.0)])
-        watched = Watched("heal", setup)
-        play(team(fan), watched, cancel_at=step)
+        watched = teams.Watched("heal", setup)
+        play(team(teams.fan), watched, cancel_at=step)
         assert watched.leaves_nothing_open(), f"cancelled before step {step}"
 
 
@@ -220,13 +194,13 @@ def test_an_agent_is_shown_notes_after_its_messages_and_hands_on_its_conversatio
         seen.append(texts)
         return "Hm"
 
-    def three(script: Script) -> Workflow:
-        made = agents(script, ann=act, bob=act, cyd=act)
-        return WorkflowBuilder(start_executor=made["ann"]).add_chain([*made.values()]).build()
+    def three(script: Script) -> af.Workflow:
+        made = teams.agents(script, ann=act, bob=act, cyd=act)
+        return af.WorkflowBuilder(start_executor=made["ann"]).add_chain([*made.values()]).build()
 
     said = {"role": "assistant", "text": "Hm", "name": "ann"}
     gate = Keeper(said, after_s=0.0, wishes=[lambda event: Inject(event, "Mind the gap")])
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
     play(team(three), watched)
     assert seen == [["?"], ["?", "Hm", "[monitor] Mind the gap"], ["?", "Hm", "Hm"]]
     watched.must_be_sound()
@@ -234,22 +208,28 @@ def test_an_agent_is_shown_notes_after_its_messages_and_hands_on_its_conversatio
 
 def test_annotate_puts_notes_into_what_an_executor_is_given() -> None:
     gate = Keeper("to b", after_s=0.0, wishes=[lambda event: Inject(event, "Hurry")])
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
     watched.options["annotate"] = lambda data, notes: f"{data} ({', '.join(notes)})"
-    outcome = play(team(chain), watched)
+    outcome = play(team(teams.chain), watched)
     assert "('to b (Hurry)'" in outcome.per_agent()["b"][0][1]
     watched.must_be_sound()
 
 
-def two_workers(script: Script) -> Workflow:
-    p = Parts(script, a=send("go", "b"), b=ends, c=put_out("c did it"), d=passes_on)
+def two_workers(script: Script) -> af.Workflow:
+    p = teams.Parts(
+        script,
+        a=teams.send("go", "b"),
+        b=teams.ends,
+        c=teams.put_out("c did it"),
+        d=teams.passes_on,
+    )
     built = p.build("a").add_edge(p.a, p.b)
     return built.add_edge(p.a, p.c).add_edge(p.b, p.d).build()
 
 
-def rerouted(*to: str) -> tuple[Watched, Any]:
+def rerouted(*to: str) -> tuple[teams.Watched, Any]:
     gate = Keeper("go", after_s=1.0, wishes=[partial(_elsewhere, to)])
-    watched = Watched("heal", Setup(detectors=standard, gates=[gate]))
+    watched = teams.Watched("heal", Setup(detectors=standard, gates=[gate]))
     return watched, play(team(two_workers), watched)
 
 
@@ -272,17 +252,17 @@ def test_where_a_message_cannot_go_a_note_goes_beside_it(to: tuple[str, ...]) ->
 
 
 def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
-    def late_twice(script: Script) -> Workflow:
+    def late_twice(script: Script) -> af.Workflow:
         async def late(given: Any, number: int, ctx: Any) -> None:
             await asyncio.sleep(3)
             await ctx.send_message("x")
             await ctx.send_message("x")
 
-        p = Parts(script, a=send("go"), b=late, c=send("c's"), j=ends)
+        p = teams.Parts(script, a=teams.send("go"), b=late, c=teams.send("c's"), j=teams.ends)
         built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
         return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
-    watched = Watched()
+    watched = teams.Watched()
     assert play(team(late_twice), watched) == play(team(late_twice))
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
@@ -292,8 +272,8 @@ def test_equal_messages_of_which_a_join_keeps_one_leave_nothing_open() -> None:
 
 
 def test_an_answer_is_in_the_lineage_of_all_who_have_worked_for_it() -> None:
-    watched = Watched()
-    play(team(fan), watched)
+    watched = teams.Watched()
+    play(team(teams.fan), watched)
     (final,) = (r for r in watched.records if isinstance(r, Emit) and r.final)
     graph = watched.session.monitor.graph
     starts = {r.activation: r.agent for r in watched.records if isinstance(r, Start)}
@@ -304,15 +284,15 @@ def test_an_answer_is_in_the_lineage_of_all_who_have_worked_for_it() -> None:
 # --- what is passed on ------------------------------------------------------------------------
 
 
-class Anything(Executor):  # type: ignore[misc]
+class Anything(af.Executor):  # type: ignore[misc]
     """Answers with what it is given, or sends something else on."""
 
     def __init__(self, id: str, *sent: Any) -> None:
         super().__init__(id)
         self._sent = sent
 
-    @handler  # type: ignore[untyped-decorator]
-    async def work(self, data: object, ctx: WorkflowContext[object, object]) -> None:
+    @af.handler  # type: ignore[untyped-decorator]
+    async def work(self, data: object, ctx: af.WorkflowContext[object, object]) -> None:
         """Something comes."""
         for said in self._sent:
             await ctx.send_message(said)
@@ -327,8 +307,8 @@ def test_whatever_an_executor_sends_it_arrives_and_is_told_of(name: str) -> None
     """The wrapper loses track of nothing, so that the team is healed still."""
     said = HOSTILE[name]
     ann, bob = Anything("ann", [said], {"odd": said}), Anything("bob")
-    flow = WorkflowBuilder(start_executor=ann, name="team").add_edge(ann, bob).build()
-    watched = Watched("heal")
+    flow = af.WorkflowBuilder(start_executor=ann, name="team").add_edge(ann, bob).build()
+    watched = teams.Watched("heal")
 
     async def run() -> list[Any]:
         outputs: list[Any] = (await watched(flow).run("?")).get_outputs()
@@ -344,6 +324,6 @@ def test_an_agent_that_takes_no_messages_is_refused(monkeypatch: pytest.MonkeyPa
 
     async def run(self: Any, ctx: Any) -> None: ...
 
-    monkeypatch.setattr(AgentExecutor, "_run_agent", run)
+    monkeypatch.setattr(af.AgentExecutor, "_run_agent", run)
     with pytest.raises(SettingsError, match="in another way: run takes no messages"):
-        adapter.plan(chain(Script()))
+        adapter.plan(teams.chain(Script()))

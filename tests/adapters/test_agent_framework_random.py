@@ -5,12 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from agent_framework import Workflow, WorkflowBuilder
 from hypothesis import given
 from hypothesis import strategies as st

@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
 from .agent_framework_teams import chain
 from .conformance import example, lines_of
 from .harness import Script

@@ -6,24 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import agent_framework as af
 import pytest
 
-pytest.importorskip(
-    "agent_framework", reason="agent-framework is not installed: pip install .[dev,agent-framework]"
-)
-
-from agent_framework import (
-    Agent,
-    ChatResponse,
-    Content,
-    Message,
-    Workflow,
-    WorkflowBuilder,
-)
-
-from dig.detectors import standard, standard_healers
 from dig.graph.records import End, Limits, Start
-from dig.runtime.host import Setup
 
 from .agent_framework_asked import ask, told
 from .agent_framework_teams import Act, Model, Parts, Watched, ends, send
@@ -35,7 +21,7 @@ MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
 
 
 def must_be_as_bare(
-    build: Callable[[Script], Workflow], drive: Any, mode: Any, *, answers: int = 1
+    build: Callable[[Script], af.Workflow], drive: Any, mode: Any, *, answers: int = 1
 ) -> Watched:
     """Nothing is raised, bounced or run that is not without a monitor, however long it takes."""
     asked, watched = Scenario(build.__name__, build, drive), Watched(mode)
@@ -58,14 +44,14 @@ def asks(name: str) -> Act:
     return act
 
 
-def join(script: Script) -> Workflow:
+def join(script: Script) -> af.Workflow:
     """One branch asks a person, and the other has done its part."""
     p = Parts(script, a=send("go"), b=asks("b"), c=send("c's"), j=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
     return built.add_fan_in_edges([p.b, p.c], p.j).build()
 
 
-def both(script: Script) -> Workflow:
+def both(script: Script) -> af.Workflow:
     """Two branches ask a person."""
     p = Parts(script, a=send("go"), b=asks("b"), c=asks("c"), j=ends)
     built = p.build("a").add_fan_out_edges(p.a, [p.b, p.c])
@@ -75,7 +61,7 @@ def both(script: Script) -> Workflow:
 def one_by_one(*answers: str) -> Any:
     """Ask, and answer the questions one after the other."""
 
-    async def drive(team: Workflow) -> Any:
+    async def drive(team: af.Workflow) -> Any:
         found = [await ask(team)]
         for one in answers:
             await asyncio.sleep(800 / len(answers))  # a person takes its time
@@ -97,7 +83,7 @@ def test_a_run_that_answers_one_of_two_questions_still_waits_for_the_other(mode:
     must_be_as_bare(both, one_by_one("b", "c"), mode)
 
 
-def lost_and_asking(script: Script) -> Workflow:
+def lost_and_asking(script: Script) -> af.Workflow:
     async def act(given: Any, number: int, ctx: Any) -> None:
         await ctx.send_message("a part", "bbo")
         await ctx.send_message("go", "b")
@@ -122,29 +108,29 @@ def test_a_tool_that_has_to_be_approved_is_not_called_before(mode: Any) -> None:
     must_be_as_bare(approved, ask, mode, answers=0)
 
 
-def approved(script: Script) -> Workflow:
+def approved(script: Script) -> af.Workflow:
     """Ann's model wants to call a tool that somebody has to approve; a join waits for her."""
 
     class Calling(Model):
         def _inner_get_response(self, **more: Any) -> Any:
-            async def respond() -> ChatResponse[Any]:
+            async def respond() -> af.ChatResponse[Any]:
                 async with script.turn("ann"):
-                    call = Content.from_function_call("call-1", "pay", arguments={"amount": 3})
-                    asked = Content.from_function_approval_request("ask-1", call)
-                    return ChatResponse(messages=[Message("assistant", [asked])])
+                    call = af.Content.from_function_call("call-1", "pay", arguments={"amount": 3})
+                    asked = af.Content.from_function_approval_request("ask-1", call)
+                    return af.ChatResponse(messages=[af.Message("assistant", [asked])])
 
             return respond()
 
-    ann = Agent(Calling(script, "ann", lambda texts, number: ""), name="ann")
+    ann = af.Agent(Calling(script, "ann", lambda texts, number: ""), name="ann")
     p = Parts(script, a=send("go"), c=send("c's"), j=ends)
-    built = WorkflowBuilder(start_executor=p.a).add_fan_out_edges(p.a, [ann, p.c])
+    built = af.WorkflowBuilder(start_executor=p.a).add_fan_out_edges(p.a, [ann, p.c])
     return built.add_fan_in_edges([ann, p.c], p.j).build()
 
 
 MANY = 40
 
 
-def many(script: Script) -> Workflow:
+def many(script: Script) -> af.Workflow:
     """One executor asks forty persons at once, and goes on when all have answered."""
 
     async def act(given: Any, number: int, ctx: Any) -> None:
@@ -158,7 +144,7 @@ def many(script: Script) -> Workflow:
     return p.build("a").add_edge(p.a, p.c).build()
 
 
-async def all_at_once(team: Workflow) -> Any:
+async def all_at_once(team: af.Workflow) -> Any:
     first = await ask(team)
     await asyncio.sleep(800)
     return [first, told(await team.run(responses={f"r{one}": "yes" for one in range(MANY)}))]
@@ -186,13 +172,12 @@ def test_a_hang_after_an_approval_is_seen(mode: Any) -> None:
             await asyncio.sleep(100)
             await ctx.send_message("at last")
 
-    def build(script: Script) -> Workflow:
+    def build(script: Script) -> af.Workflow:
         p = Parts(script, a=slow, c=ends)
         return p.build("a").add_edge(p.a, p.c).build()
 
     limits = Limits(dl_window_s=5, activation_limit_s=20)
-    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
-    watched, asked = Watched(mode, setup), Scenario("hanging", build, one_by_one("b"))
+    watched, asked = Watched(mode, limits=limits), Scenario("hanging", build, one_by_one("b"))
     assert play(watched.ticking(asked), watched) == play(asked)
     assert watched.patterns == ["MC"] and watched.session.findings[0].ts > 800
     watched.must_be_sound()

@@ -5,49 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
-from autogen_agentchat.conditions import (
-    ExternalTermination,
-    MaxMessageTermination,
-    TextMentionTermination,
-    TimeoutTermination,
-    TokenUsageTermination,
-)
+from autogen_agentchat import conditions
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat
 
+from . import autogen_teams as teams
 from .autogen_runtimes import Act, Net
 from .autogen_runtimes import scenario as net
-from .autogen_teams import (
-    DONE,
-    Watched,
-    agents,
-    choosing_wrong,
-    failing,
-    failing_beside,
-    raises,
-    says,
-    scenario,
-)
 from .ends import answers, ends, failed, ran
 from .harness import Script, play
 
 
-def watch(build: Any, mode: Any = "observe") -> Watched:
+def watch(build: Any, mode: Any = "observe") -> teams.Watched:
     """A team is asked as without a monitor, and nothing is left open."""
-    watched = Watched(mode)
-    assert play(scenario(build), watched) == play(scenario(build))
+    watched = teams.Watched(mode)
+    assert play(teams.scenario(build), watched) == play(teams.scenario(build))
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
     return watched
 
 
-@pytest.mark.parametrize("build", [failing, failing_beside])
+@pytest.mark.parametrize("build", [teams.failing, teams.failing_beside])
 def test_a_participant_that_raises_has_the_error_and_the_request_no_answer(build: Any) -> None:
     """The other participants have none, those that work beside it included."""
     watched = watch(build)
-    beside = {"cyd": "called off"} if build is failing_beside else {}
+    beside = {"cyd": "called off"} if build is teams.failing_beside else {}
     assert ends(watched.records) == {"bob": "raised", **beside}
     assert failed(watched.records) == [("error", "bob")] and answers(watched.records) == []
     assert watched.patterns == ["FAIL", "FAIL"] and "stack trace" in watched.incidents()
@@ -55,7 +36,7 @@ def test_a_participant_that_raises_has_the_error_and_the_request_no_answer(build
 
 def test_a_manager_that_raises_has_the_error_itself() -> None:
     """The participant that spoke last has ended well: its words are in front of the manager."""
-    watched = watch(choosing_wrong)
+    watched = watch(teams.choosing_wrong)
     manager = "SelectorGroupChatManager"
     assert ends(watched.records) == {manager: "raised"}
     assert failed(watched.records) == [("error", manager)] and answers(watched.records) == []
@@ -65,7 +46,7 @@ def test_a_manager_that_raises_before_anybody_speaks_is_in_the_trace() -> None:
     """The task is in front of the manager, and no participant has had a turn."""
 
     def build(script: Script) -> Any:
-        team = choosing_wrong(script)
+        team = teams.choosing_wrong(script)
         team._selector_func = lambda thread: "nobody"
         return team
 
@@ -76,9 +57,9 @@ def test_a_manager_that_raises_before_anybody_speaks_is_in_the_trace() -> None:
 
 def waiting_join(script: Script) -> Any:
     """Bob's part is at the join already when Cyd raises, so that Dan never runs."""
-    ann, bob, cyd, eve, dan = agents(
-        script, ann=says("Split"), bob=says("Left"), cyd=says("To Eve"), eve=raises,
-        dan=says("Both"),
+    ann, bob, cyd, eve, dan = teams.agents(
+        script, ann=teams.says("Split"), bob=teams.says("Left"), cyd=teams.says("To Eve"),
+        eve=teams.raises, dan=teams.says("Both"),
     )  # fmt: skip
     built = DiGraphBuilder()
     for node in (ann, bob, cyd, eve, dan):
@@ -98,30 +79,32 @@ def test_a_join_that_never_ran_is_no_activation() -> None:
 
 # --- limits ---
 
-SPEAKERS = {"ann": says("One"), "bob": says("Two")}
+SPEAKERS = {"ann": teams.says("One"), "bob": teams.says("Two")}
 
 
 def ended_by(condition: Any, **more: Any) -> Any:
     def build(script: Script) -> Any:
         made = condition() if condition is not None else None
-        return RoundRobinGroupChat(agents(script, **SPEAKERS), termination_condition=made, **more)
+        return RoundRobinGroupChat(
+            teams.agents(script, **SPEAKERS), termination_condition=made, **more
+        )
 
     return build
 
 
 def mention() -> Any:
-    return TextMentionTermination(DONE)
+    return conditions.TextMentionTermination(teams.DONE)
 
 
 def tokens() -> Any:
-    return TokenUsageTermination(max_total_token=1000)
+    return conditions.TokenUsageTermination(max_total_token=1000)
 
 
 GUARDS: list[tuple[Any, str]] = [
-    (ended_by(lambda: mention() | MaxMessageTermination(4)), "limit"),
+    (ended_by(lambda: mention() | conditions.MaxMessageTermination(4)), "limit"),
     (ended_by(mention, max_turns=3), "limit"),
-    (ended_by(lambda: mention() | tokens() | MaxMessageTermination(4)), "limit"),
-    (ended_by(lambda: mention() | TimeoutTermination(0.0)), "timeout"),
+    (ended_by(lambda: mention() | tokens() | conditions.MaxMessageTermination(4)), "limit"),
+    (ended_by(lambda: mention() | conditions.TimeoutTermination(0.0)), "timeout"),
 ]
 
 
@@ -140,10 +123,12 @@ def test_a_limit_that_guards_another_end_is_no_answer(build: Any, how: str, mode
     "build",
     [
         ended_by(None, max_turns=3),
-        ended_by(lambda: MaxMessageTermination(4)),
-        ended_by(lambda: MaxMessageTermination(4) | tokens()),
-        ended_by(lambda: MaxMessageTermination(4) | ExternalTermination()),
-        ended_by(lambda: MaxMessageTermination(4) & TextMentionTermination("Two")),
+        ended_by(lambda: conditions.MaxMessageTermination(4)),
+        ended_by(lambda: conditions.MaxMessageTermination(4) | tokens()),
+        ended_by(lambda: conditions.MaxMessageTermination(4) | conditions.ExternalTermination()),
+        ended_by(
+            lambda: conditions.MaxMessageTermination(4) & conditions.TextMentionTermination("Two")
+        ),
     ],
 )
 def test_a_chat_that_is_to_end_at_a_count_is_answered_there(build: Any, mode: Any) -> None:
@@ -171,8 +156,12 @@ def test_a_graph_that_comes_to_a_limit_before_its_end_has_no_answer() -> None:
 
 def cut_branch(script: Script) -> Any:
     """A condition cuts the branch of Cyd, for whom the join waits; Bob speaks last."""
-    ann, bob, cyd, dan = agents(
-        script, ann=says("no"), bob=says("Left"), cyd=says("Right"), dan=says("Both")
+    ann, bob, cyd, dan = teams.agents(
+        script,
+        ann=teams.says("no"),
+        bob=teams.says("Left"),
+        cyd=teams.says("Right"),
+        dan=teams.says("Both"),
     )
     built = DiGraphBuilder().add_node(ann).add_node(bob).add_node(cyd).add_node(dan)
     built.add_edge(ann, bob, condition=lambda said: "no" in said.to_model_text())
@@ -184,8 +173,8 @@ def cut_branch(script: Script) -> Any:
 @pytest.mark.parametrize("mode", ["observe", "heal"])
 def test_et_a_join_that_waits_for_the_last_speaker_and_another_one_is_found(mode: Any) -> None:
     """The last word is the answer, and lies in front of the join that never ran."""
-    watched = Watched(mode)
-    assert play(scenario(cut_branch), watched) == play(scenario(cut_branch))
+    watched = teams.Watched(mode)
+    assert play(teams.scenario(cut_branch), watched) == play(teams.scenario(cut_branch))
     (found,) = watched.session.findings
     graph = watched.session.monitor.graph
     assert found.pattern == "ET" and found.severity == "error"
@@ -197,7 +186,9 @@ def test_a_graph_without_a_join_that_waits_is_answered_as_before() -> None:
     """A branch that no condition chose is no part of the answer."""
 
     def build(script: Script) -> Any:
-        ann, bob, cyd = agents(script, ann=says("no"), bob=says("Left"), cyd=says("Right"))
+        ann, bob, cyd = teams.agents(
+            script, ann=teams.says("no"), bob=teams.says("Left"), cyd=teams.says("Right")
+        )
         built = DiGraphBuilder().add_node(ann).add_node(bob).add_node(cyd)
         built.add_edge(ann, bob, condition="no").add_edge(ann, cyd, condition="yes")
         return GraphFlow([ann, bob, cyd], graph=built.build())
@@ -224,7 +215,7 @@ def test_a_handler_that_raises_has_the_error_and_its_sender_passes_it_on() -> No
         except ValueError as error:
             return repr(error)
 
-    watched, asked = Watched(), net("passing", {"ann": ann, "bob": bob}, drive)
+    watched, asked = teams.Watched(), net("passing", {"ann": ann, "bob": bob}, drive)
     assert play(asked, watched) == play(asked)
     watched.must_be_sound()
     assert ends(watched.records) == {"bob": "raised", "ann": "passes on"}
@@ -244,7 +235,7 @@ def test_what_a_runtime_drops_before_an_agent_has_it_is_no_activation() -> None:
             return type(error).__name__
 
     acts: dict[str, Act] = {"ann": ann, "bob": ann, "drops": ann}
-    watched, asked = Watched(), net("dropping", acts, drive)
+    watched, asked = teams.Watched(), net("dropping", acts, drive)
     assert play(asked, watched) == play(asked)
     watched.must_be_sound()
     assert "bob" not in ran(watched.records) and ends(watched.records) == {"ann": "raised"}

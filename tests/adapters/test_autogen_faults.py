@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
 from dig.adapters import autogen as adapter
 
 from .autogen_cases import CASES, OUTSIDE, net, tell_and_wait

@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
 from autogen_agentchat.teams import BaseGroupChat
 from autogen_core import SingleThreadedAgentRuntime
 

@@ -8,9 +8,6 @@ from random import Random
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
 from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, Swarm
 
 from .autogen_runtimes import RUNTIMES, Act, Net, Node, OneByOne

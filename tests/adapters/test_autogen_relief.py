@@ -10,9 +10,6 @@ from typing import Any
 
 import anyio
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
 from autogen_agentchat.teams import RoundRobinGroupChat
 
 from dig.detectors import standard, standard_healers

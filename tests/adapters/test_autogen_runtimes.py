@@ -6,16 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_core", reason="AutoGen is not installed")
-
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken, FunctionCall, SingleThreadedAgentRuntime, TopicId
 from autogen_core.models import FunctionExecutionResult, RequestUsage
 
 import dig
-from dig.adapters.autogen.messages import told as as_told
+from dig.adapters.autogen.messages import payload_of
 from dig.detectors import standard, standard_healers
 from dig.graph.records import Emit, Limits
 from dig.runtime.host import Setup
@@ -301,19 +298,18 @@ def test_what_is_new_for_each_message_is_no_word_of_it() -> None:
                 content="4", name="stock", call_id=f"call-{number}", is_error=False
             )
             calls = [FunctionCall(f"call-{number}", "{}", "stock"), result]
-            told.append(as_told({"calls": calls}))
+            told.append(payload_of({"calls": calls}))
         return "Done"
 
     told: list[Any] = []
     limits = Limits(loop_limit=5)
-    setup = Setup(detectors=standard, healers=standard_healers, limits=limits)
 
     async def drive(net: Net) -> Any:
         return await net.ask("ann")
 
     async def bob(node: Any, message: Any) -> None: ...
 
-    watched = Watched("observe", setup)
+    watched = Watched("observe", limits=limits)
     play(scenario("again", {"ann": ann, "bob": bob}, drive), watched)
     assert "LOOP" in watched.patterns
     assert all(one == told[0] for one in told) and "call-" not in str(told)

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed")
-
 from autogen_core import AgentId
 
 import dig

@@ -6,11 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip(
-    "autogen_agentchat", reason="AutoGen is not installed: pip install .[dev,autogen]"
-)
-
 from autogen_agentchat.agents import UserProxyAgent
 from autogen_agentchat.conditions import ExternalTermination, HandoffTermination
 from autogen_agentchat.teams import (
@@ -21,9 +16,7 @@ from autogen_agentchat.teams import (
     Swarm,
 )
 
-from dig.detectors import standard, standard_healers
 from dig.graph.records import IncidentRow, Limits
-from dig.runtime.host import Setup
 
 from .autogen_teams import (
     DONE,
@@ -230,7 +223,7 @@ def test_a_hang_after_a_person_has_answered_is_seen() -> None:
         )  # fmt: skip
 
     limits = Limits(mc_window_s=5, activation_limit_s=20)
-    watched = Watched(setup=Setup(detectors=standard, healers=standard_healers, limits=limits))
+    watched = Watched(limits=limits)
     assert play(watched.ticking(scenario(build)), watched) == play(scenario(build))
     assert watched.patterns == ["MC"] and watched.session.findings[0].ts >= 60
     watched.must_be_sound()

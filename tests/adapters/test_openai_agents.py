@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
 from dig.detectors import standard
 from dig.runtime.host import Setup
 

@@ -6,14 +6,12 @@ import asyncio
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
 from agents import RunHooks
 from agents.exceptions import ModelTimeoutError
 
 from dig.graph.records import Emit, End, IncidentRow, Start
 
+from . import openai_agents_teams as teams
 from .framework_gates import behind
 from .harness import Script, play
 from .openai_agents_asked import (
@@ -28,32 +26,21 @@ from .openai_agents_asked import (
     tools,
 )
 from .openai_agents_cases import KeepingQuestions, ask_in_time
-from .openai_agents_teams import (
-    Watched,
-    agent,
-    as_tool,
-    ask,
-    calls,
-    hands,
-    says,
-    scenario,
-    stream,
-    tool,
-)
+from .openai_agents_teams import agent
 
-DRIVES = pytest.mark.parametrize("drive", [ask, stream])
+DRIVES = pytest.mark.parametrize("drive", [teams.ask, teams.stream])
 
 
-def watched_run(build: Any, drive: Any, **options: Any) -> Watched:
+def watched_run(build: Any, drive: Any, **options: Any) -> teams.Watched:
     """Play a scenario; the host sees what it sees without a monitor, and nothing stays open."""
-    watched = Watched(**options)
-    assert play(scenario(build, drive), watched) == play(scenario(build, drive))
+    watched = teams.Watched(**options)
+    assert play(teams.scenario(build, drive), watched) == play(teams.scenario(build, drive))
     watched.must_be_sound()
     assert watched.leaves_nothing_open()
     return watched
 
 
-def ends(watched: Watched) -> dict[str, tuple[str, str | None, bool]]:
+def ends(watched: teams.Watched) -> dict[str, tuple[str, str | None, bool]]:
     """By agent: the error, the agent that raised it, and whether it was called off."""
     agents = {row.activation: row.agent for row in watched.records if isinstance(row, Start)}
     return {
@@ -65,7 +52,7 @@ def ends(watched: Watched) -> dict[str, tuple[str, str | None, bool]]:
     }  # fmt: skip
 
 
-def failed_requests(watched: Watched) -> list[tuple[str, str | None]]:
+def failed_requests(watched: teams.Watched) -> list[tuple[str, str | None]]:
     """How requests have ended without an answer, and the agent whose error ended each."""
     agents = {row.activation: row.agent for row in watched.records if isinstance(row, Start)}
     rows = [row for row in watched.records if isinstance(row, IncidentRow)]
@@ -73,22 +60,22 @@ def failed_requests(watched: Watched) -> list[tuple[str, str | None]]:
     return [(detail["how"], agents.get(detail.get("activation"))) for detail in details]
 
 
-def finals(watched: Watched) -> list[Any]:
+def finals(watched: teams.Watched) -> list[Any]:
     return [row.payload for row in watched.records if isinstance(row, Emit) and row.final]
 
 
 def raising_beside(script: Script) -> Any:
     """An agent raises while another one works, and nobody catches it."""
 
-    @tool()
+    @teams.tool()
     async def look() -> str:
         await asyncio.sleep(5)
         return "looked"
 
     b = agent(script, "b", raises)
-    c = agent(script, "c", calls("look"), says("c done"), tools=[look])
-    inner = [as_tool(b, failure_error_function=None), as_tool(c)]
-    return agent(script, "a", calls("b", "c", input="x"), tools=inner)
+    c = agent(script, "c", teams.calls("look"), teams.says("c done"), tools=[look])
+    inner = [teams.as_tool(b, failure_error_function=None), teams.as_tool(c)]
+    return agent(script, "a", teams.calls("b", "c", input="x"), tools=inner)
 
 
 @DRIVES
@@ -112,7 +99,7 @@ def too_slow(script: Script) -> Any:
     def reply(call: Any, number: int) -> Any:
         raise ModelTimeoutError(3.0)
 
-    return agent(script, "a", hands("b"), handoffs=[agent(script, "b", reply)])
+    return agent(script, "a", teams.hands("b"), handoffs=[agent(script, "b", reply)])
 
 
 @DRIVES
@@ -150,11 +137,11 @@ class RaisingHooks(RunHooks[Any]):  # type: ignore[misc]
 
 
 async def ask_with_hooks(team: Any) -> Any:
-    return await ask(team, hooks=RaisingHooks())
+    return await teams.ask(team, hooks=RaisingHooks())
 
 
 def one_handoff(script: Script) -> Any:
-    return agent(script, "a", hands("b"), handoffs=[agent(script, "b", says("b done"))])
+    return agent(script, "a", teams.hands("b"), handoffs=[agent(script, "b", teams.says("b done"))])
 
 
 def badly_received(script: Script) -> Any:
@@ -173,7 +160,7 @@ def badly_received(script: Script) -> Any:
 
 @pytest.mark.parametrize(
     ("build", "drive"),
-    [(one_handoff, ask_with_hooks), (badly_received, ask), (badly_received, stream)],
+    [(one_handoff, ask_with_hooks), (badly_received, teams.ask), (badly_received, teams.stream)],
 )
 def test_an_agent_that_is_handed_over_to_and_never_runs_has_no_activation(
     build: Any, drive: Any
@@ -187,17 +174,17 @@ def test_an_agent_that_is_handed_over_to_and_never_runs_has_no_activation(
 def broken_tools(script: Script) -> Any:
     """A tool that raises beside one that works, and nobody catches it."""
 
-    @tool(failure_error_function=None)
+    @teams.tool(failure_error_function=None)
     async def pay(amount: int) -> str:
         await asyncio.sleep(0.1)
         raise ValueError("no money")
 
-    @tool(failure_error_function=None)
+    @teams.tool(failure_error_function=None)
     async def look(amount: int) -> str:
         await asyncio.sleep(5)
         return "looked"
 
-    return agent(script, "a", calls("look", "pay", amount=3), tools=[pay, look])
+    return agent(script, "a", teams.calls("look", "pay", amount=3), tools=[pay, look])
 
 
 @DRIVES
@@ -217,8 +204,8 @@ def inner_tool(script: Script) -> Any:
     """The tool of an agent that is itself a tool raises."""
     inner = broken_tools(script)
     inner.name = "inner"
-    outer = as_tool(inner, failure_error_function=None)
-    return agent(script, "outer", calls("inner", input="x"), tools=[outer])
+    outer = teams.as_tool(inner, failure_error_function=None)
+    return agent(script, "outer", teams.calls("inner", input="x"), tools=[outer])
 
 
 @DRIVES
@@ -239,16 +226,16 @@ def test_a_stream_that_its_caller_leaves_is_no_failure(drive: Any) -> None:
 
 async def ask_for_a_moment(team: Any) -> Any:
     async with asyncio.timeout(0.05):
-        return await ask(team)
+        return await teams.ask(team)
 
 
 def thinking(script: Script) -> Any:
-    @tool()
+    @teams.tool()
     async def think() -> str:
         await asyncio.sleep(5)
         return "thought"
 
-    return agent(script, "a", calls("think"), raises, tools=[think])
+    return agent(script, "a", teams.calls("think"), raises, tools=[think])
 
 
 def test_what_the_caller_cancels_is_no_failure_of_the_team() -> None:
@@ -259,7 +246,10 @@ def test_what_the_caller_cancels_is_no_failure_of_the_team() -> None:
 
 def test_agents_whose_questions_a_gate_keeps_until_the_caller_cancels_never_ran() -> None:
     """What they were to be asked lies in front of nobody, and they have no activation."""
-    asked, watched = scenario(tools, ask_in_time), Watched("heal", behind(KeepingQuestions())())
+    asked, watched = (
+        teams.scenario(tools, ask_in_time),
+        teams.Watched("heal", behind(KeepingQuestions())()),
+    )
     assert play(asked, watched).raised[0][0] == "TimeoutError"
     assert {row.agent for row in watched.records if isinstance(row, Start)} == {"a"}
     assert failed_requests(watched) == [] and watched.leaves_nothing_open()

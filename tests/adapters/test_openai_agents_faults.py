@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
-
 from dig.adapters import openai_agents as adapter
 from dig.detectors import standard
 from dig.runtime.host import Setup

@@ -7,10 +7,6 @@ import re
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
-
 from agents import SQLiteSession
 from agents.run import DEFAULT_MAX_TURNS
 

@@ -7,9 +7,6 @@ from inspect import getmembers, isfunction
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
 from agents import RunHooks
 from agents.run import AgentRunner, get_default_agent_runner
 

@@ -9,9 +9,6 @@ from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
-
 from agents import Agent, Handoff, Runner
 from agents.realtime import RealtimeAgent
 from agents.run import AgentRunner, get_default_agent_runner, set_default_agent_runner

@@ -7,16 +7,13 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agents.testing", reason="not installed: pip install .[dev,openai-agents]")
 from agents import Runner, RunState
 
 import dig
 from dig import Limits, Watch
 from dig.adapters.openai_agents import messages
-from dig.detectors import standard, standard_healers
+from dig.detectors import standard
 from dig.graph.records import Emit, End, IncidentRow, Start
-from dig.runtime.host import Setup
 from tests.helpers import found_again
 
 from .harness import Script, play
@@ -341,7 +338,7 @@ def building(*, waits: bool) -> Any:
 def test_a_long_tool_is_no_deadlock_if_it_says_that_it_waits(waits: bool, mode: Any) -> None:
     """Else there is a warning; in no case is anybody told to do the work again."""
     limits = Limits(activation_limit_s=300)
-    watched = Watched(mode, Setup(detectors=standard, healers=standard_healers, limits=limits))
+    watched = Watched(mode, limits=limits)
     asked = scenario(building(waits=waits), name="long")
     assert play(watched.ticking(asked), watched) == play(asked)
     worth = [(finding.pattern, finding.severity) for finding in watched.session.findings]

@@ -7,27 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import autogen_core as core
+from autogen_agentchat import conditions
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
-from autogen_agentchat.conditions import (
-    HandoffTermination,
-    MaxMessageTermination,
-    TextMentionTermination,
-)
 from autogen_agentchat.messages import HandoffMessage, TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
-from autogen_core import (
-    AgentId,
-    CancellationToken,
-    ClosureAgent,
-    MessageContext,
-    RoutedAgent,
-    SingleThreadedAgentRuntime,
-    TopicId,
-    TypeSubscription,
-    event,
-    message_handler,
-)
 
 from .shapes import Shape, Watch, at_once, each, think
 
@@ -48,7 +33,7 @@ class Participant(BaseChatAgent):  # type: ignore[misc]
         self._say = say
         self._turns = 0
 
-    async def on_messages(self, messages: Sequence[Any], token: CancellationToken) -> Response:
+    async def on_messages(self, messages: Sequence[Any], token: core.CancellationToken) -> Response:
         heard = [str(message.content) for message in messages]
         self._turns += 1
         await think(f"{self.name} {heard} {self._turns}")
@@ -59,7 +44,7 @@ class Participant(BaseChatAgent):  # type: ignore[misc]
         handoff = HandoffMessage(content=words, target=to, source=self.name)
         return Response(chat_message=handoff)
 
-    async def on_reset(self, token: CancellationToken) -> None:
+    async def on_reset(self, token: core.CancellationToken) -> None:
         self._turns = 0
 
 
@@ -81,7 +66,8 @@ async def debate(watch: Watch, broken: bool) -> Any:
             Participant("con", lambda heard, turn: f"Reason {turn} against it."),
             Participant("judge", judge),
         ],
-        termination_condition=TextMentionTermination("DECIDED") | MaxMessageTermination(150),
+        termination_condition=conditions.TextMentionTermination("DECIDED")
+        | conditions.MaxMessageTermination(150),
     )
     return await ask(watch(chat), "Tea or coffee?", "Really?")
 
@@ -102,9 +88,9 @@ async def hand_over_to_a_person(watch: Watch, broken: bool) -> Any:
             Participant("refunds", desk("billing")),
             Participant("billing", desk("refunds")),
         ],
-        termination_condition=HandoffTermination("user")
-        | TextMentionTermination("DONE")
-        | MaxMessageTermination(40),
+        termination_condition=conditions.HandoffTermination("user")
+        | conditions.TextMentionTermination("DONE")
+        | conditions.MaxMessageTermination(40),
     )
     team = watch(chat)
     said = await ask(team, "I was charged twice.")
@@ -133,7 +119,8 @@ async def shared_thread(watch: Watch, broken: bool) -> Any:
         model_client=None,
         selector_func=choose,
         allow_repeated_speaker=True,
-        termination_condition=TextMentionTermination("DONE") | MaxMessageTermination(40),
+        termination_condition=conditions.TextMentionTermination("DONE")
+        | conditions.MaxMessageTermination(40),
     )
     return await ask(watch(chat), "Sort this list.")
 
@@ -152,7 +139,7 @@ async def long_debate(watch: Watch, broken: bool) -> Any:
             Participant("con", lambda heard, turn: f"Reason {turn} against it."),
             Participant("judge", judge),
         ],
-        termination_condition=TextMentionTermination("DECIDED"),
+        termination_condition=conditions.TextMentionTermination("DECIDED"),
     )
     return await ask(watch(chat), "Tea or coffee?")
 
@@ -166,7 +153,7 @@ async def brainstorm(watch: Watch, broken: bool) -> Any:
 
     chat = RoundRobinGroupChat(
         [Participant(name, says(name)) for name in ("ann", "bob", "cyd")],
-        termination_condition=MaxMessageTermination(7),
+        termination_condition=conditions.MaxMessageTermination(7),
     )
     return await ask(watch(chat), "A name for a boat?", "A name for a cat?")
 
@@ -184,7 +171,7 @@ class Note:
     text: str
 
 
-class Expert(RoutedAgent):  # type: ignore[misc]
+class Expert(core.RoutedAgent):  # type: ignore[misc]
     """Answers what it is asked, one question after the other; it may ask a colleague first."""
 
     def __init__(self, name: str, colleague: str = "") -> None:
@@ -193,30 +180,30 @@ class Expert(RoutedAgent):  # type: ignore[misc]
         self._colleague = colleague
         self._free = asyncio.Lock()
 
-    @message_handler  # type: ignore[untyped-decorator]
-    async def on_ask(self, message: Ask, ctx: MessageContext) -> Note:
+    @core.message_handler  # type: ignore[untyped-decorator]
+    async def on_ask(self, message: Ask, ctx: core.MessageContext) -> Note:
         async with self._free:
             await think(f"{self._name} {message.text}", 0.2)
             if self._colleague:
                 asked = Ask(f"{message.text} as {self._name} sees it")
-                answer = await self.send_message(asked, AgentId(self._colleague, "default"))
+                answer = await self.send_message(asked, core.AgentId(self._colleague, "default"))
                 return Note(f"{self._name} with {answer.text}")
             return Note(self._name)
 
 
-class Router(RoutedAgent):  # type: ignore[misc]
+class Router(core.RoutedAgent):  # type: ignore[misc]
     """Asks the expert for what the question begins with."""
 
-    @message_handler  # type: ignore[untyped-decorator]
-    async def on_ask(self, message: Ask, ctx: MessageContext) -> Note:
+    @core.message_handler  # type: ignore[untyped-decorator]
+    async def on_ask(self, message: Ask, ctx: core.MessageContext) -> Note:
         await think(message.text, 0.2)
         expert, _, question = message.text.partition(" ")
-        answer: Note = await self.send_message(Ask(question), AgentId(expert, "default"))
+        answer: Note = await self.send_message(Ask(question), core.AgentId(expert, "default"))
         return answer
 
 
 async def colleagues(watch: Watch, broken: bool) -> Any:
-    runtime = watch(SingleThreadedAgentRuntime())
+    runtime = watch(core.SingleThreadedAgentRuntime())
     back = "law" if broken else ""  # the mistake: who is asked asks back, and both are busy
     await Router.register(runtime, "router", lambda: Router("router"))
     await Expert.register(runtime, "law", lambda: Expert("law", "tax"))
@@ -224,7 +211,7 @@ async def colleagues(watch: Watch, broken: bool) -> Any:
     runtime.start()
 
     async def ask_router(question: str) -> str:
-        answer = await runtime.send_message(Ask(question), AgentId("router", "default"))
+        answer = await runtime.send_message(Ask(question), core.AgentId("router", "default"))
         return str(answer.text)
 
     answers = [
@@ -235,7 +222,7 @@ async def colleagues(watch: Watch, broken: bool) -> Any:
     return answers
 
 
-class Subscriber(RoutedAgent):  # type: ignore[misc]
+class Subscriber(core.RoutedAgent):  # type: ignore[misc]
     """Publishes what it makes of each note that is published, to a topic of the same source."""
 
     def __init__(self, name: str, topic: str, least_s: float = 1.0, source: str = "") -> None:
@@ -245,41 +232,41 @@ class Subscriber(RoutedAgent):  # type: ignore[misc]
         self._least_s = least_s
         self._source = source
 
-    @event  # type: ignore[untyped-decorator]
-    async def on_note(self, message: Note, ctx: MessageContext) -> None:
+    @core.event  # type: ignore[untyped-decorator]
+    async def on_note(self, message: Note, ctx: core.MessageContext) -> None:
         await think(f"{self._name} {message.text}", self._least_s)
         assert ctx.topic_id is not None
         said = Note(f"{self._name}: {message.text}")
         source = self._source or ctx.topic_id.source
-        await self.publish_message(said, TopicId(self._topic, source))
+        await self.publish_message(said, core.TopicId(self._topic, source))
 
 
-class Merger(RoutedAgent):  # type: ignore[misc]
+class Merger(core.RoutedAgent):  # type: ignore[misc]
     """Publishes the parts of an answer when it has both."""
 
     def __init__(self) -> None:
         super().__init__("merger")
         self._parts: list[str] = []
 
-    @event  # type: ignore[untyped-decorator]
-    async def on_note(self, message: Note, ctx: MessageContext) -> None:
+    @core.event  # type: ignore[untyped-decorator]
+    async def on_note(self, message: Note, ctx: core.MessageContext) -> None:
         self._parts.append(message.text)
         if len(self._parts) == 2:
             text = " + ".join(sorted(self._parts))
             self._parts.clear()
-            await self.publish_message(Note(text), TopicId("results", "default"))
+            await self.publish_message(Note(text), core.TopicId("results", "default"))
 
 
 async def collector(runtime: Any) -> list[str]:
     """What the world outside of a runtime hears."""
     heard: list[str] = []
 
-    async def collect(agent: Any, message: Note, ctx: MessageContext) -> None:
+    async def collect(agent: Any, message: Note, ctx: core.MessageContext) -> None:
         heard.append(message.text)
 
-    await ClosureAgent.register_closure(
+    await core.ClosureAgent.register_closure(
         runtime, "collector", collect,
-        subscriptions=lambda: [TypeSubscription("results", "collector")],
+        subscriptions=lambda: [core.TypeSubscription("results", "collector")],
     )  # fmt: skip
     return heard
 
@@ -288,18 +275,18 @@ async def publish(runtime: Any, notes: dict[str, str]) -> None:
     """Publish news, each with the source of its topic; and wait."""
     runtime.start()
     for source, text in notes.items():
-        await runtime.publish_message(Note(text), TopicId("news", source))
+        await runtime.publish_message(Note(text), core.TopicId("news", source))
     await runtime.stop_when_idle()
 
 
 async def pub_sub(watch: Watch, broken: bool) -> Any:
-    runtime = watch(SingleThreadedAgentRuntime(), outside={"collector"})
+    runtime = watch(core.SingleThreadedAgentRuntime(), outside={"collector"})
     heard = await collector(runtime)
     topic = "drfats" if broken else "drafts"  # the mistake: nothing subscribes to that
     await Subscriber.register(runtime, "writer", lambda: Subscriber("writer", topic))
     await Subscriber.register(runtime, "editor", lambda: Subscriber("editor", "results"))
-    await runtime.add_subscription(TypeSubscription("news", "writer"))
-    await runtime.add_subscription(TypeSubscription("drafts", "editor"))
+    await runtime.add_subscription(core.TypeSubscription("news", "writer"))
+    await runtime.add_subscription(core.TypeSubscription("drafts", "editor"))
     await publish(runtime, {"default": "It rains."})
     await publish(runtime, {"default": "It snows."})
     return heard
@@ -307,15 +294,15 @@ async def pub_sub(watch: Watch, broken: bool) -> Any:
 
 async def batching_desk(watch: Watch, broken: bool) -> Any:
     """Two customers at once; the parts of each one's answer are merged."""
-    runtime = watch(SingleThreadedAgentRuntime(), outside={"collector"})
+    runtime = watch(core.SingleThreadedAgentRuntime(), outside={"collector"})
     heard = await collector(runtime)
     await Merger.register(runtime, "merger", Merger)
     source = "default" if broken else ""  # the mistake: one merger for all customers
     await Subscriber.register(runtime, "law", lambda: Subscriber("law", "parts", 1, source))
     await Subscriber.register(runtime, "tax", lambda: Subscriber("tax", "parts", 9, source))
     for name in ("law", "tax"):
-        await runtime.add_subscription(TypeSubscription("news", name))
-    await runtime.add_subscription(TypeSubscription("parts", "merger"))
+        await runtime.add_subscription(core.TypeSubscription("news", name))
+    await runtime.add_subscription(core.TypeSubscription("parts", "merger"))
     await publish(runtime, {"ann": "May I?", "bob": "May we?"})
     return sorted(heard)
 

@@ -1,8 +1,8 @@
-"""AG2 1.x: the agents that are registered with a hub (docs/wrapping-ag2.md).
+"""AG2 1.x: the agents of a hub (docs/wrapping-ag2.md).
 
 - `hub`: patches the hub's methods and what receives for an agent; shows notes to its model.
 - `team`: which event is in front of which agent, and which turns are open.
-- `routes`: which agents act on a message.
+- `routes`: the agents that act on a message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLIENT = ("_run_default_handler", "_suppress_handler")
 
 
 def plan(team: Any, *, handoff: Callable[[Mapping[str, Any]], bool] | None = None) -> WrapPlan:
-    """Look at a hub, and refuse what cannot be wrapped.
+    """Plan the wrapping of a hub; refuse other teams.
 
     Args:
         team: A `ag2.network.Hub`; agents may be registered with it before and after.

@@ -1,4 +1,4 @@
-"""Recipients of a message that act on it: the one that has the turn, all that hear it, or none."""
+"""Recipients of a message: the agent at turn, all hearers, or nobody."""
 
 from __future__ import annotations
 
@@ -6,15 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ag2.network import (
-    EV_PACKET,
-    EV_TEXT,
-    Always,
-    ChannelState,
-    FromSpeaker,
-    TerminateTarget,
-    TransitionGraph,
-)
+from ag2 import network
 from ag2.network.transport.local import LocalLinkEndpoint
 
 
@@ -37,15 +29,19 @@ class EnvelopeRoute:
 
 
 def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | None:
-    """The way of an envelope that is to be posted; ``None``: it is no message, or refused.
+    """Forecast the way of an envelope before posting; ``None``: no message, or refused.
 
-    The adapter of its channel is asked what it would make of it; that changes nothing.
+    Args:
+        hub: The hub.
+        envelope: The envelope.
+        awaited: The agent that waits for a message of this channel, if there is one.
     """
+    # A channel's adapter is pure: `fold` and `on_accepted` return a state, and change none.
     metadata = hub._channels.get(envelope.channel_id)
-    if metadata is None or metadata.state != ChannelState.ACTIVE:
+    if metadata is None or metadata.state != network.ChannelState.ACTIVE:
         return None
     adapter, state = hub.adapter_for(envelope.channel_id), hub.adapter_state(envelope.channel_id)
-    is_known = envelope.event_type in (EV_TEXT, EV_PACKET)
+    is_known = envelope.event_type in (network.EV_TEXT, network.EV_PACKET)
     if not is_known and adapter.extract_turn_input(envelope) is None:
         return None
     if envelope.sender_id not in metadata.participant_ids():
@@ -59,28 +55,36 @@ def forecast(hub: Any, envelope: Any, awaited: str | None) -> EnvelopeRoute | No
         is_limit = result.auto_close_reason == "max_turns" and _ends_otherwise(metadata, state)
         return EnvelopeRoute((), is_answer=True, is_limit=is_limit)
     expected = adapter.expected_next(metadata, state)
-    hearers = _audience(metadata, envelope) if expected is None else [expected.agent_id]
-    here = tuple(id for id in hearers if is_here(hub, id))
-    is_answer = not here and any(is_elsewhere(hub, id) for id in hearers)
-    return EnvelopeRoute(here, is_answer, asks=is_answer and metadata.manifest.type == "workflow")
+    if expected is not None:
+        hearers = [expected.agent_id]
+    else:
+        audience = envelope.audience
+        everybody = metadata.participant_ids() if audience is None else audience
+        hearers = [id for id in everybody if id != envelope.sender_id]
+    agents = tuple(id for id in hearers if is_here(hub, id))
+    is_answer = not agents and any(is_elsewhere(hub, id) for id in hearers)
+    asks = is_answer and metadata.manifest.type == "workflow"
+    return EnvelopeRoute(agents, is_answer, asks=asks)
 
 
 def _ends_otherwise(metadata: Any, state: Any) -> bool:
-    """Whether a workflow can end by one of its transitions, or by none for some speaker."""
-    graph = TransitionGraph.loads(state.graph_data)
-    if any(isinstance(step.then, TerminateTarget) for step in graph.transitions):
+    """Whether a workflow can end by a transition, or by the lack of a next speaker."""
+    graph = network.TransitionGraph.loads(state.graph_data)
+    if any(isinstance(step.then, network.TerminateTarget) for step in graph.transitions):
         return True
     conditions = [step.when for step in graph.transitions]
-    followed = {one.agent_id for one in conditions if isinstance(one, FromSpeaker)}
+    followed = {
+        condition.agent_id for condition in conditions if isinstance(condition, network.FromSpeaker)
+    }
     is_followed = followed.issuperset(metadata.participant_ids())
-    goes_on = is_followed or any(isinstance(one, Always) for one in conditions)
-    return isinstance(graph.default_target, TerminateTarget) and not goes_on
+    goes_on = is_followed or any(isinstance(condition, network.Always) for condition in conditions)
+    return isinstance(graph.default_target, network.TerminateTarget) and not goes_on
 
 
 def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = None) -> bool:
-    """Whether a channel waits for an agent to speak; `because`: of this envelope."""
+    """Whether a channel waits for an agent to speak; `because`: of a certain envelope."""
     metadata = hub._channels.get(channel_id)
-    if metadata is None or metadata.state != ChannelState.ACTIVE:
+    if metadata is None or metadata.state != network.ChannelState.ACTIVE:
         return False
     adapter = hub.adapter_for(channel_id)
     expected = adapter.expected_next(metadata, hub.adapter_state(channel_id))
@@ -90,7 +94,7 @@ def has_floor(hub: Any, channel_id: str, agent_id: str, because: str | None = No
 
 
 def is_here(hub: Any, agent_id: str) -> bool:
-    """Whether a participant is an agent that runs in this process."""
+    """Whether a participant is an agent in the process of the hub."""
     passport = hub._passports.get(agent_id)
     is_agent = passport is not None and passport.effective_kind == "agent"
     return is_agent and isinstance(hub._endpoint_for(agent_id), LocalLinkEndpoint)
@@ -108,8 +112,3 @@ def is_handoff(event_data: Mapping[str, Any]) -> bool:
     """Whether a packet only hands over to the next agent."""
     routing = event_data.get("routing") or {}
     return routing.get("kind") == "handoff" and not str(event_data.get("body") or "").strip()
-
-
-def _audience(metadata: Any, envelope: Any) -> list[str]:
-    heard = metadata.participant_ids() if envelope.audience is None else envelope.audience
-    return [id for id in heard if id != envelope.sender_id]

@@ -1,4 +1,4 @@
-"""The state of a hub for its session: which event lies in front of which agent, and the turns.
+"""The state of a hub for the session: events in front of agents, and turns.
 
 Each method is made in one step of the session, so whatever fails in here stays in here.
 """
@@ -9,39 +9,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dig.adapters.base import AdapterState, Session, Turn, as_payload, current_turn, enclosing
+from dig.adapters import base
 
 from .routes import EnvelopeRoute, forecast, has_floor, is_here
 
 
 @dataclass(eq=False)
 class AgentRun:
-    """A turn of an agent, from the message that it was given to the end of its handler.
+    """A turn of an agent, from a message to the end of the agent's handler.
 
     Attributes:
         client: Its `AgentClient`.
-        envelope: The envelope that the agent was given; ``None``, if it was asked directly.
+        envelope: The envelope in front of the agent; ``None``, if it was asked directly.
         turn: The turn.
-        event: The event of what it was given; empty, if it was asked directly.
+        event: The event of the envelope; empty, if the agent was asked directly.
         error: The error that its handler has reported.
-        comes_again: Whether the agent's answer came back, and it has to look at the message once
-            more.
-        said: The words of the agent to the outside while its turn goes on.
+        comes_again: Whether the agent's answer came back, so that the handler runs once more.
+        answer: The words of the agent to the outside while its turn goes on.
         is_limit: Whether its channel has ended at a limit by what it said.
     """
 
     client: Any
     envelope: Any
-    turn: Turn
+    turn: base.Turn
     event: str = ""
     error: BaseException | None = None
     comes_again: bool = False
-    said: Any = None
+    answer: Any = None
     is_limit: bool = False
 
 
 MAX_TURNS = RuntimeError("the workflow has had its max_turns")
-"""The reason in a trace for a channel that has come to its limit; it is never raised."""
+"""The reason in a trace for a channel at its limit; it is never raised."""
 
 
 @dataclass(eq=False)
@@ -51,30 +50,29 @@ class OutgoingEnvelope:
     Attributes:
         envelope: The message.
         route: The way of the envelope.
-        work: The turn that sends it; ``None``: it comes from outside.
-        is_last: Whether the envelope is the one that AG2's own handler posts at the end of a turn.
+        run: The run that sends it; ``None``: it comes from outside.
+        is_last: Whether AG2's own handler posts it at the end of a turn.
         answer: The event of it, if it is an answer and was submitted.
     """
 
     envelope: Any
     route: EnvelopeRoute
-    work: AgentRun | None
+    run: AgentRun | None
     is_last: bool
     answer: str = ""
 
     @property
     def payload(self) -> Any:
         """The words of the envelope."""
-        return as_payload(self.envelope.event_data)
+        return base.as_payload(self.envelope.event_data)
 
 
-class HubTeam(AdapterState):
-    """The agents of a hub, and what is between them."""
+class HubTeam(base.AdapterState):
+    """The agents of a hub, and the messages between them."""
 
     def __init__(
-        self, hub: Any, session: Session, handoff: Callable[[Mapping[str, Any]], bool]
+        self, hub: Any, session: base.Session, handoff: Callable[[Mapping[str, Any]], bool]
     ) -> None:
-        """Begin with nothing on its way."""
         super().__init__(session)
         self.handoff = handoff
         self._hub = hub
@@ -82,91 +80,103 @@ class HubTeam(AdapterState):
         self._events: dict[tuple[str, str], tuple[str, str]] = {}
         # (channel, agent) -> the event that it has worked on, and the channel still waits for it
         self._unanswered: dict[tuple[str, str], str] = {}
-        self._works: dict[Turn, AgentRun] = {}
-        self._awaiting: dict[str, Turn] = {}  # channel -> the turn that has delegated over it
-        self._asked: set[str] = set()  # channels over which a question came from outside
+        self._runs: dict[base.Turn, AgentRun] = {}
+        self._awaiting: dict[str, base.Turn] = {}  # channel -> the turn that has delegated over it
+        self._external: set[str] = set()  # channels over which a question came from outside
 
     # --- a message is sent ---
 
-    def look_at(self, envelope: Any) -> OutgoingEnvelope | None:
-        """An envelope is to be posted; ``None``: it is no message that an agent acts on."""
-        work = self._work_of(envelope.sender_id)
-        awaiting = self._awaiting.get(envelope.channel_id)
-        awaited = self._works[awaiting].client.agent_id if awaiting in self._works else None
-        route = forecast(self._hub, envelope, None if work and work.turn is awaiting else awaited)
-        if route is not None and work is None:
-            self._asked.add(envelope.channel_id)
-        elif route is not None and route.is_answer and not self._is_asked(envelope.channel_id):
-            route = self._to_creator(envelope)
-        if route is None or (work is None and not route.agents):
+    def prepare(self, envelope: Any) -> OutgoingEnvelope | None:
+        """Prepare an envelope for posting; ``None``: no agent acts on it."""
+        run, channel = self._run_of(envelope.sender_id), envelope.channel_id
+        awaiting = self._awaiting.get(channel)
+        awaited = self._runs[awaiting].client.agent_id if awaiting in self._runs else None
+        route = forecast(self._hub, envelope, None if run and run.turn is awaiting else awaited)
+        if route is not None and run is None:
+            self._external.add(channel)
+        elif route is not None and route.is_answer and not self._is_external(channel):
+            # A result that ends a channel goes to the agent that has opened it for its work.
+            creator = self._hub._channels[channel].creator_id
+            if creator == envelope.sender_id:
+                return None
+            route = EnvelopeRoute((creator,), is_answer=False)
+        if route is None or (run is None and not route.agents):
             return None
-        is_last = work is not None and self._is_last(envelope, work)
-        sending = OutgoingEnvelope(envelope, route, work, is_last)
-        if route.is_answer and work is not None:
+        outgoing = OutgoingEnvelope(
+            envelope, route, run, run is not None and _is_last(envelope, run)
+        )
+        if route.is_answer and run is not None:
             if route.is_limit:
-                work.is_limit = True
-            elif not is_last:
-                work.said = sending.payload
+                run.is_limit = True
+            elif not outgoing.is_last:
+                run.answer = outgoing.payload
             else:
                 may_bounce = not (self.has_failed or route.asks)
-                sending.answer = work.turn.submit(sending.payload, bounces=may_bounce)
-        return sending
+                outgoing.answer = run.turn.submit(outgoing.payload, bounces=may_bounce)
+        return outgoing
 
-    def is_back(self, sending: OutgoingEnvelope) -> bool:
-        """Whether an answer was sent back, once it is not held any more; else its turn is over."""
-        work = sending.work
-        if work is None:
+    def is_bounced(self, outgoing: OutgoingEnvelope) -> bool:
+        """Whether an answer comes back after release; otherwise the turn is over."""
+        run = outgoing.run
+        if run is None:
             return False
-        work.comes_again = self.has_back(work, sending.answer)
-        return work.comes_again
+        run.comes_again = self.takes_back(run, outgoing.answer)
+        return run.comes_again
 
-    def has_back(self, work: AgentRun, answer: str) -> bool:
-        """Whether a turn has its answer back, to look at its message again."""
-        if not work.turn.was_bounced(answer):
+    def takes_back(self, run: AgentRun, answer: str) -> bool:
+        """Whether a turn has an answer back, to look at the message again."""
+        if not run.turn.was_bounced(answer):
             return False
         if self.has_failed:
-            work.turn.end()
+            run.turn.end()
         return not self.has_failed
 
-    def deliver(self, sending: OutgoingEnvelope) -> None:
-        """The hub has accepted a message, and no agent has it yet."""
-        envelope, route, work = sending.envelope, sending.route, sending.work
+    def deliver(self, outgoing: OutgoingEnvelope) -> None:
+        """Make the events of a message accepted by the hub, before any delivery."""
+        envelope, route, run = outgoing.envelope, outgoing.route, outgoing.run
         if route.is_answer:
             return
         to = tuple(self._instance(id, envelope.channel_id) for id in route.agents)
-        waits = bool(work and envelope.channel_id in work.client._handler_suppressed_channels)
-        if work is None:
-            event = self.session.request(sending.payload, to)
+        waits = bool(run and envelope.channel_id in run.client._handler_suppressed_channels)
+        if run is None:
+            event = self.session.request(outgoing.payload, to)
         elif not route.agents and waits:
-            return work.turn.wait_for()
-        elif sending.is_last:
-            event = self._end(work, sending, to)
+            return run.turn.wait_for()
+        elif outgoing.is_last:
+            event = self._end(run, outgoing, to)
         else:
-            event = work.turn.call(sending.payload, to, awaits=waits)
+            event = run.turn.call(outgoing.payload, to, awaits=waits)
         for id, instance in zip(route.agents, to, strict=True):
             self._events[envelope.envelope_id, id] = event, instance
-        if work is not None and waits:
-            self._awaiting[envelope.channel_id] = work.turn
+        if run is not None and waits:
+            self._awaiting[envelope.channel_id] = run.turn
 
-    def _end(self, work: AgentRun, sending: OutgoingEnvelope, to: tuple[str, ...]) -> str:
-        """A turn ends with what it says, or hands on what it was given."""
-        given = (work.event,) if to and self._is_from_agent(work) else ()
+    def _end(self, run: AgentRun, outgoing: OutgoingEnvelope, to: tuple[str, ...]) -> str:
+        """End a turn with words, or by passing the message on."""
+        graph, event = self.session.monitor.graph, run.event
+        # What came from outside is not passed on, but sent to others in the agent's own name.
+        is_from_agent = run.turn.holds(event) and graph.history.by(graph.event(event).n) is not None
 
         def is_silent() -> bool:
-            said = sending.envelope.event_data
-            return self.session.guard.call(self.handoff, said, default=False)
+            packet = outgoing.envelope.event_data
+            return self.session.guard.call(self.handoff, packet, default=False)
 
-        handed = work.turn.hand_over(to, sending.payload, silent=is_silent, available=given)
+        handed = run.turn.hand_over(
+            to,
+            outgoing.payload,
+            silent=is_silent,
+            available=(event,) if to and is_from_agent else (),
+        )
         return handed.events[-1] if handed.events else ""
 
     # --- a message is received ---
 
     def event_for(self, client: Any, envelope: Any) -> tuple[str, str]:
-        """The event that an agent is to act on, and its instance; empty: there is none."""
+        """The event of an envelope for an agent, and the agent's instance; empty: there is none."""
         return self._events.pop((envelope.envelope_id, client.agent_id), ("", ""))
 
-    def takes_up(self, client: Any, envelope: Any, event: str) -> bool:
-        """Whether a message is what a turn of the agent waits for, which now goes on."""
+    def resume(self, client: Any, envelope: Any, event: str) -> bool:
+        """Resume the agent's turn waiting for a message; returns whether there is such a turn."""
         channel = envelope.channel_id
         turn = self._awaiting.get(channel)
         if turn is None or channel not in client._handler_suppressed_channels:
@@ -176,127 +186,122 @@ class HubTeam(AdapterState):
         return True
 
     def begin(self, client: Any, envelope: Any, event: str, instance: str) -> AgentRun:
-        """An agent begins to work on a message."""
+        """Begin a turn on a message."""
         turn = self.session.begin(instance, (event,) if event else ())
-        work = self.adopt(client, envelope, turn)
-        work.event = event
-        return work
+        run = self.adopt(client, envelope, turn)
+        run.event = event
+        return run
 
     def has_note(self, client: Any, channel_id: str) -> bool:
-        """Whether a note waits for an agent about the request that a channel waits for it with."""
+        """Whether a note waits for an agent about the request of a waiting channel."""
         event = self._unanswered.get((channel_id, client.agent_id), "")
         monitor = self.session.monitor
         return monitor.graph.knows(event) and monitor.has_note(client.passport.name, event)
 
     def look_again(self, client: Any, envelope: Any) -> AgentRun | None:
-        """An agent begins to work on a message once more that its channel still waits for."""
+        """Begin a further turn on a message, if the channel still waits for the agent."""
         name, graph = client.passport.name, self.session.monitor.graph
         event = self._unanswered.get((envelope.channel_id, client.agent_id), "")
-        is_busy = any(work.client is client and work.envelope for work in self._works.values())
+        is_busy = any(run.client is client and run.envelope for run in self._runs.values())
         # Notes lie in front of the agent's first instance, so that must be the one to look again.
         if is_busy or not graph.knows(event) or not self.session.instances.is_free(name):
             return None
         if not self._is_awaited(client, envelope):
             return None
         # The message again, so that the turn is for its request: it must be shown no other's notes.
-        self.session.redirect(event, name, as_payload(envelope.event_data))
+        self.session.redirect(event, name, base.as_payload(envelope.event_data))
         return self.begin(client, envelope, event, name)
 
-    def adopt(self, client: Any, envelope: Any, turn: Turn) -> AgentRun:
-        """Know the agent and the message of a turn."""
-        work = self._works[turn] = AgentRun(client, envelope, turn)
-        return work
+    def adopt(self, client: Any, envelope: Any, turn: base.Turn) -> AgentRun:
+        """Remember the agent and the message of a turn."""
+        run = self._runs[turn] = AgentRun(client, envelope, turn)
+        return run
 
-    def finish(self, work: AgentRun) -> str:
-        """A handler has returned; gives the answer of its agent, if that is one."""
-        turn = work.turn
+    def finish(self, run: AgentRun) -> str:
+        """End the turn of a returned handler; gives the agent's answer, or nothing."""
+        turn = run.turn
         if not turn.is_open:
             return ""
-        if work.error is not None:
-            turn.fail(work.error)
-        elif work.is_limit:
+        if run.error is not None:
+            turn.fail(run.error)
+        elif run.is_limit:
             turn.fail(MAX_TURNS, submits=True, kind="limit")
-        elif work.said is not None:
-            return turn.submit(work.said, bounces=False)
-        elif not turn.outputs and self._is_silence(work):
-            return turn.submit(as_payload(work.envelope.event_data), bounces=not self.has_failed)
+        elif run.answer is not None:
+            return turn.submit(run.answer, bounces=False)
+        elif not turn.outputs and self._ends_by_silence(run):
+            payload = base.as_payload(run.envelope.event_data)
+            return turn.submit(payload, bounces=not self.has_failed)
         else:
             turn.end()
         return ""
 
     def give_up(self, event: str, instance: str, error: BaseException) -> None:
-        """The task that waited for a held message is cancelled."""
+        """Fail the turn of a held message with a cancelled task."""
         turn = self.session.begin(instance, (event,), at_once=True)
         turn.fail(error)
 
-    def forget(self, work: AgentRun) -> None:
-        """A handler is done, whatever became of its turn."""
-        self._works.pop(work.turn, None)
-        if work.envelope is not None:
-            key = work.envelope.channel_id, work.client.agent_id
+    def forget(self, run: AgentRun) -> None:
+        """Forget a run after the end of the handler."""
+        self._runs.pop(run.turn, None)
+        if run.envelope is not None:
+            key = run.envelope.channel_id, run.client.agent_id
             self._unanswered.pop(key, None)
-            if self._is_awaited(work.client, work.envelope):
-                self._unanswered[key] = work.event
-        for channel in [one for one, turn in self._awaiting.items() if turn is work.turn]:
-            del self._awaiting[channel]
-
-    def _is_awaited(self, client: Any, envelope: Any) -> bool:
-        """Whether a channel waits for what an agent says to a message."""
-        return has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
+            if self._is_awaited(run.client, run.envelope):
+                self._unanswered[key] = run.event
+        self._awaiting = {
+            channel: turn for channel, turn in self._awaiting.items() if turn is not run.turn
+        }
 
     # --- turns ---
 
     def report(self, agent_id: str, error: BaseException) -> None:
-        """A handler says that its turn has failed."""
-        work = self._work_of(agent_id)
-        if work is not None:
-            work.error = error
+        """Note the error of a turn, as the agent's handler reports it."""
+        run = self._run_of(agent_id)
+        if run is not None:
+            run.error = error
 
-    def work_on(self, agent: Any) -> AgentRun | None:
-        """The turn that the running code belongs to, if it is one of this agent."""
-        turn = current_turn(self.session)
-        work = self._works.get(turn) if turn else None
-        return work if work is not None and work.client.agent is agent else None
+    def current_run(self, agent: Any) -> AgentRun | None:
+        """The run of the running code, if the run is of a certain agent."""
+        turn = base.current_turn(self.session)
+        run = self._runs.get(turn) if turn else None
+        return run if run is not None and run.client.agent is agent else None
 
-    def _work_of(self, agent_id: str) -> AgentRun | None:
-        mine = (self._works[turn] for turn in enclosing() if turn in self._works and turn.is_open)
-        return next((work for work in mine if work.client.agent_id == agent_id), None)
-
-    def _is_last(self, envelope: Any, work: AgentRun) -> bool:
-        client, given = work.client, work.envelope
-        is_default = client._on_envelope == client._run_default_handler
-        return given is not None and is_default and envelope.causation_id == given.envelope_id
-
-    def _is_asked(self, channel_id: str) -> bool:
-        creator = self._hub._channels[channel_id].creator_id
-        return channel_id in self._asked or not is_here(self._hub, creator)
-
-    def _to_creator(self, envelope: Any) -> EnvelopeRoute | None:
-        """The route of a result that ends a channel: to the agent that opened it for its work."""
-        creator = self._hub._channels[envelope.channel_id].creator_id
-        return None if creator == envelope.sender_id else EnvelopeRoute((creator,), is_answer=False)
-
-    def _is_from_agent(self, work: AgentRun) -> bool:
-        """Whether what a turn was given has come from another agent, not from outside."""
-        graph = self.session.monitor.graph
-        return (
-            work.turn.holds(work.event) and graph.history.by(graph.event(work.event).n) is not None
+    def _run_of(self, agent_id: str) -> AgentRun | None:
+        runs = (
+            self._runs[turn] for turn in base.enclosing() if turn in self._runs and turn.is_open
         )
+        return next((run for run in runs if run.client.agent_id == agent_id), None)
 
-    def _is_silence(self, work: AgentRun) -> bool:
-        """Whether an agent that says nothing ends something; else the others wait for it."""
-        given = work.envelope
-        if given is None:
+    def _is_awaited(self, client: Any, envelope: Any) -> bool:
+        """Whether a channel waits for the agent's reply to a message."""
+        return has_floor(self._hub, envelope.channel_id, client.agent_id, envelope.envelope_id)
+
+    def _is_external(self, channel_id: str) -> bool:
+        creator = self._hub._channels[channel_id].creator_id
+        return channel_id in self._external or not is_here(self._hub, creator)
+
+    def _ends_by_silence(self, run: AgentRun) -> bool:
+        """Whether silence ends something; else the other agents wait for the silent agent."""
+        if run.envelope is None:
             return False
-        metadata = self._hub._channels.get(given.channel_id)
-        if metadata is None or metadata.is_terminal() or not self._is_asked(given.channel_id):
+        channel_id = run.envelope.channel_id
+        metadata = self._hub._channels.get(channel_id)
+        if metadata is None or metadata.is_terminal() or not self._is_external(channel_id):
             return False
-        return not has_floor(self._hub, given.channel_id, work.client.agent_id)
+        return not has_floor(self._hub, channel_id, run.client.agent_id)
 
     def _instance(self, agent_id: str, channel_id: str) -> str:
         turn = self._awaiting.get(channel_id)
-        if turn is not None and turn.is_open and self._works[turn].client.agent_id == agent_id:
+        if turn is not None and turn.is_open and self._runs[turn].client.agent_id == agent_id:
             return turn.instance
         # AG2 gives a model the history of one channel only, so messages of other channels that wait
         # for the same agent must not lie in front of one instance: a note would speak of them.
         return self.session.reserve_instance(self._hub.name_for(agent_id))
+
+
+def _is_last(envelope: Any, run: AgentRun) -> bool:
+    """Whether AG2's own handler posts an envelope, at the end of a turn."""
+    client = run.client
+    is_default = client._on_envelope == client._run_default_handler
+    is_reply = run.envelope is not None and envelope.causation_id == run.envelope.envelope_id
+    return is_default and is_reply

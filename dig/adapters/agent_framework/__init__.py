@@ -2,7 +2,7 @@
 
 - `workflow`: patches the methods of a workflow, its edges and its executors.
 - `team`: the open turns of executors and what is between them. `run`: one run, with its end.
-- `messages`: what a handler was given and has sent, where edges lead; payloads.
+- `handlers`: the deliveries and messages of a handler, the ways of edges; payloads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from dig.adapters.base import Attached, Session, WrapPlan, importing, need_attributes, need_one_name
+from dig.adapters import base
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 
@@ -45,8 +45,8 @@ def plan(
     annotate: Callable[[Any, tuple[str, ...]], Any] | None = None,
     handoff: Callable[[Any, Any], bool] | None = None,
     inside: bool = False,
-) -> WrapPlan:
-    """Look at a workflow, and refuse what cannot be wrapped.
+) -> base.WrapPlan:
+    """Plan the wrapping of a workflow; refuse other teams.
 
     Args:
         team: The workflow that `WorkflowBuilder` or one of the orchestration builders has built.
@@ -62,10 +62,10 @@ def plan(
         SettingsError: The team is no workflow, or agent-framework is not one that was tested.
     """
     packages = ("agent-framework-core",)
-    with importing("agent-framework", packages, VERSIONS, extra="agent-framework"):
+    with base.importing("agent-framework", packages, VERSIONS, extra="agent-framework"):
         from agent_framework import Workflow
 
-        from .messages import is_handoff
+        from .handlers import is_handoff
         from .team import WorkflowTeam
         from .workflow import WorkflowPatches
     if not isinstance(team, Workflow):
@@ -74,75 +74,80 @@ def plan(
     workflows = _workflows(team, inside)
     teams: list[WorkflowTeam] = []
 
-    def attach(session: Session) -> Attached:
+    def attach(session: base.Session) -> base.Attached:
         patches = [
             WorkflowPatches(
-                one, WorkflowTeam(one, prefix, session, handoff or is_handoff, teams), annotate
+                workflow,
+                WorkflowTeam(workflow, prefix, session, handoff or is_handoff, teams),
+                annotate,
             )
-            for prefix, one in workflows.items()
+            for prefix, workflow in workflows.items()
         ]
 
         def restore() -> None:
-            for one in patches:
-                one.restore()
+            for patch in patches:
+                patch.restore()
 
-        return Attached(team, restore)
+        return base.Attached(team, restore)
 
     def veto(wish: Reroute) -> str | None:
-        return next((one for one in teams if one.knows(wish.to)), teams[0]).veto(wish)
+        return next((team for team in teams if team.knows(wish.to)), teams[0]).veto(wish)
 
-    return WrapPlan("a workflow", _agents(workflows), attach, CAN, veto)
+    return base.WrapPlan("a workflow", _agents(workflows), attach, CAN, veto)
 
 
 def _workflows(workflow: Workflow, inside: bool, prefix: str = "") -> dict[str, Workflow]:
-    """A workflow, and with `inside` those that are its executors, by the prefix of their agents."""
+    """A workflow, and with `inside` the workflows among the executors, by prefix of agent names."""
     from agent_framework import WorkflowExecutor
 
     _check(workflow)
-    found = {prefix: workflow}
-    for name, one in workflow.executors.items() if inside else ():
-        if isinstance(one, WorkflowExecutor):
-            found |= _workflows(one.workflow, inside, f"{prefix}{name}/")
-    return found
+    workflows = {prefix: workflow}
+    for name, executor in workflow.executors.items() if inside else ():
+        if isinstance(executor, WorkflowExecutor):
+            workflows |= _workflows(executor.workflow, inside, f"{prefix}{name}/")
+    return workflows
 
 
 def _agents(workflows: Mapping[str, Workflow]) -> tuple[str, ...]:
-    """The agents of workflows, by the prefix of their names.
+    """The names of all agents of some workflows, given by prefix.
 
     Raises:
         SettingsError: Two have one name, or a workflow is there twice.
     """
-    from .messages import END
+    from .handlers import END
 
-    if len({id(one) for one in workflows.values()}) < len(workflows):
+    if len({id(workflow) for workflow in workflows.values()}) < len(workflows):
         raise SettingsError(
             "one workflow is the work of two executors, which agent-framework does not want; "
             "give each its own, or wrap without inside=True"
         )
-    names = {prefix: (*one.executors, END) for prefix, one in workflows.items()}
-    agents = tuple(f"{prefix}{name}" for prefix, some in names.items() for name in some)
-    need_one_name(agents)
+    agents = tuple(
+        f"{prefix}{name}"
+        for prefix, workflow in workflows.items()
+        for name in (*workflow.executors, END)
+    )
+    base.need_one_name(agents)
     return agents
 
 
 def _check(team: Workflow) -> None:
-    """Feature-test what is not public in agent-framework.
+    """Feature-test the private parts of agent-framework.
 
     Raises:
         SettingsError: It is not as this package expects it.
     """
     from agent_framework import AgentExecutor
 
-    from .messages import END
+    from .handlers import END
 
     executors = team.get_executors_list() if hasattr(team, "get_executors_list") else []
-    agents = [one for one in executors if isinstance(one, AgentExecutor)]
-    need_attributes("agent-framework", (team,), WORKFLOW)
-    need_attributes("agent-framework", (team._runner,), RUNNER)
-    need_attributes("agent-framework", (team._runner.context,), CONTEXT)
-    need_attributes("agent-framework", team._runner._edge_runners, EDGES)
-    need_attributes("agent-framework", executors, EXECUTOR)
-    need_attributes("agent-framework", agents, AGENT)
+    agents = [executor for executor in executors if isinstance(executor, AgentExecutor)]
+    base.need_attributes("agent-framework", (team,), WORKFLOW)
+    base.need_attributes("agent-framework", (team._runner,), RUNNER)
+    base.need_attributes("agent-framework", (team._runner.context,), CONTEXT)
+    base.need_attributes("agent-framework", team._runner._edge_runners, EDGES)
+    base.need_attributes("agent-framework", executors, EXECUTOR)
+    base.need_attributes("agent-framework", agents, AGENT)
     for call in (AgentExecutor._run_agent, AgentExecutor._run_agent_streaming):
         if "messages" not in signature(call).parameters:  # before 1.23
             raise SettingsError(

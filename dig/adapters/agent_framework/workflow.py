@@ -1,4 +1,4 @@
-"""Replacements of a workflow's methods while it is wrapped."""
+"""Replacements of a workflow's methods, until restored."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from agent_framework import (
-    AgentExecutor,
-    Executor,
-    Message,
-    Workflow,
-    WorkflowConvergenceException,
-    WorkflowMessage,
-)
+import agent_framework as af
 
-from dig.adapters.base import NOTE, Patches, RecipientOrder, current, inside
+from dig.adapters import base
 
-from .messages import Edges, ExecutorDelivery, HandlerRun, decides, is_join
+from .handlers import Edges, ExecutorDelivery, HandlerRun, decides, is_join
 from .run import DROPPED, WorkflowRun
 from .team import WorkflowTeam
 
@@ -31,18 +24,19 @@ NO_EVENTS: tuple[str, ...] = ()
 
 
 class WorkflowPatches:
-    """The patches of one workflow."""
+    """The patches of a workflow."""
 
-    def __init__(self, workflow: Workflow, team: WorkflowTeam, annotate: Annotate | None) -> None:
-        """Put them in place."""
+    def __init__(
+        self, workflow: af.Workflow, team: WorkflowTeam, annotate: Annotate | None
+    ) -> None:
         self._team = team
         self._session = team.session
         self._annotate = annotate
-        self._order = RecipientOrder()
+        self._order = base.RecipientOrder()
         self._context = workflow._runner.context
         self._send = self._context.send_message
         self._step = team.step
-        self._patches = Patches()
+        self._patches = base.Patches()
         patch = self._patches.patch
         patch(workflow._runner, "run_until_convergence", self.run)
         patch(self._context, "send_message", self.send_message)
@@ -56,49 +50,54 @@ class WorkflowPatches:
                 patch(edges, "_selection_func", self.select, edges)
         for executor in workflow.get_executors_list():
             patch(executor, "_find_handler", self.find_handler, executor)
-            if isinstance(executor, AgentExecutor):
+            if isinstance(executor, af.AgentExecutor):
                 for name in ("_run_agent", "_run_agent_streaming"):
                     patch(executor, name, self.run_agent, executor)
 
     def restore(self) -> None:
-        """Take them away again."""
+        """Restore the methods."""
         self._step(self._team.forget_joins, default=None)
         self._patches.restore()
 
     # --- a run ---
 
     async def run(self, original: Callable[[], Any]) -> AsyncIterator[Any]:
-        """The workflow runs, and once more for as long as its answer comes back."""
+        """Run the workflow, and again as long as the answer comes back."""
         if self._team.run is not None:
             self._step(self._team.run.abort, DROPPED, default=None)
         run = self._team.run = WorkflowRun(self._team)
+        # Events of a stream cannot be taken back; without one, outputs wait until they are final.
         keeps = self._session.mode == "heal" and run.caller is None
         keeps = keeps and not self._context.is_streaming()
-        kept: list[Any] = []  # what has been put out, while it may have to be taken back
-        stands: list[Any] | None = None  # the same, of an answer that came back
+        pending: list[Any] = []  # the first output and all events after it
+        bounced: list[Any] | None = None  # the same, of an answer that came back
         try:
             while True:
                 try:
                     async with aclosing(original()) as events:
                         async for event in events:
-                            if keeps and (kept or event.type == "output"):
-                                kept.append(event)
+                            if keeps and (pending or event.type == "output"):
+                                pending.append(event)
                             else:
                                 yield event
-                except WorkflowConvergenceException as error:
-                    if stands is None:
+                except af.WorkflowConvergenceException as error:
+                    if bounced is None:
                         raise
                     self._step(run.give_in, error, default=None)
-                    kept = stands
+                    pending = bounced
                     break
-                messages = await self._submitted(run)
+                messages = await self._submit(run)
                 if not messages:
                     break
-                again, stands = {message.target_id for message in messages}, kept
-                kept = [one for one in kept if one.type != "output" or one.executor_id not in again]
+                repeated, bounced = {message.target_id for message in messages}, pending
+                pending = [
+                    event
+                    for event in pending
+                    if event.type != "output" or event.executor_id not in repeated
+                ]
                 for message in messages:
                     await self._send(message)
-            for event in kept:
+            for event in pending:
                 yield event
         except BaseException as error:
             self._step(run.abort, error, default=None)
@@ -107,8 +106,8 @@ class WorkflowPatches:
             if self._team.run is run:
                 self._team.run = None
 
-    async def _submitted(self, run: WorkflowRun) -> list[WorkflowMessage]:
-        """The workflow has come to its end; gives what it has to look at once more."""
+    async def _submit(self, run: WorkflowRun) -> list[af.WorkflowMessage]:
+        """Submit the answer of a finished workflow; gives the messages of another round."""
         pending = await self._context.get_pending_request_info_events()
         self._step(run.note_pending, pending, default=None)
         await self._session.wait_until_released(
@@ -116,18 +115,18 @@ class WorkflowPatches:
         )
         self._step(run.submit, default=None)
         await self._session.wait_until_released(run.answer)
-        return self._step(run.again, default=[])
+        return self._step(run.next_round, default=[])
 
-    async def send_message(self, original: Callable[..., Any], message: WorkflowMessage) -> None:
+    async def send_message(self, original: Callable[..., Any], message: af.WorkflowMessage) -> None:
         """Somebody puts a message into the workflow: a handler, mostly."""
         self._step(self._team.send, message, default=None)
         await original(message)
 
     async def drain_messages(
         self, original: Callable[[], Any]
-    ) -> Mapping[str, Sequence[WorkflowMessage]]:
-        """A step begins, with all that is in the workflow."""
-        messages: Mapping[str, Sequence[WorkflowMessage]] = await original()
+    ) -> Mapping[str, Sequence[af.WorkflowMessage]]:
+        """Begin a step with all messages in the workflow."""
+        messages: Mapping[str, Sequence[af.WorkflowMessage]] = await original()
         run = self._team.run
         if run is not None and not run.has_begun:
             run.has_begun = True
@@ -150,7 +149,7 @@ class WorkflowPatches:
         return selected
 
     async def reach(
-        self, original: Callable[..., Any], edges: Edges, message: WorkflowMessage, *more: Any
+        self, original: Callable[..., Any], edges: Edges, message: af.WorkflowMessage, *more: Any
     ) -> Any:
         """A group of edges is given a message."""
         await self._session.wait_until_released(
@@ -166,24 +165,25 @@ class WorkflowPatches:
 
     async def execute(
         self, original: Callable[..., Any], edges: Edges, executor: str, sources: list[str],
-        message: WorkflowMessage, *more: Any,
+        message: af.WorkflowMessage, *more: Any,
     ) -> None:  # fmt: skip
         """Edges give a message to an executor."""
         delivery = self._step(self._team.arrive, edges, executor, message, default=None)
         if delivery is not None:
-            wait = partial(self._released, delivery) if delivery.is_held else None
-            await self._order.wait_turn(executor, wait)
+            events = delivery.events
+
+            async def wait() -> None:
+                await self._session.wait_until_released(*events)
+
+            await self._order.wait_turn(executor, wait if delivery.is_held else None)
             if self._team.moved:
                 executor = self._step(self._team.readdress, delivery, default=executor)
         await original(executor, sources, message, *more)
 
-    async def _released(self, delivery: ExecutorDelivery) -> None:
-        await self._session.wait_until_released(*delivery.events)
-
     # --- executors ---
 
     def find_handler(
-        self, original: Callable[[Any], Any], executor: Executor, message: Any
+        self, original: Callable[[Any], Any], executor: af.Executor, message: Any
     ) -> Callable[..., Awaitable[Any]]:
         """An executor is about to work on a message."""
         handler = original(message)
@@ -201,7 +201,7 @@ class WorkflowPatches:
         if self._annotate is not None and notes:
             data = self._session.guard.call(self._annotate, data, notes, default=data)
         try:
-            with inside(work.turn):
+            with base.inside(work.turn):
                 result = await handler(data, context)
         except BaseException as error:
             self._step(self._team.fail, work, error, default=None)
@@ -210,21 +210,20 @@ class WorkflowPatches:
         return result
 
     def _finish(self, work: HandlerRun, context: Any) -> None:
-        kind = self._context.classify_yielded_output(work.executor)
-        self._team.finish(work, context.get_yielded_outputs() if kind == "output" else [])
+        is_output = self._context.classify_yielded_output(work.executor) == "output"
+        self._team.finish(work, context.get_yielded_outputs() if is_output else [])
 
     def run_agent(
-        self, original: Callable[..., Any], executor: AgentExecutor, context: Any,
-        *, messages: list[Message] | None = None,
+        self, original: Callable[..., Any], executor: af.AgentExecutor, context: Any,
+        *, messages: list[af.Message] | None = None,
     ) -> Any:  # fmt: skip
-        """An agent is called; it alone is given notes, beside its conversation."""
-        turn = current.get()
+        """Call an agent with notes beside the conversation."""
+        turn = base.current.get()
         is_ours = turn is not None and turn.guard is self._session.guard
         if turn is not None and is_ours and turn.notes and not self._team.only_observes:
-            given = executor._cache if messages is None else messages
-            messages = [*given, *map(_as_message, turn.notes)]
+            notes = [
+                af.Message("user", [base.NOTE.format(note)], author_name="monitor")
+                for note in turn.notes
+            ]
+            messages = [*(executor._cache if messages is None else messages), *notes]
         return original(context, messages=messages)
-
-
-def _as_message(note: str) -> Message:
-    return Message("user", [NOTE.format(note)], author_name="monitor")

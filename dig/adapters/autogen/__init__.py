@@ -29,7 +29,7 @@ def plan(
     deliver: Deliver | None = None,
     tools: bool = False,
 ) -> WrapPlan:
-    """Look at a team or a runtime, and refuse what cannot be wrapped.
+    """Plan the wrapping of a team or a runtime; refuse other objects.
 
     Args:
         team: A team of AgentChat, such as a `RoundRobinGroupChat`; or a
@@ -67,6 +67,6 @@ def plan(
 
 
 def _refuse(kind: str, **options: Any) -> None:
-    for name, given in options.items():
-        if given:
+    for name, value in options.items():
+        if value:
             raise SettingsError(f"{name}= is for {kind}, and this is none of them")

@@ -1,4 +1,4 @@
-"""The patches of a group chat: at its manager, and at what holds each of its participants.
+"""The patches of a group chat: of the manager, and of each participant's container.
 
 AutoGen makes both when a team runs for the first time, so they are found where its runtime gets
 its agents. Their handlers run inside their own lock, which keeps the order for each of them.
@@ -15,28 +15,10 @@ from typing import Any
 from autogen_agentchat.base import AndTerminationCondition, OrTerminationCondition
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import GraphFlow, MagenticOneGroupChat
-from autogen_agentchat.teams._group_chat._events import (
-    GroupChatAgentResponse,
-    GroupChatRequestPublish,
-    GroupChatStart,
-    GroupChatTeamResponse,
-)
+from autogen_agentchat.teams._group_chat import _events as chat_events
 from autogen_core import DefaultTopicId, SingleThreadedAgentRuntime
 
-from dig.adapters.base import (
-    NOTE,
-    Attached,
-    Deliver,
-    LoopCaller,
-    NoteDelivery,
-    Patches,
-    Session,
-    Turn,
-    WrapPlan,
-    allowing,
-    inside,
-    need_attributes,
-)
+from dig.adapters import base
 from dig.detectors.interventions import Reroute
 from dig.errors import SettingsError
 from dig.graph.records import Failure
@@ -62,18 +44,13 @@ Asks = Callable[[Any], Awaitable[bool]]
 """Told of a stop message; says whether the answer came back, so that the chat goes on."""
 
 
-def is_said(stop: Any) -> bool:
-    """Whether a chat ends because of what was said, and not at a limit or by your own hand."""
-    return {*stop.source.split(", ")} <= SAID
-
-
 def is_pause(stop: Any) -> bool:
-    """Whether a chat stops for a person, and goes on when that has answered."""
+    """Whether a chat pauses for the answer of a person."""
     return not PERSONS.isdisjoint(stop.source.split(", "))
 
 
 def limit_of(manager: Any, condition: Any, stop: Any, *, ends_itself: bool) -> Failure | None:
-    """The limit that a chat ends at, if that guards another end; ``None``: it has an answer.
+    """The limit at the end of a chat, if the chat could end otherwise; ``None``: an answer.
 
     Args:
         manager: The manager of the chat.
@@ -94,18 +71,12 @@ def limit_of(manager: Any, condition: Any, stop: Any, *, ends_itself: bool) -> F
 
 
 def _names_in(condition: Any) -> Iterator[str]:
-    """The names of the conditions that one condition is made of."""
+    """The names of the parts of a condition."""
     if isinstance(condition, AndTerminationCondition | OrTerminationCondition):
         for part in condition._conditions:
             yield from _names_in(part)
     elif condition is not None:
         yield type(condition).__name__
-
-
-def has_turns_left(manager: Any) -> bool:
-    """Whether a chat may go on after the turn that has just ended, which is not counted yet."""
-    most = manager._max_turns
-    return most is None or bool(manager._current_turn + 1 < most)
 
 
 class BounceableTermination:
@@ -120,7 +91,7 @@ class BounceableTermination:
         return getattr(self._original, name)
 
     async def __call__(self, messages: Any) -> Any:
-        """Why the chat is to end; ``None``: it goes on."""
+        """The reason for the end of the chat; ``None``: no end."""
         stop = await self._original(messages)
         if stop is None or not await self._asks(stop):
             return stop
@@ -129,7 +100,7 @@ class BounceableTermination:
 
 
 async def _go_on(condition: Any) -> None:
-    """Have a condition that was met not be met any more; limits beside it go on counting."""
+    """Reset a condition, so that the chat goes on; limits beside go on counting."""
     if isinstance(condition, OrTerminationCondition):
         for part in condition._conditions:
             if part.terminated:
@@ -151,13 +122,15 @@ PLANNED = (GraphFlow, MagenticOneGroupChat)
 
 SOURCE = "monitor"
 
+RESPONSES = (chat_events.GroupChatAgentResponse, chat_events.GroupChatTeamResponse)
+
 Original = Callable[..., Awaitable[Any]]
 
 
 def plan(
-    team: Any, handoff: IsHandoff | None, deliver: Deliver | None, allow: Iterable[str],
+    team: Any, handoff: IsHandoff | None, deliver: base.Deliver | None, allow: Iterable[str],
     *, tools: bool,
-) -> WrapPlan:  # fmt: skip
+) -> base.WrapPlan:  # fmt: skip
     """Look at a team of AgentChat.
 
     Raises:
@@ -165,39 +138,41 @@ def plan(
             does not fit.
     """
     chooses_by_plan = isinstance(team, PLANNED)
-    allowed = allowing(allow, set() if chooses_by_plan else {"reassign"})
-    need_attributes("AutoGen", (team,), TEAM)
+    allowed = base.allowing(allow, set() if chooses_by_plan else {"reassign"})
+    base.need_attributes("AutoGen", (team,), TEAM)
     if not isinstance(team._runtime, SingleThreadedAgentRuntime):
         kind = type(team._runtime).__name__
         raise SettingsError(f"this team runs on a {kind}; only SingleThreadedAgentRuntime will do")
-    need_attributes("AutoGen", (team._runtime,), RUNTIME)
-    delivery, names = NoteDelivery(deliver), tuple(team._participant_names)
+    base.need_attributes("AutoGen", (team._runtime,), RUNTIME)
+    delivery, names = base.NoteDelivery(deliver), tuple(team._participant_names)
 
-    def attach(session: Session) -> Attached:
+    def attach(session: base.Session) -> base.Attached:
         chat = delivery.state = GroupChatState(session, team, handoff)
-        return Attached(team, GroupPatches(team, chat, delivery.loop, tools=tools).restore)
+        return base.Attached(team, GroupPatches(team, chat, delivery.loop, tools=tools).restore)
 
     def veto(wish: Reroute) -> str | None:
         chat = delivery.state
         return chat.why_not(wish) if isinstance(chat, GroupChatState) else "it is not attached"
 
     can = CAN | allowed | ({"wake"} if deliver else set())
-    return WrapPlan("an AutoGen team", names, attach, can, veto, on_note=delivery.on_note)
+    return base.WrapPlan("an AutoGen team", names, attach, can, veto, on_note=delivery.on_note)
 
 
 class GroupPatches:
-    """The patches of one team."""
+    """The patches of a team."""
 
-    def __init__(self, team: Any, chat: GroupChatState, loop: LoopCaller, *, tools: bool) -> None:
-        """Put them in place; the rest follows when the team runs for the first time."""
+    def __init__(
+        self, team: Any, chat: GroupChatState, loop: base.LoopCaller, *, tools: bool
+    ) -> None:
+        """Patch the runtime; the other patches follow with the team's first run."""
         self._team = team
         self._chat = chat
-        self._patches = Patches()
+        self._patches = base.Patches()
         self._loop = loop
         self._tools = tools
         names = zip(team._participant_topic_types, team._participant_names, strict=True)
         self._participants = dict(names)
-        self._known: set[int] = set()
+        self._patched: set[int] = set()
         self._manager: Any = None
         self._condition: Any = None
         self._may_go_on = not isinstance(team, PLANNED)
@@ -207,7 +182,7 @@ class GroupPatches:
             self._know(agent_id, agent)
 
     def restore(self) -> None:
-        """Take them away again."""
+        """Restore the methods."""
         self._patches.restore()
         self._chat.step(self._chat.close, default=None)
 
@@ -219,29 +194,29 @@ class GroupPatches:
         return agent
 
     async def _stop(self, original: Original) -> None:
-        """The runtime has nothing to do any more; AutoGen may have stopped in the midst of it."""
+        """Report the stop of the runtime, maybe in the midst of a chat."""
         try:
             await original()
         finally:
             self._chat.step(self._chat.stop, default=None)
 
     def _know(self, agent_id: Any, agent: Any) -> None:
-        if agent_id.key != self._team._team_id or id(agent) in self._known:
+        if agent_id.key != self._team._team_id or id(agent) in self._patched:
             return
         if agent_id.type in self._participants:
-            self._handle(agent, {GroupChatRequestPublish: self._speak})
+            self._handle(agent, {chat_events.GroupChatRequestPublish: self._speak})
             if self._chat.session.relief.is_used:
                 self._patches.patch(agent, "publish_message", partial(self._answer, agent))
             if self._tools:
                 self._patches.patch(agent, "_log_message", partial(self._log, agent))
         elif agent_id.type == self._team._group_chat_manager_topic_type:
             self._manage(agent)
-        self._known.add(id(agent))
+        self._patched.add(id(agent))
 
     def _manage(self, manager: Any) -> None:
         self._manager = manager
-        answers = dict.fromkeys((GroupChatAgentResponse, GroupChatTeamResponse), self._hear)
-        self._handle(manager, {GroupChatStart: self._start, **answers})
+        answers = dict.fromkeys(RESPONSES, self._hear)
+        self._handle(manager, {chat_events.GroupChatStart: self._start, **answers})
         patch = partial(self._patches.patch, manager)
         patch("publish_message", self._publish)
         patch("_signal_termination", self._end)
@@ -255,7 +230,7 @@ class GroupPatches:
         handlers = defaultdict(list, agent._handlers)
         for kind, replacement in replacements.items():
             handlers[kind] = [
-                self._patches.around(one, replacement) for one in agent._handlers[kind]
+                self._patches.around(handler, replacement) for handler in agent._handlers[kind]
             ]
         self._patches.put(agent, "_handlers", handlers)
 
@@ -280,25 +255,29 @@ class GroupPatches:
         return result
 
     async def _publish(self, original: Original, message: Any, topic_id: Any, **more: Any) -> None:
-        if isinstance(message, GroupChatRequestPublish) and topic_id.type in self._participants:
-            name = self._participants[topic_id.type]
+        name = self._participants.get(topic_id.type)
+        if isinstance(message, chat_events.GroupChatRequestPublish) and name is not None:
             self._chat.step(self._chat.ask, name, default=None)
         await original(message, topic_id, **more)
 
     async def _comes_back(self, manager: Any, stop: Any) -> bool:
         if self._limit(stop):
             return False
-        may_go_on = self._may_go_on and is_said(stop) and has_turns_left(manager)
+        # The manager has not counted the turn that has just ended.
+        limit = manager._max_turns
+        has_turns = limit is None or manager._current_turn + 1 < limit
+        is_by_words = {*stop.source.split(", ")} <= SAID  # not at a limit, nor from outside
+        may_go_on = self._may_go_on and is_by_words and has_turns
         is_back = await self._submits(bounces=may_go_on, pauses=is_pause(stop))
         if is_back:
             _choose(manager, self._chat.again)
         return is_back
 
     async def _end(self, original: Original, message: Any) -> None:
-        how = self._limit(message)
-        if how is not None:
+        limit = self._limit(message)
+        if limit is not None:
             error = RuntimeError(message.content)  # a reason in the trace, which nobody raises
-            self._chat.step(self._chat.fail_request, error, how, default=None)
+            self._chat.step(self._chat.fail_request, error, limit, default=None)
         runs_dry = message.source == self._manager._name
         if await self._submits(bounces=False, pauses=is_pause(message), runs_dry=runs_dry):
             self._chat.has_failed = True  # nothing can be sent back here
@@ -309,13 +288,13 @@ class GroupPatches:
         return limit_of(self._manager, self._condition, stop, ends_itself=not self._may_go_on)
 
     async def _fail(self, original: Original, error: Any) -> None:
-        """The manager ends with an error, its own or one of a participant, which was told then."""
+        """Report the end of a chat by an error of the manager or of a participant."""
         cause = sys.exception() or RuntimeError(error.error_message)
         self._chat.step(self._chat.fail_request, cause, default=None)
         await original(error)
 
     async def _submits(self, *, bounces: bool, pauses: bool, runs_dry: bool = False) -> bool:
-        """Submit the last word; says whether it came back."""
+        """Submit the last word; returns whether the answer came back."""
         answer = self._chat.step(self._chat.submit, bounces, pauses, runs_dry, default="")
         if not answer:
             return False
@@ -329,7 +308,7 @@ class GroupPatches:
         none: tuple[str, ...] = ()
         try:
             for event in chat.step(chat.deliveries_for, name, default=none):
-                await self._released(event, ctx)
+                await self._wait_until_released(event, ctx)
         except BaseException as error:
             chat.step(chat.fail_request, error, default=None)
             raise
@@ -341,10 +320,10 @@ class GroupPatches:
         notes, other = chat.step(self._show, container, turn, default=()), ""
         run = partial(original, container, message, ctx)
         try:
-            with inside(turn):
+            with base.inside(turn):
                 if chat.session.relief.is_used:
-                    given = [event.id for event in turn.events]
-                    _, other = await chat.session.relief.run(name, given, run)
+                    events = [event.id for event in turn.events]
+                    _, other = await chat.session.relief.run(name, events, run)
                 else:
                     await run()
         except BaseException as error:
@@ -355,10 +334,10 @@ class GroupPatches:
             _take_back(container, notes)
             await self._ask_instead(name, other, ctx)
         else:
-            chat.step(chat.spoken, name, default=None)
+            chat.step(chat.end_response, name, default=None)
 
     async def _ask_instead(self, name: str, other: str, ctx: Any) -> None:
-        """Have the manager wait for another participant, which has heard the same, and ask it."""
+        """Have the manager wait for another participant, after the same conversation."""
         self._chat.step(self._chat.relieve, name, other, default=None)
         active, topics = (
             self._manager._active_speakers,
@@ -366,7 +345,7 @@ class GroupPatches:
         )
         active[active.index(name)] = other
         await self._manager.publish_message(
-            GroupChatRequestPublish(), topic_id=DefaultTopicId(type=topics[other]),
+            chat_events.GroupChatRequestPublish(), topic_id=DefaultTopicId(type=topics[other]),
             cancellation_token=ctx.cancellation_token,
         )  # fmt: skip
         self._chat.step(self._chat.place, default=None)
@@ -374,14 +353,14 @@ class GroupPatches:
     async def _answer(
         self, container: Any, original: Original, message: Any, *args: Any, **more: Any
     ) -> None:
-        """A participant publishes something, which counts if no other one was asked."""
-        is_response = isinstance(message, GroupChatAgentResponse | GroupChatTeamResponse)
+        """Publish a participant's words, unless another participant was asked."""
+        is_response = isinstance(message, RESPONSES)
         chat, name = self._chat, container._agent.name
         if chat.step(chat.counts, name, is_response, default=True):
             await original(message, *args, **more)
 
     async def _log(self, container: Any, original: Original, message: Any) -> None:
-        """A participant tells what it does: before its tools begin, and when they have returned."""
+        """Report a participant's tools: before the begin, and with the results."""
         chat, name = self._chat, container._agent.name
         none: tuple[str, ...] = ()
         if message.source == name:
@@ -391,7 +370,7 @@ class GroupPatches:
             chat.step(chat.begin_tools, name, message, default=None)
         await original(message)
 
-    async def _released(self, event: str, ctx: Any) -> None:
+    async def _wait_until_released(self, event: str, ctx: Any) -> None:
         """Wait while an event is held, until the run is cancelled at the latest."""
         chat = self._chat
         if chat.step(chat.session.is_held, event, default=False):
@@ -400,10 +379,10 @@ class GroupPatches:
             )
             await chat.session.wait_until_released(event)
 
-    def _show(self, container: Any, turn: Turn) -> tuple[Any, ...]:
-        """Put notes behind what a participant has heard, as messages to it alone."""
+    def _show(self, container: Any, turn: base.Turn) -> tuple[Any, ...]:
+        """Add notes to a participant's buffer, as private messages."""
         notes = tuple(
-            TextMessage(content=NOTE.format(note), source=SOURCE)
+            TextMessage(content=base.NOTE.format(note), source=SOURCE)
             for note in self._chat.notes_for(turn)
         )
         container._message_buffer.extend(notes)
@@ -411,18 +390,20 @@ class GroupPatches:
 
 
 def _take_back(container: Any, notes: Collection[Any]) -> None:
-    """Take notes out of what a participant has heard."""
-    container._message_buffer[:] = [one for one in container._message_buffer if one not in notes]
+    """Take notes out of a participant's buffer."""
+    container._message_buffer[:] = [
+        message for message in container._message_buffer if message not in notes
+    ]
 
 
 def _choose(manager: Any, participant: str | None) -> None:
-    """Have a manager select a participant next that it would not select itself."""
+    """Have a manager select a certain participant next."""
     before = vars(manager).get("select_speaker")
 
-    async def once(thread: Any) -> Any:
+    async def select_speaker(thread: Any) -> Any:
         del manager.select_speaker
         if before is not None:
             manager.select_speaker = before
         return [participant]
 
-    manager.select_speaker = once
+    manager.select_speaker = select_speaker

@@ -1,4 +1,4 @@
-"""Messages on their way in a runtime: one that was published, for one of its recipients.
+"""Messages on the way in a runtime: published, for each recipient.
 
 What is sent to an agent that answers is a `Call`; both are taken up by `run`.
 """
@@ -12,27 +12,26 @@ from autogen_agentchat.messages import BaseMessage
 from autogen_core import FunctionCall
 from autogen_core.models import FunctionExecutionResult
 
-from dig.adapters.base import AdapterState, RunAgent, Turn, as_payload, inside
+from dig.adapters import base
 
 
 class PublishedMessage:
-    """A message that was published, until all that got it are done with it.
+    """A published message, until all recipients are done.
 
     Attributes:
         event: The event of it.
     """
 
-    def __init__(self, event: str, sender: Turn | None, recipients: int) -> None:
-        """A message that has just been published."""
+    def __init__(self, event: str, sender: base.Turn | None, recipients: int) -> None:
         self.event = event
         self._sender = sender
-        self._left = recipients
+        self._open_recipients = recipients
 
-    def done(self, turn: Turn) -> None:
-        """A recipient ends its turn; the last one lets the sender know, if it is still at work."""
-        self._left -= 1
+    def end_turn(self, turn: base.Turn) -> None:
+        """End a recipient's turn; the last recipient notifies the sender, if still at work."""
+        self._open_recipients -= 1
         sender = self._sender
-        if sender is None or self._left or not sender.is_open:
+        if sender is None or self._open_recipients or not sender.is_open:
             turn.end()
         else:
             sender.receive(turn.end(None, (sender.instance,), "notice"))
@@ -40,7 +39,7 @@ class PublishedMessage:
 
 @dataclass(eq=False)
 class PublishedDelivery:
-    """A published message, in front of one agent.
+    """A published message, in front of an agent.
 
     Attributes:
         state: The state of the adapter.
@@ -51,7 +50,7 @@ class PublishedDelivery:
         answer: The words of its agent to the outside while it worked on it.
     """
 
-    state: AdapterState
+    state: base.AdapterState
     published: PublishedMessage
     instance: str
     received: tuple[str, Any]
@@ -63,13 +62,13 @@ class PublishedDelivery:
         """The event of the message."""
         return self.published.event
 
-    async def run(self, agent: RunAgent) -> Any:
-        """Have the agent work on it."""
+    async def run(self, agent: base.RunAgent) -> Any:
+        """Have the agent work on the message."""
         turn = self.state.step(self._begin, default=None)
         if turn is None:
             return await agent(self.instance, ())
         try:
-            with inside(turn):
+            with base.inside(turn):
                 result = await agent(self.instance, turn.notes)
         except BaseException as error:
             self.state.step(turn.fail, error, default="")
@@ -81,32 +80,32 @@ class PublishedDelivery:
         return result
 
     def ignore(self) -> None:
-        """The agent has no handler for it."""
+        """Discard the message, for lack of a handler."""
         turn = self._begin()
         del self.at_work[turn]
         turn.discard(self.event)
         turn.end()
 
-    def _begin(self) -> Turn:
+    def _begin(self) -> base.Turn:
         turn = self.state.session.begin(self.instance, (self.event,))
         turn.received = self.received
         self.at_work[turn] = self
         return turn
 
-    def _end(self, turn: Turn) -> None:
+    def _end(self, turn: base.Turn) -> None:
         if self.answer is None:
-            self.published.done(turn)
+            self.published.end_turn(turn)
         else:  # it was published already, so it cannot come back
             turn.was_bounced(turn.submit(self.answer, bounces=False))
 
 
-AtWork = dict[Turn, PublishedDelivery]
+AtWork = dict[base.Turn, PublishedDelivery]
 """The deliveries that are being worked on, by turn."""
 
 
-def told(message: Any) -> Any:
-    """A message of a runtime as plain JSON: its fields, and the name of its type."""
-    payload = as_payload(message, _words)
+def payload_of(message: Any) -> Any:
+    """A message of a runtime as plain JSON: the fields, and the name of the type."""
+    payload = base.as_payload(message, _words)
     return {"type": type(message).__name__, **payload} if isinstance(payload, dict) else payload
 
 
@@ -114,16 +113,16 @@ _NO_WORDS = frozenset({"id", "call_id", "created_at", "models_usage"})
 
 
 def _words(value: Any) -> Any:
-    """A message of AutoGen's own without what is new for each: its id, time and cost."""
+    """A message of AutoGen's own without id, time and cost, new for each message."""
     if isinstance(value, BaseMessage | FunctionExecutionResult):
-        return {name: one for name, one in value if name not in _NO_WORDS}
+        return {name: field for name, field in value if name not in _NO_WORDS}
     if isinstance(value, FunctionCall):
         return {"name": value.name, "arguments": value.arguments}
     return value
 
 
-def ended(result: Any = None, error: BaseException | None = None) -> RunAgent:
-    """An agent that has returned or raised already."""
+def completed_run(result: Any = None, error: BaseException | None = None) -> base.RunAgent:
+    """An agent with a result or an error already there."""
 
     async def run(agent: str, notes: tuple[str, ...]) -> Any:
         if error is not None:

@@ -14,26 +14,9 @@ from autogen_agentchat.teams._group_chat._base_group_chat_manager import BaseGro
 from autogen_agentchat.teams._group_chat._chat_agent_container import ChatAgentContainer
 from autogen_core import AgentId, RoutedAgent
 
-from dig.adapters.base import (
-    AdapterState,
-    Attached,
-    Call,
-    CalledOffError,
-    Deliver,
-    LoopCaller,
-    NoteDelivery,
-    Patches,
-    RecipientOrder,
-    Session,
-    Turn,
-    WrapPlan,
-    allowing,
-    current_turn,
-    names_in,
-    need_attributes,
-)
+from dig.adapters import base
 
-from .messages import AtWork, PublishedDelivery, PublishedMessage, ended, told
+from .messages import AtWork, PublishedDelivery, PublishedMessage, completed_run, payload_of
 
 RUNTIME = ("_get_agent", "_instantiated_agents", "_agent_factories", "_subscription_manager")
 
@@ -51,51 +34,50 @@ Key = tuple[str, AgentId]
 
 def plan(
     runtime: Any, outside: Iterable[str], allow: Iterable[str], annotate: Annotate | None,
-    deliver: Deliver | None,
-) -> WrapPlan:  # fmt: skip
+    deliver: base.Deliver | None,
+) -> base.WrapPlan:  # fmt: skip
     """Look at a runtime.
 
     Raises:
         SettingsError: An option does not fit.
     """
-    need_attributes("AutoGen", (runtime,), RUNTIME)
-    others, allowed = names_in(outside, "outside"), allowing(allow, {"bounce"})
-    delivery = NoteDelivery(deliver)
+    base.need_attributes("AutoGen", (runtime,), RUNTIME)
+    external, allowed = base.names_in(outside, "outside"), base.allowing(allow, {"bounce"})
+    delivery = base.NoteDelivery(deliver)
 
-    def attach(session: Session) -> Attached:
-        delivery.state = state = AdapterState(session)
+    def attach(session: base.Session) -> base.Attached:
+        delivery.state = state = base.AdapterState(session)
         patches = RuntimePatches(
-            runtime, state, delivery.loop, others, annotate, may_bounce=bool(allowed)
+            runtime, state, delivery.loop, external, annotate, may_bounce=bool(allowed)
         )
-        return Attached(runtime, patches.restore)
+        return base.Attached(runtime, patches.restore)
 
-    unseen = others | of_chats(runtime)
+    unseen = external | of_chats(runtime)
     agents = tuple(name for name in runtime._agent_factories if name not in unseen)
     can = CAN | allowed | ({"wake"} if deliver else set())
-    return WrapPlan("an AutoGen runtime", agents, attach, can, on_note=delivery.on_note)
+    return base.WrapPlan("an AutoGen runtime", agents, attach, can, on_note=delivery.on_note)
 
 
 class RuntimePatches:
-    """The patches of one runtime."""
+    """The patches of a runtime."""
 
     def __init__(
-        self, runtime: Any, state: AdapterState, loop: LoopCaller, outside: frozenset[str],
-        annotate: Annotate | None, *, may_bounce: bool,
+        self, runtime: Any, state: base.AdapterState, loop: base.LoopCaller,
+        outside: frozenset[str], annotate: Annotate | None, *, may_bounce: bool,
     ) -> None:  # fmt: skip
-        """Put them in place."""
         self._runtime = runtime
         self._state = state
         self._session = state.session
-        self._patches = patches = Patches()
+        self._patches = patches = base.Patches()
         self._loop = loop
         self._outside = outside
         self._may_bounce = may_bounce
         self._annotate = annotate
-        self._deliveries: dict[Key, Call | PublishedDelivery] = {}  # by message and recipient
-        self._asked: dict[Key, tuple[Any, Call]] = {}  # what is waited for, with its token
+        self._deliveries: dict[Key, base.Call | PublishedDelivery] = {}  # by message and recipient
+        self._calls: dict[Key, tuple[Any, base.Call]] = {}  # what is waited for, with its token
         self._at_work: AtWork = {}
-        self._order = RecipientOrder()
-        self._known: set[int] = set()
+        self._order = base.RecipientOrder()
+        self._patched: set[int] = set()
         self._of_chats = of_chats(runtime)
         patches.patch(runtime, "register_factory", self._register)
         patches.patch(runtime, "send_message", self._send)
@@ -107,7 +89,7 @@ class RuntimePatches:
             self._know(agent)
 
     def restore(self) -> None:
-        """Take them away again."""
+        """Restore the methods."""
         self._patches.restore()
 
     async def _register(
@@ -128,12 +110,12 @@ class RuntimePatches:
         original = partial(original, message, recipient, message_id=message_id, **more)
         if not self._is_seen(message_id, recipient):
             return await original()
-        key, caller = (message_id, recipient), current_turn(self._session)
-        call = self._deliveries[key] = Call(
-            self._session, name_of(recipient), told(message), tell=told,
+        key, caller = (message_id, recipient), base.current_turn(self._session)
+        call = self._deliveries[key] = base.Call(
+            self._session, name_of(recipient), payload_of(message), tell=payload_of,
             bounces=lambda: self._may_bounce and not self._state.has_failed,
         )  # fmt: skip
-        self._asked[key] = token, call
+        self._calls[key] = token, call
         try:
             return await original()
         except Exception as error:
@@ -146,18 +128,18 @@ class RuntimePatches:
                 self._state.step(caller.receive, default=None)
             raise
         finally:
-            self._asked.pop(key, None)
+            self._calls.pop(key, None)
 
     def _take_back(self, key: Key, token: Any, error: BaseException) -> None:
-        """An agent waits no more: what was asked with its token since is over, the latest first.
+        """End all calls made with a cancelled agent's token, the latest first.
 
         Those who were asked with it are cancelled too, but only after the agent.
         """
-        mine = [one for one, (given, _) in self._asked.items() if given is token]
-        since = mine[mine.index(key) :] if key in mine else []
-        for one in reversed(since):
-            self._deliveries.pop(one, None)
-            self._asked.pop(one)[1].take_back(error)
+        keys = [other for other, (owner, _) in self._calls.items() if owner is token]
+        since = keys[keys.index(key) :] if key in keys else []
+        for other in reversed(since):
+            self._deliveries.pop(other, None)
+            self._calls.pop(other)[1].take_back(error)
 
     async def _publish(
         self, original: Original, message: Any, topic_id: Any, *, sender: Any = None,
@@ -169,45 +151,39 @@ class RuntimePatches:
         await original(message, topic_id, sender=sender, message_id=message_id, **more)
 
     def _post(self, message: Any, topic_id: Any, sender: Any, message_id: str) -> None:
-        """Make the event of a message that is published, and one post for each recipient."""
+        """Make the event of a published message, and a delivery for each recipient."""
         if sender is not None and sender.type in self._of_chats:
             return
-        turn, payload = current_turn(self._session), told(message)
-        to = [one for one in self._subscribed(topic_id) if one != sender]
-        here = [one for one in to if self._is_seen(message_id, one)]
-        if turn is not None and any(one.type in self._outside for one in to):
-            self._answer(turn, payload)
-        if to and not here:
+        turn, payload = base.current_turn(self._session), payload_of(message)
+        to = [agent for agent in self._subscribers(topic_id) if agent != sender]
+        agents = [agent for agent in to if self._is_seen(message_id, agent)]
+        if turn is not None and any(agent.type in self._outside for agent in to):
+            if turn in self._at_work:
+                self._at_work[turn].answer = payload
+            else:  # the sender waits for a further answer, so this is none
+                turn.send(payload, (), "notice", awaits=False)
+        if to and not agents:
             return
-        instances = tuple(self._session.reserve_instance(name_of(one)) for one in here)
-        event = self._event(turn, payload, instances)
-        published = PublishedMessage(event, turn, len(here))
-        for agent, instance in zip(here, instances, strict=True):
+        instances = tuple(self._session.reserve_instance(name_of(agent)) for agent in agents)
+        if turn is not None:
+            event = turn.call(payload, instances, awaits=bool(instances))
+        else:
+            kind = "problem" if self._outside else "notice"  # else no agent can ever answer it
+            event = self._session.request(payload, instances, kind)
+        published = PublishedMessage(event, turn, len(agents))
+        for agent, instance in zip(agents, instances, strict=True):
             received = (event if turn else "", payload)
             post = PublishedDelivery(self._state, published, instance, received, self._at_work)
             self._deliveries[message_id, agent] = post
 
-    def _answer(self, turn: Turn, payload: Any) -> None:
-        """Something is said to the outside: an answer, unless the sender waits for another one."""
-        if turn in self._at_work:
-            self._at_work[turn].answer = payload
-        else:
-            turn.send(payload, (), "notice", awaits=False)
-
-    def _event(self, turn: Turn | None, payload: Any, instances: tuple[str, ...]) -> str:
-        if turn is None:
-            kind = "problem" if self._outside else "notice"  # else no agent can ever answer it
-            return self._session.request(payload, instances, kind)
-        return turn.call(payload, instances, awaits=bool(instances))
-
-    def _subscribed(self, topic_id: Any) -> list[AgentId]:
-        """The agents that get what is published, as the runtime finds out later."""
+    def _subscribers(self, topic_id: Any) -> list[AgentId]:
+        """The agents subscribed to a topic, as the runtime will find."""
         subscriptions = self._runtime._subscription_manager.subscriptions
-        found = (one.map_to_agent(topic_id) for one in subscriptions if one.is_match(topic_id))
-        return [*dict.fromkeys(found)]
+        matching = (rule for rule in subscriptions if rule.is_match(topic_id))
+        return [*dict.fromkeys(rule.map_to_agent(topic_id) for rule in matching)]
 
     def _is_seen(self, message_id: str, agent: AgentId) -> bool:
-        """Whether a message is told of: not what the outside gets, nor two of the same id."""
+        """Whether a message is reported: not to the outside, and only once for an id."""
         unseen = self._outside | self._of_chats
         is_here = agent.type in self._runtime._agent_factories and agent.type not in unseen
         return is_here and (message_id, agent) not in self._deliveries
@@ -220,25 +196,25 @@ class RuntimePatches:
         return agent
 
     def _know(self, agent: Any) -> None:
-        if id(agent) in self._known or agent.id.type in self._outside | self._of_chats:
+        if id(agent) in self._patched or agent.id.type in self._outside | self._of_chats:
             return
-        self._known.add(id(agent))
+        self._patched.add(id(agent))
         self._patches.patch(agent, "on_message", partial(self._receive, agent))
         if isinstance(agent, RoutedAgent):
             handlers = defaultdict(list, agent._handlers)
-            for kind, known in agent._handlers.items():
-                handlers[kind] = [self._patches.around(one, self._handle) for one in known]
+            for kind, originals in agent._handlers.items():
+                handlers[kind] = [self._patches.around(each, self._handle) for each in originals]
             self._patches.put(agent, "_handlers", handlers)
 
     async def _receive(self, agent: Any, original: Original, message: Any, ctx: Any) -> Any:
-        """A message is in front of an agent; `_handle` takes it up, if the agent has handlers."""
+        """Receive a message; if the agent has handlers, `_handle` takes the message up."""
         key = (ctx.message_id, agent.id)
         delivery = self._deliveries.get(key)
         if delivery is None:
             return await original(message, ctx)
         try:
             is_held = self._state.step(self._session.is_held, delivery.event, default=False)
-            wait = partial(self._released, delivery.event) if is_held else None
+            wait = partial(self._wait_until_released, delivery.event) if is_held else None
             await self._order.wait_turn(agent.id, wait)
             if not isinstance(agent, RoutedAgent):
                 return await self._take(key, message, partial(original, ctx=ctx))
@@ -249,7 +225,7 @@ class RuntimePatches:
         await self._ignore(key, result)
         return result
 
-    async def _released(self, event: str) -> None:
+    async def _wait_until_released(self, event: str) -> None:
         await self._session.wait_until_released(event)
 
     async def _handle(self, original: Original, agent: Any, message: Any, ctx: Any) -> Any:
@@ -262,14 +238,12 @@ class RuntimePatches:
             return await handle(message)
 
         def work(agent: str, notes: tuple[str, ...]) -> Awaitable[Any]:
-            return handle(self._annotated(message, notes))
+            if self._annotate is None or not notes or self._state.only_observes:
+                return handle(message)
+            annotate, guard = self._annotate, self._session.guard
+            return handle(guard.call(annotate, message, notes, default=message))
 
         return await delivery.run(work)
-
-    def _annotated(self, message: Any, notes: tuple[str, ...]) -> Any:
-        if self._annotate is None or not notes or self._state.only_observes:
-            return message
-        return self._session.guard.call(self._annotate, message, notes, default=message)
 
     # --- what is never taken up ---
 
@@ -279,32 +253,32 @@ class RuntimePatches:
         if isinstance(delivery, PublishedDelivery):
             self._state.step(delivery.ignore, default=None)
         elif delivery is not None:
-            await delivery.run(ended(result))
+            await delivery.run(completed_run(result))
 
     async def _fail(self, key: Key, error: BaseException) -> None:
         delivery = self._deliveries.pop(key, None)
-        if isinstance(delivery, Call):
+        if isinstance(delivery, base.Call):
             self._state.step(delivery.take_back, error, default=None)
         elif delivery is not None:
             self._state.step(self._session.release, delivery.event, default=None)
             with suppress(type(error)):
-                await delivery.run(ended(error=error))
+                await delivery.run(completed_run(error=error))
 
     async def _stop(self, original: Original) -> None:
-        """The runtime is stopped: what is in its queue is lost."""
+        """Stop the runtime: all queued messages are lost."""
         try:
             await original()
         finally:
             for key in tuple(self._deliveries):
-                await self._fail(key, CalledOffError("the runtime was stopped"))
+                await self._fail(key, base.CalledOffError("the runtime was stopped"))
 
 
 def of_chats(runtime: Any) -> set[str]:
-    """The types of the agents that group chats have put into a runtime by now."""
-    found = runtime._instantiated_agents.items()
-    return {agent_id.type for agent_id, agent in found if isinstance(agent, CHAT)}
+    """The types of the agents of group chats in a runtime."""
+    agents = runtime._instantiated_agents.items()
+    return {agent_id.type for agent_id, agent in agents if isinstance(agent, CHAT)}
 
 
 def name_of(agent: AgentId) -> str:
-    """The name of an agent here: its type, and its key where that says anything."""
+    """The name of an agent here: the type, and the key unless default."""
     return str(agent.type if agent.key == "default" else f"{agent.type}/{agent.key}")

@@ -28,7 +28,7 @@ def plan(
     annotate: Callable[[list[Any], tuple[str, ...]], Sequence[Any]] | None = None,
     tools: bool = False,
 ) -> WrapPlan:
-    """Look at an agent and those that it can reach, and refuse what cannot be wrapped.
+    """Plan the wrapping of an agent and all agents in reach; refuse other teams.
 
     Args:
         team: An agent, from which the others are reached by handoffs and as tools.

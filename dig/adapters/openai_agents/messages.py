@@ -1,4 +1,4 @@
-"""The words of a model's response, and their recipient; a team, and its runs that wait."""
+"""The words and the recipient of a model's response; a team with the waiting runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class WaitingRuns:
     """The waiting runs of a team, the longest waiting first."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._calls: dict[Any, list[Any]] = {}  # run -> the calls that are to be approved
 
     def add(self, run: Any, questions: Iterable[Any]) -> list[Any]:
@@ -47,7 +46,7 @@ class WaitingRuns:
         return oldest
 
     def take(self, state: RunState[Any], caller: Any) -> Any:
-        """The run that a state goes on with, which waits no more; ``None``: it is not known.
+        """Take the waiting run of a state; ``None``: unknown.
 
         Ids of calls may repeat, so the run whose calls are the very same objects comes first; a
         state that was stored and read again has others.
@@ -61,25 +60,27 @@ class WaitingRuns:
         ]
         objects, ids = {id(call) for call in calls}, _ids(calls)
         runs = [
-            run for run, asked in self._calls.items()
-            if ids and run.caller in (caller, None) and _ids(asked) == ids
+            run for run, waiting in self._calls.items()
+            if ids and run.caller in (caller, None) and _ids(waiting) == ids
         ]  # fmt: skip
-        runs.sort(key=lambda run: (run.caller is not caller, not self._has(run, objects)))
+
+        def rank(run: Any) -> tuple[bool, bool]:
+            has_objects = any(id(call) in objects for call in self._calls[run])
+            return run.caller is not caller, not has_objects
+
+        runs.sort(key=rank)
         for run in runs[:1]:
             del self._calls[run]
         return runs[0] if runs else None
 
     def take_inner(self, caller: Any) -> list[tuple[Any, list[Any]]]:
-        """The runs that a run has called and that wait still, with the calls to be approved."""
+        """Take the waiting runs called by a run, with the calls to be approved."""
         inner = [run for run in self._calls if run.caller is caller]
         return [(run, self._calls.pop(run)) for run in inner]
 
-    def _has(self, run: Any, objects: set[int]) -> bool:
-        return any(id(call) in objects for call in self._calls[run])
-
 
 def _ids(calls: Iterable[Any]) -> set[str]:
-    """The ids of calls, which are objects or dicts."""
+    """The ids of calls, given as objects or dicts."""
     fields = (call if isinstance(call, dict) else vars(call) for call in calls)
     return {str(call.get("call_id") or call.get("id")) for call in fields}
 
@@ -108,46 +109,46 @@ class AgentTeam:
     waiting: WaitingRuns = field(default_factory=WaitingRuns, repr=False)
 
     def has(self, agent: Any) -> bool:
-        """Whether an agent is one of its own."""
+        """Whether an agent belongs to the team."""
         return any(agent is mine for mine in self.agents.values())
 
     def name_of(self, agent: Agent[Any]) -> str:
-        """The name of an agent in the trace; of one that code has made, its own."""
+        """The name of an agent in the trace; of an agent made by code, the SDK's name."""
         return next((name for name, mine in self.agents.items() if mine is agent), agent.name)
 
 
 @dataclass(frozen=True)
 class HandoffMessage:
-    """The words of an agent that hands over.
+    """The words of an agent at a handoff.
 
     Attributes:
-        said: Its words.
-        given: The arguments of the handoff.
+        words: The words of the agent.
+        arguments: The arguments of the handoff.
         ignored: Further handoffs of the same response, by the name of the agent, with their
             arguments: the SDK carries out one only, and drops these.
     """
 
-    said: str = ""
-    given: str = ""
+    words: str = ""
+    arguments: str = ""
     ignored: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_silent(self) -> bool:
         """Whether the agent has only named the next agent."""
-        return not self.said and self.given in NOTHING and not self.ignored
+        return not self.words and self.arguments in NOTHING and not self.ignored
 
     def payload(self, to: str) -> dict[str, Any]:
         """The words for the next agent."""
-        return _told(to, self.given, self.said)
+        return _handoff_payload(to, self.arguments, self.words)
 
-    def lost(self) -> list[dict[str, Any]]:
-        """The words for the agents that were to be next too, and are not told."""
-        return [_told(to, given, self.said) for to, given in self.ignored]
+    def ignored_payloads(self) -> list[dict[str, Any]]:
+        """The words for the targets of ignored handoffs."""
+        return [_handoff_payload(to, arguments, self.words) for to, arguments in self.ignored]
 
 
-def words_of(given: Any) -> Any:
+def words_of(inputs: Any) -> Any:
     """The input of a run as plain JSON, without ids of messages and calls."""
-    payload = as_payload(given)
+    payload = as_payload(inputs)
     if not isinstance(payload, list):
         return payload
     return [
@@ -158,7 +159,7 @@ def words_of(given: Any) -> Any:
 
 
 def handing_over(team: AgentTeam, agent: Agent[Any], response: ModelResponse) -> HandoffMessage:
-    """The words of an agent, by its model's response, when it handed over."""
+    """Read the words of a handing-over agent from the model's response."""
     names = handoffs(team, agent)
     calls = [
         (names[item.name], item.arguments)
@@ -166,13 +167,12 @@ def handing_over(team: AgentTeam, agent: Agent[Any], response: ModelResponse) ->
         if item.type == "function_call" and item.name in names
     ]
     words = (ItemHelpers.extract_last_text(item) for item in response.output)
-    said = "\n".join(text for text in words if text)
-    given = calls[0][1] if calls else ""
-    return HandoffMessage(said, given, tuple(calls[1:]))
+    text = "\n".join(filter(None, words))
+    return HandoffMessage(text, calls[0][1] if calls else "", tuple(calls[1:]))
 
 
 def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
-    """The input of a model with the notes at its end, each a message of the user.
+    """The input of a model with notes at the end, each a message of the user.
 
     It is not the system's: a note quotes what agents have said.
     """
@@ -180,7 +180,7 @@ def as_messages(items: list[Any], notes: tuple[str, ...]) -> Sequence[Any]:
 
 
 def handoffs(team: AgentTeam, agent: Agent[Any]) -> Mapping[str, str]:
-    """The tools by which an agent hands over, with the names of the next agents."""
+    """The handoff tools of an agent, with the names of the next agents."""
     names: dict[str, str] = {}
     for item in agent.handoffs:
         tool = item.tool_name if isinstance(item, Handoff) else tool_name(item.name)
@@ -190,16 +190,16 @@ def handoffs(team: AgentTeam, agent: Agent[Any]) -> Mapping[str, str]:
 
 
 def next_agent(item: Any) -> Agent[Any] | None:
-    """The agent that a handoff leads to, if that is known before it is carried out."""
+    """The target of a handoff, if known before the handoff."""
     to = item._agent_ref() if isinstance(item, Handoff) and item._agent_ref else item
     return to if isinstance(to, Agent) else None
 
 
 def tool_name(agent: str) -> str:
-    """The SDK's name of the tool that hands over to an agent; unlike the SDK, it logs nothing."""
+    """The SDK's name of the handoff tool to an agent; unlike the SDK, logs nothing."""
     return re.sub("[^a-zA-Z0-9_]", "_", f"transfer_to_{agent}").lower()
 
 
-def _told(to: str, given: str, said: str) -> dict[str, Any]:
-    more = {"said": said, "with": "" if given in NOTHING else given}
-    return {"handoff": to, **{name: text for name, text in more.items() if text}}
+def _handoff_payload(to: str, arguments: str, words: str) -> dict[str, Any]:
+    texts = {"said": words, "with": "" if arguments in NOTHING else arguments}
+    return {"handoff": to, **{name: text for name, text in texts.items() if text}}
