@@ -101,6 +101,7 @@ class _Plans:
         generators = (self._run.events[event].by for event in used)
         plans = [self._latest[by] for by in generators if by in self._latest]
         if plans:
+            # Work out of several plans belongs to the last of them.
             self._latest[activation] = max(plans, key=self._ends.__getitem__)
 
     def _is_plan(self, activation: RecordedActivation) -> bool:

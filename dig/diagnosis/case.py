@@ -189,6 +189,7 @@ class RunSource:
         run = run or self.run
         finish = run.last
         result = self.result if result is None else result
+        # Beside a plain trace there is no result; its last record tells the outcome all the same.
         if not result and isinstance(finish, Finish):
             result = {"outcome": finish.outcome}
         try:
@@ -201,6 +202,7 @@ class RunSource:
 
     def judged(self, goal: Goal, since: int = 0) -> Judgement:
         """Judge the run, with the progress; findings before `since` do not count."""
+        # Judging goes through all records with all detectors, and experiments ask again and again.
         key = (goal.text, since)
         if key not in self._judged:
             self._judged[key] = goal(self.finished(since))

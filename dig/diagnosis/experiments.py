@@ -109,6 +109,7 @@ class Experiments:
         Raises:
             KeyboardInterrupt: The user interrupted the work; `findings` has the finished part.
         """
+        # Seats come first: a replay tells whether an agent matters, whatever it did wrong.
         first, others = self._seats()
         if not first and not others:
             self.findings.notes.append("no agent can take the seat of another one")
@@ -343,6 +344,7 @@ class Experiments:
         return replace(before, id=hypothesis.id, interventions=together)
 
 
+# From the best to the worst, so that a larger number promises less.
 _GOOD, _FURTHER, _CARRIED_OUT, _WASTED = range(4)
 
 

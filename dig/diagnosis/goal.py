@@ -239,6 +239,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
     "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
+# Parts that cannot overlap: a long text of blanks would make a careless pattern slow.
 _COMPARISON = re.compile(r"([\w.-]+)\s*(<=|>=|==|!=|<|>)\s*+([^<>=!]+)")
 _AND = re.compile(r"(?<!\s)\s+and\s+")
 

@@ -183,6 +183,7 @@ def learn(
         progress("runs", number, len(traces))
         problems = ProblemCounts()
         finished, graph = _examine(path, detectors(), problems)
+        # The first run says which team it is.
         team = team or TeamUsual(team_names(graph.run.agents), graph.run.limits, _NONE, path)
         if unlike := team.unlike(graph.run.agents, graph.run.limits):
             raise SettingsError(

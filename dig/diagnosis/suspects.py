@@ -70,7 +70,7 @@ class BySigns:
             self._candidate(case, groups, weight / sum(weights))
             for groups, weight in zip(agents, weights, strict=True)
         ]
-        return _number(candidates) or EveryAgent().blamed(case, self.name)
+        return _number(candidates) or EveryAgent().first_blamed(case, self.name)
 
     def _candidate(self, case: Case, groups: Sequence[SignGroup], share: float) -> Candidate:
         """An agent as a candidate.
@@ -120,7 +120,7 @@ class EveryAgent:
             self._candidate(case, act, weights[agent] / total) for agent, act in first.items()
         )
 
-    def blamed(self, case: Case, by: str) -> Sequence[Candidate]:
+    def first_blamed(self, case: Case, by: str) -> Sequence[Candidate]:
         """Name the agent of the first finding, if there is one.
 
         Args:

@@ -54,6 +54,7 @@ def tell(
     last = []
     if best is not None and best.arms.changed.forks and source is not None and forks is not None:
         last = [f"Compare them: digmon diff {source.path} {forks / best.arms.changed.forks[0]}"]
+    # The call that compares stands last, however many lines there are before it.
     lines = [
         ("  " if line[:1] == " " else "") + one_line(line, MOST_IN_LINE)
         for line in _lines(diagnosis, best, source, forks)

@@ -48,6 +48,7 @@ def chain(run: RecordedRun, activation: str) -> list[str]:
         by = next((by for by in reversed(generators) if by in before or by == activation), None)
         if by is not None and act.id != activation:
             before[act.id] = by
+    # Activations stand in the order of their start, so the last one found is the latest descendant.
     path = [next(reversed(before), activation)]
     while path[-1] in before:
         path.append(before[path[-1]])
@@ -171,6 +172,7 @@ def trace_steps(case: Case, cause: Candidate) -> list[tuple[str, str, int]]:
     analysis = case.analysis
     steps = read_shipped().steps(analysis, cause.agent, cause.mechanism)
     if not any(source == cause.agent for source, _ in steps):
+        # Nothing was learned about such a cause: what follows from it in the records is left.
         steps += _by_lineage(case, cause)
     about = _records_about(analysis.run)
     about[cause.agent] = next((row.t for row in cause.evidence if row.t is not None), cause.t or 0)

@@ -137,6 +137,7 @@ def _resend(analysis: RunAnalysis, signs: Sequence[Sign]) -> Row | None:
     is_common = all([to for to in event.to if to in present] == recipients for event in events)
     ids = [event.id for event in events]
     change: dict[str, Any] = {"kind": "resend", "at": last_chance(run), "events": ids}
+    # With recipients that differ, each event goes to its own once more.
     if not recipients or is_common:
         change["to"] = recipients or senders[:1] or present[:1] or [agent]
     if signs[0].mechanism == "lost" and run.answer is not None:  # it must come before that

@@ -184,7 +184,7 @@ class Trials:
         Args:
             fork: The directory of the fork.
         """
-        inner = copy.copy(self)
+        inner = copy.copy(self)  # costs, budget and workers are the same objects
         inner._start(replace(self.replayer, path=fork))
         return inner
 
@@ -415,6 +415,7 @@ def _changed_request(hypothesis: Hypothesis, k: int) -> ReplayRequest:
 
 
 def _key(request: ReplayRequest) -> str:
+    # Requests of different hypotheses may be equal: controls are, and share a replay.
     return dumps([request.at, [*request.changes], request.repeat])
 
 

@@ -322,6 +322,7 @@ def read_source(path: Path, detectors: tuple[str, ...] = ()) -> RunSource:
     return RunSource.read(path, detectors)
 
 
+# A search goes back and forth between a run and its forks.
 @lru_cache(maxsize=64)
 def read_fork(path: Path) -> RecordedRun:
     """Read the records of a fork, once in a process."""
@@ -374,7 +375,7 @@ def _make_fork(replayer: Replayer, request: ReplayRequest, path: Path) -> dict[s
             rmtree(path)
         else:
             path.unlink(missing_ok=True)  # of a link, what it leads to stays
-        read_fork.cache_clear()
+        read_fork.cache_clear()  # the fork that lay at this path may be in it
         made.rename(path)
         # Without a cache there is no receipt, and the fork is made again next time.
         with suppress(OSError, RuntimeError):

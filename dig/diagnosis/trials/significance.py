@@ -66,6 +66,7 @@ def verdict(
     if not is_whole or (paired and len(tried) != len(controls)):
         return "inconclusive", "cannot be replayed"
     if paired:
+        # The first control is the recorded run, which failed: so that pair counts always.
         pairs = [*zip(tried, controls, strict=True)][: 3 * n]
         counting = [pair for k, pair in enumerate(pairs) if k == 0 or not pair[1]["good"]]
         repeats = [_Repeat(row, control["progress"]) for row, control in counting[:n]]
