@@ -73,8 +73,8 @@ class Arm:
     policy: Policy = field(default=HEAL_ALL)
 
 
-def _without(means: Means) -> tuple[Means, ...]:
-    return tuple(one for one in MEANS if one != means)
+def means_without(means: Means) -> tuple[Means, ...]:
+    return tuple(means_ for means_ in MEANS if means_ != means)
 
 
 def _only(pattern: str) -> Policy:
@@ -85,17 +85,21 @@ def _only(pattern: str) -> Policy:
 SWEPT = (
     Arm(BASELINE, BASELINE),
     Arm(OURS),
-    Arm(BLANK, means=_without("note")),
+    Arm(BLANK, means=means_without("note")),
     Arm(WORDS_ALONE, means=("note",)),
 )
 """The arms that are run with other habits, too."""
 
 ARMS = (
     *SWEPT,
-    *(Arm(f"dig without {NAMES[one]}", means=_without(one)) for one in MEANS if one != "note"),
+    *(
+        Arm(f"dig without {NAMES[means]}", means=means_without(means))
+        for means in MEANS
+        if means != "note"
+    ),
     *(Arm(f"{pattern} alone", policy=_only(pattern)) for pattern in PAPER_PATTERNS),
     *(
-        Arm(f"{pattern} alone, blank notes", means=_without("note"), policy=_only(pattern))
+        Arm(f"{pattern} alone, blank notes", means=means_without("note"), policy=_only(pattern))
         for pattern in PAPER_PATTERNS
     ),
     *(Arm(rival, rival) for rival in GRAPHLESS if rival in RUNNABLE),
@@ -108,7 +112,7 @@ CONTRIBUTIONS: tuple[Pair, ...] = (
     (WORDS_ALONE, BASELINE),
     (OURS, BLANK),
     (LADDER, OURS),
-    *((OURS, f"dig without {NAMES[one]}") for one in MEANS if one != "note"),
+    *((OURS, f"dig without {NAMES[means]}") for means in MEANS if means != "note"),
 )
 PATTERNS: tuple[Pair, ...] = tuple(
     pair
@@ -171,9 +175,9 @@ class Ablation:
         self._rows: dict[str, Row] = {}
 
     def _all_cells(self) -> Iterator[tuple[Habits, Arm, Cell]]:
-        hardest = [replace(one, sizes=one.sizes[-1:]) for one in self.grid.tasks]
+        hardest = [replace(task, sizes=task.sizes[-1:]) for task in self.grid.tasks]
         most = replace(self.grid, tasks=tuple(hardest), agents=(max(self.grid.agents),))
-        levels = {one.task: one.level(len(one.sizes) - 1) for one in self.grid.tasks}
+        levels = {task.task: task.level(len(task.sizes) - 1) for task in self.grid.tasks}
         for cell in replace(most, methods=(OURS,)).cells():
             for habits in self.habits:
                 profile = habits.profile(self.grid.profile)
@@ -214,7 +218,7 @@ class Ablation:
 
 
 def ablate(
-    grid: Grid, out: Path, *, jobs: int, progress: Progress = lambda done, total: None
+    grid: Grid, out: Path, *, jobs: int, progress: Progress = lambda finished, total: None
 ) -> tuple[Outcome, list[Table], Words]:
     """Run a grid with parts of healing taken away, and compare with the whole and with nothing.
 
@@ -236,9 +240,9 @@ def ablate(
     settings = {**grid.settings(), "judge": "none", "team": f"{max(grid.agents)} agents"}
     notes = [*quick_note(len(grid.seeds)), *settings_notes(settings, outcome.rows)]
     usual = ablation.usual()
-    together = _compared(usual, usual.pools(), CONTRIBUTIONS)
-    by_pattern = _compared(usual, usual.pools(), PATTERNS)
-    alone = [Pool((one,)) for one in usual.settings]
+    together = _compare(usual, usual.pools(), CONTRIBUTIONS)
+    by_pattern = _compare(usual, usual.pools(), PATTERNS)
+    alone = [Pool((setting,)) for setting in usual.settings]
     by_task = compare(usual, alone, (*CONTRIBUTIONS, *PATTERNS), COMPARED)
 
     def table(name: str, heading: str, compared: Sequence[Contrast], *more: str) -> Table:
@@ -260,22 +264,22 @@ def ablate(
     return outcome, tables, {heading: lines for heading, lines in words.items() if lines}
 
 
-def _compared(samples: Samples, pools: Sequence[Pool], some: Sequence[Pair]) -> list[Contrast]:
+def _compare(samples: Samples, pools: Sequence[Pool], pairs: Sequence[Pair]) -> list[Contrast]:
     """Compare arms over all tasks together."""
     relative = samples.relative_rmse()
     measures = [relative if measure is RMSE else measure for measure in COMPARED]
-    return compare(samples, pools, some, measures)
+    return compare(samples, pools, pairs, measures)
 
 
 def _sweep(ablation: Ablation, notes: Sequence[str]) -> Table:
     """The main contributions with other habits, one changed at a time."""
     samples = ablation.swept()
     pools = [
-        Pool(tuple(one for one in samples.settings if one.level == level))
+        Pool(tuple(setting for setting in samples.settings if setting.level == level))
         for level in map(str, ablation.habits)
         if level in samples.levels
     ]
-    compared = _compared(samples, pools, SWEEP)
+    compared = _compare(samples, pools, SWEEP)
     heading = f"The same with other habits{ablation.grid.agents_note}"
     usual = (
         f"The usual compliance is {ablation.grid.profile.compliance:g}, that of bad habits x 1; "

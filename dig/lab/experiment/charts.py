@@ -82,7 +82,9 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, samples: Samples) -> Iterator[tuple[str, Figure]]:
-    teams = sorted({one.agents for one in samples.settings})  # a user's own may have its own size
+    teams = sorted(
+        {setting.agents for setting in samples.settings}
+    )  # a user's own may have its own size
     sizes = [f"{n}" for n in teams]
     for measure in shown_measures(samples.rows, tuple(_HEADS)):
         bars = [(n, measure) for n in teams]
@@ -113,7 +115,7 @@ def _bar_chart(
     """
     from matplotlib.figure import Figure
 
-    tasks, shown = list(dict.fromkeys(one.task for one in samples.settings)), samples.levels
+    tasks, shown = list(dict.fromkeys(setting.task for setting in samples.settings)), samples.levels
     figure = Figure(figsize=(3.2 * len(shown), 2.6 * len(tasks) + 0.6), layout="constrained")
     figure.suptitle(head + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
@@ -121,9 +123,9 @@ def _bar_chart(
         ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
         for place, method in enumerate(grid.methods):
             settings = {
-                one.agents: one
-                for one in samples.settings
-                if (one.task, one.level) == (task, level)
+                setting.agents: setting
+                for setting in samples.settings
+                if (setting.task, setting.level) == (task, level)
             }
             means = [
                 value_of(samples, settings.get(n), method, measure).ours for n, measure in measures

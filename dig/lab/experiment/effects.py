@@ -80,22 +80,29 @@ class MeasuredEffect:
 
     def __str__(self) -> str:
         """`+0.23 [+0.10, +0.36] p 0.001, Holm 0.012 (+0.30)`."""
-        one = self.difference
+        difference = self.difference
         text = "-"
-        if one is not None:
-            text = _signed(one.mean)
-            if one.low is not None and one.high is not None:
-                text += f" [{_signed(one.low)}, {_signed(one.high)}]"
+        if difference is not None:
+            text = _with_sign(difference.mean)
+            if difference.low is not None and difference.high is not None:
+                text += f" [{_with_sign(difference.low)}, {_with_sign(difference.high)}]"
             text += f" p {_p(self.p)}, Holm {_p(self.corrected)}"
-        return text if self.paper is None else f"{text} ({_signed(self.paper)})"
+        return text if self.paper is None else f"{text} ({_with_sign(self.paper)})"
 
     def columns(self) -> list[str]:
         """Difference, interval, seeds, p-values and the paper's difference, for a CSV file."""
-        one = self.difference
-        found: list[float | None] = [None] * 6
-        if one is not None:
-            found = [one.mean, one.low, one.high, one.count, self.p, self.corrected]
-        return ["" if value is None else f"{value:g}" for value in (*found, self.paper)]
+        difference = self.difference
+        figures: list[float | None] = [None] * 6
+        if difference is not None:
+            figures = [
+                difference.mean,
+                difference.low,
+                difference.high,
+                difference.count,
+                self.p,
+                self.corrected,
+            ]
+        return ["" if value is None else f"{value:g}" for value in (*figures, self.paper)]
 
 
 @dataclass(frozen=True)
@@ -115,10 +122,10 @@ class Contrast:
 
 def pairs(methods: Sequence[str]) -> list[Pair]:
     """Each method against doing nothing, and DIG against each rival."""
-    others = [method for method in methods if method != BASELINE]
-    rivals = [method for method in others if method != OURS]
-    found = [(method, BASELINE) for method in others if BASELINE in methods]
-    return found + [(OURS, rival) for rival in rivals if OURS in methods]
+    compared = [method for method in methods if method != BASELINE]
+    rivals = [method for method in compared if method != OURS]
+    pairs = [(method, BASELINE) for method in compared if BASELINE in methods]
+    return pairs + [(OURS, rival) for rival in rivals if OURS in methods]
 
 
 def compare(
@@ -132,22 +139,22 @@ def compare(
         pairs: The methods.
         measures: The measures that are compared.
     """
-    found: dict[tuple[Pool, Pair], dict[str, MeasuredEffect]] = defaultdict(dict)
+    measured: dict[tuple[Pool, Pair], dict[str, MeasuredEffect]] = defaultdict(dict)
     for measure in measures:
         raw = {
             (pool, pair): _effect(samples, pool, pair, measure) for pool in pools for pair in pairs
         }
-        tested = [key for key, one in raw.items() if one.difference is not None]
+        tested = [key for key, effect in raw.items() if effect.difference is not None]
         corrected = dict(zip(tested, holm([raw[key].p for key in tested]), strict=True))
-        for key, one in raw.items():
-            found[key][measure.name] = replace(one, corrected=corrected.get(key, 1.0))
-    return [Contrast(pool, pair, effects) for (pool, pair), effects in found.items()]
+        for key, effect in raw.items():
+            measured[key][measure.name] = replace(effect, corrected=corrected.get(key, 1.0))
+    return [Contrast(pool, pair, effects) for (pool, pair), effects in measured.items()]
 
 
 def _effect(samples: Samples, pool: Pool, pair: Pair, measure: Measure) -> MeasuredEffect:
     differences = samples.difference(pool, pair, measure)
     mean = samples.mean_difference(pool, differences, measure)
-    figures = [[measure.figure(one, method) for method in pair] for one in pool.settings]
+    figures = [[measure.figure(setting, method) for method in pair] for setting in pool.settings]
     paper = [a - b for a, b in figures if a is not None and b is not None]
     theirs = sum(paper) / len(paper) if len(paper) == len(figures) else None
     return MeasuredEffect(mean, sign_flip(differences), paper=theirs)
@@ -168,9 +175,9 @@ def effects_table(
     """
     measures = [*compared[0].effects] if compared else []
     rows: list[list[TableCell]] = [
-        [one.pool.agents, one.pool.task, one.pool.level, *map(names, one.pair),
-         *one.effects.values()]
-        for one in compared
+        [contrast.pool.agents, contrast.pool.task, contrast.pool.level, *map(names, contrast.pair),
+         *contrast.effects.values()]
+        for contrast in compared
     ]  # fmt: skip
     columns = ["agents", "task", "level", "method", "less that of", *measures]
     return Table(name, heading, columns, rows, [READING, *notes])
@@ -189,11 +196,11 @@ def headline(samples: Samples, methods: Sequence[str]) -> list[str]:
     first, last = methods[0], methods[-1]
     if {BASELINE, OURS} <= {*methods}:
         first, last = BASELINE, OURS
-    found = []
+    lines = []
     for pool in samples.pools():
-        if first != last and (told := [*_changes(samples, pool, (last, first))]):
-            found.append(f"{_team(pool.agents)}: {', '.join(told)} ({_seeds(samples, pool)})")
-    return found
+        if first != last and (changes := [*_changes(samples, pool, (last, first))]):
+            lines.append(f"{_team(pool.agents)}: {', '.join(changes)} ({_seeds(samples, pool)})")
+    return lines
 
 
 def _changes(samples: Samples, pool: Pool, pair: Pair) -> Iterator[str]:
@@ -231,54 +238,54 @@ def quick_note(seeds: int) -> list[str]:
     return [f"A quick look: {seeds} seeds tell little."] if seeds < QUICK else []
 
 
-def shortcomings(compared: Sequence[Contrast], wanted: Collection[Pair]) -> list[str]:
+def shortcomings(compared: Sequence[Contrast], pairs: Collection[Pair]) -> list[str]:
     """The settings where a method is no better than another, or costs more, by the corrected tests.
 
     Args:
         compared: The comparisons.
-        wanted: The pairs of methods of which that is said.
+        pairs: The pairs of methods of which that is said.
     """
-    found = defaultdict[str, list[str]](list)
-    for one in compared:
-        told = "; ".join(_shortcomings(one)) if one.pair in wanted else ""
-        if told:
-            ours, rival = one.pair
+    places = defaultdict[str, list[str]](list)
+    for contrast in compared:
+        text = "; ".join(_shortcomings(contrast)) if contrast.pair in pairs else ""
+        if text:
+            ours, rival = contrast.pair
             knows = " (which knows no graph)" if rival in GRAPHLESS else ""
-            found[told].append(f"{_team(one.pool.agents)}, {ours} against {rival}{knows}")
-    return [f"{'; '.join(where)}: {told}." for told, where in found.items()]
+            places[text].append(f"{_team(contrast.pool.agents)}, {ours} against {rival}{knows}")
+    return [f"{'; '.join(listed)}: {text}." for text, listed in places.items()]
 
 
-def _shortcomings(one: Contrast) -> Iterator[str]:
+def _shortcomings(contrast: Contrast) -> Iterator[str]:
     for measure in GOALS:
-        effect = _named(one, measure)
+        effect = _effect_of(contrast, measure)
         if effect and measure.better * effect.sign <= 0:
             yield f"{_no_better(measure, effect)} in {measure.name} ({_briefly(effect)})"
     for measure in COSTS:
-        effect = _named(one, measure)
+        effect = _effect_of(contrast, measure)
         if effect and effect.sign > 0:
             yield f"more {measure.name} ({_briefly(effect)})"
 
 
 def paper_in_words(compared: Sequence[Contrast]) -> list[str]:
     """For each measure and pair of methods: whether the paper's direction is met."""
-    found: dict[tuple[str, Pair], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for one in compared:
-        for name, effect in one.effects.items():
+    missing: dict[tuple[str, Pair], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for contrast in compared:
+        for name, effect in contrast.effects.items():
             if effect.paper is not None:
-                found[name, one.pair][effect.verdict].append(_team(one.pool.agents))
+                missing[name, contrast.pair][effect.verdict].append(_team(contrast.pool.agents))
     return [
         f"{name}, {pair[0]} against {pair[1]}: "
         + "; ".join(f"{verdict} for {', '.join(teams)}" for verdict, teams in verdicts.items())
         + "."
-        for (name, pair), verdicts in found.items()
+        for (name, pair), verdicts in missing.items()
     ]
 
 
-def _named(one: Contrast, measure: Measure) -> MeasuredEffect | None:
+def _effect_of(contrast: Contrast, measure: Measure) -> MeasuredEffect | None:
     """The effect in a measure, or in what stands for it where several tasks are together."""
     for name in (measure.name, f"{measure.name}, relative"):
-        if name in one.effects and one.effects[name].difference is not None:
-            return one.effects[name]
+        if name in contrast.effects and contrast.effects[name].difference is not None:
+            return contrast.effects[name]
     return None
 
 
@@ -291,12 +298,12 @@ def _no_better(measure: Measure, effect: MeasuredEffect) -> str:
 
 
 def _briefly(effect: MeasuredEffect) -> str:
-    one = effect.difference
-    assert one is not None
-    return f"{_signed(one.mean)}, Holm {_p(effect.corrected)}"
+    difference = effect.difference
+    assert difference is not None
+    return f"{_with_sign(difference.mean)}, Holm {_p(effect.corrected)}"
 
 
-def _signed(value: float) -> str:
+def _with_sign(value: float) -> str:
     text = number(value)
     return text if text.startswith("-") or not float(text) else f"+{text}"
 

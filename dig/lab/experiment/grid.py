@@ -41,22 +41,22 @@ WINDOWS = Thresholds(mc_window_s=10.0, oe_window_s=5.0, dl_window_s=10.0, stall_
 in which nobody makes progress, and a part of a run in which healing can still be of use."""
 
 
-def on_windows(given: Thresholds) -> Thresholds:
+def on_windows(thresholds: Thresholds) -> Thresholds:
     """The thresholds of an experiment, with the given ones in place of its own."""
     return WINDOWS.model_copy(
-        update={name: getattr(given, name) for name in given.model_fields_set}
+        update={name: getattr(thresholds, name) for name in thresholds.model_fields_set}
     )
 
 
 def paper_tasks(
-    names: Sequence[str] = (), data: str | None = None, **made: Any
+    names: Sequence[str] = (), data: str | None = None, **settings: Any
 ) -> tuple[TaskGrid, ...]:
     """The paper's tasks with their sizes.
 
     Args:
         names: The tasks that are wanted; none: all.
         data: The path of the newsgroups' data.
-        made: `agents_are` and `options` of each `TaskGrid`.
+        settings: `agents_are` and `options` of each `TaskGrid`.
 
     Raises:
         SettingsError: The paper has no such task.
@@ -66,7 +66,7 @@ def paper_tasks(
         known = ", ".join(PAPER_SIZES)
         raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {known}")
     return tuple(
-        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **made)
+        TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **settings)
         for name, sizes in PAPER_SIZES.items()
         if name in (names or PAPER_SIZES)
     )
@@ -164,16 +164,16 @@ class Grid:
             SettingsError: There is no such task, method or team.
         """
         named = set[str]()
-        for one in self.tasks:
-            some = product(enumerate(one.sizes), self.seeds, self.agents, self.methods)
-            for (index, size), seed, agents, method in some:
+        for task in self.tasks:
+            cells = product(enumerate(task.sizes), self.seeds, self.agents, self.methods)
+            for (index, size), seed, agents, method in cells:
                 run = make_run(
-                    one.task,
+                    task.task,
                     self.thresholds,
                     size=size,
-                    data=one.data,
-                    agents_are=one.agents_are,
-                    options=one.options,
+                    data=task.data,
+                    agents_are=task.agents_are,
+                    options=task.options,
                     seed=seed,
                     agents=agents,
                     method=method,
@@ -184,7 +184,7 @@ class Grid:
                 )
                 if run.name not in named:
                     named.add(run.name)
-                    yield Cell(level=one.level(index), run=run)
+                    yield Cell(level=task.level(index), run=run)
 
     @property
     def is_simulated(self) -> bool:
@@ -210,7 +210,7 @@ class Grid:
                 f"{judging.latency_s:g} s a reading"
             )
         return {
-            "seeds": _listed(self.seeds),
+            "seeds": _list_seeds(self.seeds),
             "clock": "virtual" if self.speed is None else f"real time x {self.speed:g}",
             "agents": ", ".join(sorted({cell.run.agents_are for cell in self.cells()})),
             "first event to": "one agent" if self.to == "one" else "all agents",
@@ -221,7 +221,7 @@ class Grid:
         }
 
 
-def _listed(seeds: tuple[int, ...]) -> str:
+def _list_seeds(seeds: tuple[int, ...]) -> str:
     if len(seeds) > 2 and seeds == tuple(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))

@@ -115,7 +115,7 @@ time are of valid answers only."""
 
 def shown_measures(rows: Sequence[Row], measures: Sequence[Measure] = MEASURES) -> list[Measure]:
     """The measures that some run has: of simulated agents no tokens, for instance."""
-    return [one for one in measures if any(one.of(row) is not None for row in rows)]
+    return [measure for measure in measures if any(measure.of(row) is not None for row in rows)]
 
 
 def shown_patterns(rows: Sequence[Row]) -> list[str]:

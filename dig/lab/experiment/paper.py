@@ -43,9 +43,13 @@ def _overview(grid: Grid, samples: Samples, notes: Sequence[str]) -> Table:
     measures = shown_measures(samples.rows, (FINDINGS, RMSE, SECONDS, VALID, COMPLETE))
     levels = samples.levels
     lines: list[list[TableCell]] = []
-    for agents, task in dict.fromkeys((one.agents, one.task) for one in samples.settings):
+    for agents, task in dict.fromkeys(
+        (setting.agents, setting.task) for setting in samples.settings
+    ):
         of_level = {
-            one.level: one for one in samples.settings if (one.agents, one.task) == (agents, task)
+            setting.level: setting
+            for setting in samples.settings
+            if (setting.agents, setting.task) == (agents, task)
         }
         for method in grid.methods:
             values = [

@@ -40,10 +40,12 @@ class Figures:
 
 
 def _read(line: str) -> tuple[Key, Figures]:
-    task, level, agents, method, *rest = line.split()
-    *found, total, rmse, seconds, valid = map(float, rest)
+    task, level, agents, method, *columns = line.split()
+    *findings, total, rmse, seconds, valid = map(float, columns)
     key = (_TASKS[task], level, int(agents), method)
-    return key, Figures(dict(zip(PAPER_PATTERNS, found, strict=True)), total, rmse, seconds, valid)
+    return key, Figures(
+        dict(zip(PAPER_PATTERNS, findings, strict=True)), total, rmse, seconds, valid
+    )
 
 
 def paper(task: str, size: int, level: str, agents: int, method: str) -> Figures | None:

@@ -70,7 +70,7 @@ def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
     relative = samples.relative_rmse()
     together = [relative if measure is RMSE else measure for measure in measures]
     pooled = compare(samples, samples.pools(), methods, together)
-    single = compare(samples, [Pool((one,)) for one in samples.settings], methods, measures)
+    single = compare(samples, [Pool((setting,)) for setting in samples.settings], methods, measures)
     rivals = [pair for pair in methods if pair[0] == OURS and pair[1] != BASELINE]
     words = {
         HEADLINE: headline(samples, grid.methods),

@@ -95,7 +95,11 @@ class Row:
         if self.worth:
             return self.worth.get(severity, 0)
         # An old row does not say; then each finding is worth what its pattern is in general.
-        return sum(self.findings.get(one.name, 0) for one in PATTERNS if one.severity == severity)
+        return sum(
+            self.findings.get(pattern.name, 0)
+            for pattern in PATTERNS
+            if pattern.severity == severity
+        )
 
     @property
     def judged(self) -> int:
@@ -123,8 +127,8 @@ def read_rows(path: Path) -> list[Row]:
         return []
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None
-    whole = text[: text.rfind("\n") + 1]
-    return [_row(path, n, line) for n, line in enumerate(whole.splitlines(), 1)]
+    complete = text[: text.rfind("\n") + 1]
+    return [_row(path, n, line) for n, line in enumerate(complete.splitlines(), 1)]
 
 
 def _row(path: Path, number: int, line: str) -> Row:
@@ -132,12 +136,12 @@ def _row(path: Path, number: int, line: str) -> Row:
         parse(line)  # what is stricter than pydantic: no key twice, bounded depth
         return _ROW.validate_json(line, strict=True)
     except ValidationError as error:
-        place, what = first_wrong(error)
-        why = f"{place or 'the line'}: {what}"
+        place, reason = first_wrong(error)
+        reason = f"{place or 'the line'}: {reason}"
     except (json.JSONDecodeError, RecordError) as error:
-        why = str(error)
+        reason = str(error)
     raise SettingsError(
-        f"{path}, line {number} is no result of a run ({one_line(why)}); "
+        f"{path}, line {number} is no result of a run ({one_line(reason)}); "
         "take it out, and the run is made again"
     )
 

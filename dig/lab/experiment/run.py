@@ -87,12 +87,12 @@ class Allowance:
         """
         if self.used_up:
             raise SettingsError(self.used_up)
-        left: dict[str, Any] = {}
+        budget: dict[str, Any] = {}
         if self.max_tokens is not None:
-            left["max_tokens"] = int(self.max_tokens - self.tokens)
+            budget["max_tokens"] = int(self.max_tokens - self.tokens)
         if self.max_usd is not None:
-            left["max_usd"] = self.max_usd - self.usd
-        return replace(run, options={**run.options, **left}) if left else run
+            budget["max_usd"] = self.max_usd - self.usd
+        return replace(run, options={**run.options, **budget}) if budget else run
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def carry_out(
     *,
     jobs: int = 1,
     keep: bool = False,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda finished, total: None,
     tell: Tell = ignore,
 ) -> Outcome:
     """Carry out those runs of a grid whose results are not there yet.
@@ -160,19 +160,19 @@ def carry_out(
     allowance = Allowance(grid.max_tokens, grid.max_usd)
     if allowance != Allowance() and jobs > 1:
         raise SettingsError("a budget is kept by one process; leave --jobs out, or make it 1")
-    how = ExecutionOptions(
+    options = ExecutionOptions(
         grid.speed, out / TRACES if keep or grid.speed is not None else None, allowance, tell
     )
-    return carry_out_cells(list(grid.cells()), out, how, jobs=jobs, progress=progress)
+    return carry_out_cells(list(grid.cells()), out, options, jobs=jobs, progress=progress)
 
 
 def carry_out_cells(
     cells: Sequence[Cell],
     out: Path,
-    how: ExecutionOptions,
+    options: ExecutionOptions,
     *,
     jobs: int = 1,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda finished, total: None,
 ) -> Outcome:
     """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
     kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
@@ -180,34 +180,38 @@ def carry_out_cells(
         arranged = arrange(
             run, make_task(run)
         )  # what cannot be had is said before anything is done
-        if how.speed is None:
+        if options.speed is None:
             in_virtual_time(arranged.team)
     with file_errors(out, "made"):
         out.mkdir(parents=True, exist_ok=True)
     results = out / RESULTS
-    done = {row.run: row for row in read_rows(results)}
-    for row in done.values():
-        how.allowance.spend(row.usage)
-    wanted = [cell for cell in cells if cell.run.name not in done]
+    rows_by_run = {row.run: row for row in read_rows(results)}
+    for row in rows_by_run.values():
+        options.allowance.spend(row.usage)
+    missing = [cell for cell in cells if cell.run.name not in rows_by_run]
     failed: list[Failed] = []
-    count = len(cells) - len(wanted)
+    count = len(cells) - len(missing)
     progress(count, len(cells))
     with Workers(jobs, "the experiment", ON_LOSS) as workers:
-        for measured in workers.each(partial(measure, how=how), _batches(wanted, how)):
-            rows = [one for one in measured if isinstance(one, Row)]
-            failed += [one for one in measured if isinstance(one, Failed)]
+        for measured in workers.each(partial(measure, how=options), _batches(missing, options)):
+            rows = [outcome for outcome in measured if isinstance(outcome, Row)]
+            failed += [outcome for outcome in measured if isinstance(outcome, Failed)]
             append_rows(results, rows)
-            done.update((row.run, row) for row in rows)
+            rows_by_run.update((row.run, row) for row in rows)
             count += len(measured)
             progress(count, len(cells))
-            if failed and how.speed is not None:  # it would cost money to find out the same again
+            if (
+                failed and options.speed is not None
+            ):  # it would cost money to find out the same again
                 break
-    return Outcome(tuple(done[c.run.name] for c in cells if c.run.name in done), tuple(failed))
+    return Outcome(
+        tuple(rows_by_run[c.run.name] for c in cells if c.run.name in rows_by_run), tuple(failed)
+    )
 
 
-def _batches(cells: Iterable[Cell], how: ExecutionOptions) -> Iterator[Batch]:
+def _batches(cells: Iterable[Cell], options: ExecutionOptions) -> Iterator[Batch]:
     """In virtual time, runs with the same problem together; else each for itself."""
-    if how.speed is not None:
+    if options.speed is not None:
         return ((cell,) for cell in cells)
     return (tuple(group) for _, group in groupby(cells, _problem))
 
@@ -216,7 +220,7 @@ def _problem(cell: Cell) -> tuple[str, int, int, str | None]:
     return cell.run.task, cell.run.size, cell.run.seed, cell.run.data
 
 
-def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
+def measure(batch: Batch, options: ExecutionOptions) -> list[Row | Failed]:
     """Carry out some runs with the same problem.
 
     Raises:
@@ -228,39 +232,43 @@ def measure(batch: Batch, how: ExecutionOptions) -> list[Row | Failed]:
         try:
             # A task that brings agents brings new ones to each run, in case they keep a state.
             task = make_task(cell.run) if task is None or cell.run.agents_are == OWN else task
-            measured.append(_measured(cell, task, how))
+            measured.append(_measure_cell(cell, task, options))
         except RealTimeError:
             raise
         except Exception as error:  # one run must not end an experiment
-            why = str(error) if isinstance(error, DigError) else repr(error)
-            measured.append(Failed(cell.run.name, one_line(why)))
+            reason = str(error) if isinstance(error, DigError) else repr(error)
+            measured.append(Failed(cell.run.name, one_line(reason)))
     return measured
 
 
-def _measured(cell: Cell, task: Task, how: ExecutionOptions) -> Row | Failed:
+def _measure_cell(cell: Cell, task: Task, options: ExecutionOptions) -> Row | Failed:
     """One run as a row, unless it was cut short: by its budget or a wrong key, for instance.
 
     Raises:
         KeyboardInterrupt: The user interrupted the run.
     """
-    counts, run = Counts(), how.allowance.limited(cell.run)
-    if how.speed is None and how.traces is None:
+    counts, run = Counts(), options.allowance.limited(cell.run)
+    if options.speed is None and options.traces is None:
         result = make_simulation(run, task, counts).run()
     else:
-        traces = how.traces or Path()
-        result = execute(run, traces, how.speed, follow=counts, task=task, tell=how.tell).result
-    how.allowance.spend(counts.sums)
+        traces = options.traces or Path()
+        result = execute(
+            run, traces, options.speed, follow=counts, task=task, tell=options.tell
+        ).result
+    options.allowance.spend(counts.sums)
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
     if result.outcome in ("stopped", "error") and not result.reason.startswith(STALLED):
-        return Failed(run.name, how.allowance.used_up or result.reason)
-    row = _row(cell, task, how, result, counts)
+        return Failed(run.name, options.allowance.used_up or result.reason)
+    row = _row(cell, task, options, result, counts)
     if row.rmse is not None and not isfinite(row.rmse):  # a row that nobody could read again
         return Failed(run.name, f"the error of its answer is {row.rmse}, which is no number")
     return row
 
 
-def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, counts: Counts) -> Row:
+def _row(
+    cell: Cell, task: Task, options: ExecutionOptions, result: RunResult, counts: Counts
+) -> Row:
     run, score = cell.run, task.score(result.answer)
     valid = score.valid if score else result.outcome == "submitted"
     return Row(
@@ -273,7 +281,7 @@ def _row(cell: Cell, task: Task, how: ExecutionOptions, result: RunResult, count
         data_are=task.data,
         method=run.method,
         seed=run.seed,
-        clock="virtual" if how.speed is None else f"real time x {how.speed:g}",
+        clock="virtual" if options.speed is None else f"real time x {options.speed:g}",
         outcome=result.outcome,
         reason=result.reason,
         valid=valid,

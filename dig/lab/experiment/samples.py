@@ -28,13 +28,13 @@ class Pool:
     @property
     def task(self) -> str:
         """The task, or that there are several."""
-        tasks = {one.task for one in self.settings}
+        tasks = {setting.task for setting in self.settings}
         return tasks.pop() if len(tasks) == 1 else ALL_TASKS
 
     @property
     def level(self) -> str:
         """The level, or that there are several."""
-        levels = {one.level for one in self.settings}
+        levels = {setting.level for setting in self.settings}
         return levels.pop() if len(levels) == 1 else ALL_LEVELS
 
 
@@ -57,7 +57,7 @@ class Samples:
         tasks = [*dict.fromkeys(row.task for row in rows)]
         self.settings = sorted(
             dict.fromkeys(setting for setting, _ in self._runs),
-            key=lambda one: (one.agents, tasks.index(one.task), one.size),
+            key=lambda setting: (setting.agents, tasks.index(setting.task), setting.size),
         )
         self.methods = [*dict.fromkeys(method for _, method in self._runs)]
         self._known: dict[tuple[Pool, str, str], dict[int, float]] = {}
@@ -71,26 +71,26 @@ class Samples:
     @property
     def levels(self) -> list[str]:
         """The levels of difficulty, the easiest first."""
-        sized = sorted(self.settings, key=lambda one: one.size)
-        return [*dict.fromkeys(one.level for one in sized)]
+        sized = sorted(self.settings, key=lambda setting: setting.size)
+        return [*dict.fromkeys(setting.level for setting in sized)]
 
     def pools(self) -> list[Pool]:
         """All settings of each team size together."""
         return [
-            Pool(tuple(one for one in self.settings if one.agents == agents))
-            for agents in dict.fromkeys(one.agents for one in self.settings)
+            Pool(tuple(setting for setting in self.settings if setting.agents == agents))
+            for agents in dict.fromkeys(setting.agents for setting in self.settings)
         ]
 
     def values(self, pool: Pool, method: str, measure: Measure) -> dict[int, float]:
         """The value for each seed: the mean over the settings in which the seed has one."""
         key = (pool, method, measure.name)
         if key not in self._known:
-            found = defaultdict[int, list[float]](list)
+            values = defaultdict[int, list[float]](list)
             for setting in pool.settings:
                 for row in self.runs(setting, method):
                     if (value := measure.value(row)) is not None:
-                        found[row.seed].append(value)
-            self._known[key] = {seed: fmean(values) for seed, values in found.items()}
+                        values[row.seed].append(value)
+            self._known[key] = {seed: fmean(values) for seed, values in values.items()}
         return self._known[key]
 
     def mean(self, setting: GridSetting, method: str, measure: Measure) -> Mean | None:
@@ -117,9 +117,9 @@ class Samples:
         found = defaultdict[int, list[float]](list)
         for setting in pool.settings:
             alone = Pool((setting,))
-            values, others = (self.values(alone, method, measure) for method in pair)
-            for seed in values.keys() & others.keys():
-                found[seed].append(values[seed] - others[seed])
+            values, reference = (self.values(alone, method, measure) for method in pair)
+            for seed in values.keys() & reference.keys():
+                found[seed].append(values[seed] - reference[seed])
         return [fmean(found[seed]) for seed in sorted(found)]
 
     def mean_difference(
@@ -138,7 +138,7 @@ class Samples:
         if measure.is_flag:
             most = 1.0
         else:
-            bounds = [self._bounds(one, measure) for one in pool.settings]
+            bounds = [self._bounds(setting, measure) for setting in pool.settings]
             most = fmean((high - low) / 2 for low, high in bounds)
         return mean_difference(differences, most, len(pool.settings))
 
@@ -148,16 +148,16 @@ class Samples:
         if key not in self._ranges:
             values = [
                 value
-                for one in self._same_problems(setting)
+                for setting in self._same_problems(setting)
                 for method in self.methods
-                for value in self.values(Pool((one,)), method, measure).values()
+                for value in self.values(Pool((setting,)), method, measure).values()
             ]
             self._ranges[key] = min(values, default=0.0), max(values, default=0.0)
         return self._ranges[key]
 
     def _same_problems(self, setting: GridSetting) -> list[GridSetting]:
-        wanted = (setting.task, setting.level)
-        return [one for one in self.settings if (one.task, one.level) == wanted]
+        problem = (setting.task, setting.level)
+        return [setting for setting in self.settings if (setting.task, setting.level) == problem]
 
     def relative_rmse(self) -> Measure:
         """RMSE as a part of the mean RMSE of all runs with the same task and level.
@@ -165,16 +165,22 @@ class Samples:
         Without it, the task with the largest numbers would decide alone about several tasks.
         """
         scales: dict[tuple[str, str], tuple[float, float]] = {}
-        for task, level in dict.fromkeys((one.task, one.level) for one in self.settings):
-            same = [one for one in self.settings if (one.task, one.level) == (task, level)]
+        for task, level in dict.fromkeys(
+            (setting.task, setting.level) for setting in self.settings
+        ):
+            same = [
+                setting
+                for setting in self.settings
+                if (setting.task, setting.level) == (task, level)
+            ]
             ours = [
                 row.rmse
-                for one in same
+                for setting in same
                 for method in self.methods
-                for row in self.runs(one, method)
+                for row in self.runs(setting, method)
                 if row.rmse is not None
             ]
-            figures = [RMSE.figure(one, method) for one in same for method in self.methods]
+            figures = [RMSE.figure(setting, method) for setting in same for method in self.methods]
             theirs = [figure for figure in figures if figure is not None]
             scales[task, level] = _scale(ours), _scale(theirs)
         return replace(RMSE, name="RMSE, relative", scales=scales)

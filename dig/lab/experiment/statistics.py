@@ -148,9 +148,15 @@ def _totals(count: int) -> list[float]:
 
 def _at_least(hits: int, count: int, p: float) -> float:
     """The probability of at least so many hits among independent ones of probability `p`."""
-    whole = lgamma(count + 1)
+    log_count = lgamma(count + 1)
     return sum(
-        exp(whole - lgamma(i + 1) - lgamma(count - i + 1) + i * log(p) + (count - i) * log(1 - p))
+        exp(
+            log_count
+            - lgamma(i + 1)
+            - lgamma(count - i + 1)
+            + i * log(p)
+            + (count - i) * log(1 - p)
+        )
         for i in range(hits, count + 1)
     )
 
@@ -195,8 +201,10 @@ def _as_steps(differences: Sequence[float]) -> list[int]:
     total = sum(map(abs, differences))
     if not total:
         return []
-    is_whole = total <= STEPS and all(float(one).is_integer() for one in differences)
-    steps = (round(one if is_whole else one / total * STEPS) for one in differences)
+    is_whole = total <= STEPS and all(float(difference).is_integer() for difference in differences)
+    steps = (
+        round(difference if is_whole else difference / total * STEPS) for difference in differences
+    )
     return [step for step in steps if step]
 
 

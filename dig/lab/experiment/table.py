@@ -42,8 +42,8 @@ class Value:
     def columns(self) -> list[str]:
         """Mean, lower and upper end, count, and the paper's figure; empty where there is none."""
         ours = self.ours
-        found = [ours.mean, ours.low, ours.high, ours.count] if ours else [None] * 4
-        return ["" if value is None else f"{value:g}" for value in (*found, self.paper)]
+        figures = [ours.mean, ours.low, ours.high, ours.count] if ours else [None] * 4
+        return ["" if value is None else f"{value:g}" for value in (*figures, self.paper)]
 
 
 class Columns(Protocol):
@@ -79,8 +79,8 @@ class Table:
 
     def markdown(self) -> str:
         """The table as Markdown."""
-        lines = [f"## {_escaped(self.title)}", ""]
-        lines += [f"{_escaped(note)}  " for note in self.notes]
+        lines = [f"## {_escape(self.title)}", ""]
+        lines += [f"{_escape(note)}  " for note in self.notes]
         lines += ["", _line(self.columns), _line(["---"] * len(self.columns))]
         lines += [_line([str(cell) for cell in row]) for row in self.rows]
         return "\n".join(lines) + "\n"
@@ -108,7 +108,7 @@ def settings_notes(settings: Mapping[str, str], rows: Iterable[Row]) -> list[str
 def as_csv(rows: Iterable[Iterable[object]]) -> str:
     """Rows as CSV; ``None`` is an empty cell."""
     text = io.StringIO()
-    cells = ([harmless("" if one is None else str(one)) for one in row] for row in rows)
+    cells = ([harmless("" if cell is None else str(cell)) for cell in row] for row in rows)
     csv.writer(text, lineterminator="\n").writerows(cells)
     return text.getvalue()
 
@@ -140,9 +140,9 @@ def number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return " ".join(safe_text(text).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(_escape, cells))} |"

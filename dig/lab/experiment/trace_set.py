@@ -33,7 +33,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: None) -> Outcome:
+def make_set(grid: Grid, out: Path, progress: Progress = lambda finished, total: None) -> Outcome:
     """Make a set of traces.
 
     Args:
@@ -56,22 +56,22 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda done, total: Non
         if any(out.iterdir()):
             raise SettingsError(f"{out} is not empty; name another directory for the set")
     cells = sorted(grid.cells(), key=_setting)
-    kept: list[Row] = []
+    rows: list[Row] = []
     failed: list[Failed] = []
-    done = 0
+    finished = 0
     for _, group in groupby(cells, _setting):
         some = list(group)
         for one in _first_of_each_kind(some):
             if isinstance(one, Failed):
                 failed.append(one)
             else:
-                kept.append(one)
+                rows.append(one)
                 _record(next(cell for cell in some if cell.run.name == one.run), out)
-        done += len(some)
-        progress(done, len(cells))
-    write(out / INDEX, _index(kept, out))
-    write(out / CARD, _card(grid, kept))
-    return Outcome(tuple(kept), tuple(failed))
+        finished += len(some)
+        progress(finished, len(cells))
+    write(out / INDEX, _index(rows, out))
+    write(out / CARD, _card(grid, rows))
+    return Outcome(tuple(rows), tuple(failed))
 
 
 def _setting(cell: Cell) -> tuple[str, int, int, str]:
@@ -80,15 +80,15 @@ def _setting(cell: Cell) -> tuple[str, int, int, str]:
 
 def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
     """The first run without alarms and the first with some, as far as there are any."""
-    found: dict[bool, Row | Failed] = {}
+    outcomes: dict[bool, Row | Failed] = {}
     for cell in cells:
-        (one,) = measure((cell,), ExecutionOptions())
-        if isinstance(one, Failed):
-            return [one]
-        found.setdefault(one.errors + one.warnings > 0, one)
-        if len(found) == 2:
+        (outcome,) = measure((cell,), ExecutionOptions())
+        if isinstance(outcome, Failed):
+            return [outcome]
+        outcomes.setdefault(outcome.errors + outcome.warnings > 0, outcome)
+        if len(outcomes) == 2:
             break
-    return list(found.values())
+    return list(outcomes.values())
 
 
 def _file(run: str) -> str:
@@ -110,8 +110,8 @@ def _index(rows: Sequence[Row], out: Path) -> str:
     for row in rows:
         digest = sha256((out / _file(row.run)).read_bytes()).hexdigest()
         values = [getattr(row, column) for column in _COLUMNS]
-        found = [row.findings.get(pattern, 0) for pattern in NAMES]
-        lines.append([_file(row.run), digest, *values, *found, row.judged])
+        counts = [row.findings.get(pattern, 0) for pattern in NAMES]
+        lines.append([_file(row.run), digest, *values, *counts, row.judged])
     return as_csv(lines)
 
 
@@ -119,7 +119,7 @@ def _card(grid: Grid, rows: Sequence[Row]) -> str:
     """The page that says what the set is, how it was made, and what it does not show."""
     failing = sum(row.errors + row.warnings > 0 for row in rows)
     patterns = Counter(pattern for row in rows for pattern in row.findings)
-    found = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
+    listed = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
     agents = SIMULATED_AGENTS if grid.is_simulated else "see `agents` below"
     notes = "\n".join(f"- {note}" for note in settings_notes(grid.settings(), rows))
     return f"""# A set of traces of teams at work
@@ -127,7 +127,7 @@ def _card(grid: Grid, rows: Sequence[Row]) -> str:
 {len(rows)} runs of {agents}: {failing} with errors or warnings, {len(rows) - failing} without. Of
 each task, size, team and method, one of each kind, as far as its seeds have both.
 
-Findings by pattern: {found or "none"}.
+Findings by pattern: {listed or "none"}.
 
 - Each file is a trace (`digmon check FILE`, `digmon graph FILE`), with a chain of checksums
   (`digmon verify FILE`); `{INDEX}` tells what is in it, and has its SHA-256.

@@ -57,8 +57,8 @@ class Verdict(_Strict):
 
     def decision(self) -> Decision:
         """The decision of a judge's activation that reports this verdict."""
-        said = NewEvent(payload=self.model_dump(), type=NOTICE)
-        return Decision(outputs=[said] if self.reports else [])
+        report = NewEvent(payload=self.model_dump(), type=NOTICE)
+        return Decision(outputs=[report] if self.reports else [])
 
 
 def reading_of(view: View) -> ReviewMaterial:
@@ -82,10 +82,10 @@ def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:
     lines = [encode(record) for record in reading.log]
     if sum(map(len, lines)) + len(lines) <= most:
         return "\n".join(lines)
-    first, last, left = lines[:1], list[str](), most - len(lines[0])
+    first, last, room = lines[:1], list[str](), most - len(lines[0])
     for line in reversed(lines[1:]):
-        left -= len(line) + 1
-        if left < 0:
+        room -= len(line) + 1
+        if room < 0:
             break
         last.insert(0, line)
     gap = f"... {len(lines) - len(first) - len(last)} records are left out here ..."

@@ -77,8 +77,8 @@ def _subject(graph: InteractionGraph, name: object) -> dict[str, Any]:
     return {}
 
 
-def _action(given: object) -> dict[str, Any]:
-    action = given if isinstance(given, Mapping) else {}
+def _action(value: object) -> dict[str, Any]:
+    action = value if isinstance(value, Mapping) else {}
     to = action.get("to")
     names = [_text(name) for name in to[:MOST_NAMES]] if isinstance(to, list) else []
     plain = {key: _text(action.get(key)) for key in ("do", "event", "note")}

@@ -105,8 +105,8 @@ class LogReader:
     def unread(self) -> tuple[str, ...]:
         """The work that reached an agent, and that none has consumed or discarded."""
         return tuple(
-            name for name, one in self.work.items()
-            if one.arrived and not one.consumed_by and not one.discarded_by
+            name for name, work in self.work.items()
+            if work.arrived and not work.consumed_by and not work.discarded_by
         )  # fmt: skip
 
     def _look_for_silence(self, us: int) -> None:
@@ -126,8 +126,8 @@ class LogReader:
             case Leave():
                 self.team.pop(record.agent, None)
                 self._running -= {v for v in self._running if self._agent_of[v] == record.agent}
-                for one in self.work.values():
-                    one.holders.discard(record.agent)
+                for work in self.work.values():
+                    work.holders.discard(record.agent)
             case Emit():
                 self._read_event(record)
             case Deliver(to=None):
@@ -159,28 +159,28 @@ class LogReader:
                 self._say("OE", record, (record.event,), (maker,))
 
     def _read_fate(self, record: End, agent: str, fate: Fate) -> None:
-        one, about = self.work[fate.event], (fate.event,)
+        work, about = self.work[fate.event], (fate.event,)
         if fate.fate != "delay":
-            one.holders.discard(agent)
+            work.holders.discard(agent)
         if fate.fate == "consume":
-            one.consumed_by.append(agent)
-            if len(set(one.consumed_by)) > 1:
-                self._say("RSP", record, about, tuple(dict.fromkeys(one.consumed_by)))
+            work.consumed_by.append(agent)
+            if len(set(work.consumed_by)) > 1:
+                self._say("RSP", record, about, tuple(dict.fromkeys(work.consumed_by)))
         elif fate.fate == "discard":
-            one.discarded_by.add(agent)
-            if not (one.consumed_by or one.holders):
-                self._say("OE", record, about, (one.maker,))
-        elif fate.fate == "reroute" and not one.consumed_by:
-            one.passed_on += 1
-            if one.passed_on > MOST_PASSED_ON:
+            work.discarded_by.add(agent)
+            if not (work.consumed_by or work.holders):
+                self._say("OE", record, about, (work.maker,))
+        elif fate.fate == "reroute" and not work.consumed_by:
+            work.passed_on += 1
+            if work.passed_on > MOST_PASSED_ON:
                 self._say("ER", record, about, (agent,))
-            if not (one.holders or any(name in self.team for name in fate.to)):
-                self._say("OE", record, about, (one.maker,))
+            if not (work.holders or any(name in self.team for name in fate.to)):
+                self._say("OE", record, about, (work.maker,))
 
     def _say(
         self, pattern: str, record: Record, events: tuple[str, ...], agents: Iterable[str | None]
     ) -> None:
         if (pattern, events[0]) not in self._said:
             self._said.add((pattern, events[0]))
-            known = tuple(agent for agent in agents if agent is not None)
-            self.found.append(Suspicion(pattern, record.t, record.us, events, known))
+            present = tuple(agent for agent in agents if agent is not None)
+            self.found.append(Suspicion(pattern, record.t, record.us, events, present))

@@ -50,8 +50,11 @@ def _meanings() -> str:
     layout = TextWrapper(100, subsequent_indent="  ", break_on_hyphens=False)
     for severity in get_args(Severity):
         lines.append(f"{severity.capitalize()}s:")
-        known = [one for one in PATTERNS if one.severity == severity]
-        lines += [layout.fill(f"- {one.name}, {one.title}: {one.meaning}") for one in known]
+        patterns = [pattern for pattern in PATTERNS if pattern.severity == severity]
+        lines += [
+            layout.fill(f"- {pattern.name}, {pattern.title}: {pattern.meaning}")
+            for pattern in patterns
+        ]
     return "\n".join(lines)
 
 

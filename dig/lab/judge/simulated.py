@@ -53,10 +53,10 @@ class SimulatedJudge:
 
     def plan(self, view: View) -> Plan:
         """Read the log, and report."""
-        how, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
+        settings, draws = self.judging, KeyedRandom(self.key, view.agent, view.turn)
         reader, new = look(reading_of(view), micros(view.time_s))
         reports = list(self._reports(reader, new, draws))[:MOST_REPORTS]
-        think_s = draws.lognormal(how.latency_s, how.spread, "think")
+        think_s = draws.lognormal(settings.latency_s, settings.spread, "think")
         return Plan(think_s, Verdict(reports=reports).decision())
 
     def _reports(
@@ -64,10 +64,10 @@ class SimulatedJudge:
     ) -> Iterator[JudgeReport]:
         """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
         wrong = 0
-        for i, seen in enumerate(new):
+        for i, suspicion in enumerate(new):
             if not draws.chance(self.judging.recall, "see", i):
                 continue
-            yield _true(reader, seen)
+            yield _true(reader, suspicion)
             while wrong < MOST_REPORTS and draws.chance(1 - self.judging.precision, "err", wrong):
                 yield _false(reader, draws, wrong)
                 wrong += 1
@@ -77,29 +77,34 @@ class SimulatedJudge:
 def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicion]]:
     """A log that was read, and what its rules say that is new since the last reading."""
     reader = LogReader(reading.log, now_us)
-    is_new = (one.t >= reading.before or one.us > reading.since_us for one in reader.found)
-    return reader, [one for one, new in zip(reader.found, is_new, strict=True) if new]
+    is_new = (
+        suspicion.t >= reading.before or suspicion.us > reading.since_us
+        for suspicion in reader.found
+    )
+    return reader, [suspicion for suspicion, new in zip(reader.found, is_new, strict=True) if new]
 
 
-def _true(reader: LogReader, seen: Suspicion) -> JudgeReport:
+def _true(reader: LogReader, suspicion: Suspicion) -> JudgeReport:
     return JudgeReport(
-        pattern=seen.pattern,
-        subject=next(iter(seen.events), ""),
+        pattern=suspicion.pattern,
+        subject=next(iter(suspicion.events), ""),
         reason="the log shows it",
-        action=_remedy(reader, seen),
+        action=_remedy(reader, suspicion),
     )
 
 
-def _remedy(reader: LogReader, seen: Suspicion) -> Remedy:
+def _remedy(reader: LogReader, suspicion: Suspicion) -> Remedy:
     """A lost event for an agent that is there, or a note to the agents concerned."""
-    first, rest = next(iter(seen.events), ""), ", ".join(seen.events[1:])
-    text = _NOTES[seen.pattern].format(first=first, rest=rest, all=", ".join(seen.events))
+    first, further = next(iter(suspicion.events), ""), ", ".join(suspicion.events[1:])
+    text = _NOTES[suspicion.pattern].format(
+        first=first, rest=further, all=", ".join(suspicion.events)
+    )
     note, team = text[:MOST_CHARACTERS], list(reader.team)
-    if seen.pattern == "OE":
-        left = [name for name in team if name not in reader.work[first].discarded_by]
-        to = [*(name for name in seen.agents if name in left), *left][:1]
+    if suspicion.pattern == "OE":
+        members = [name for name in team if name not in reader.work[first].discarded_by]
+        to = [*(name for name in suspicion.agents if name in members), *members][:1]
         return Remedy(do="reroute", event=first, to=to, note=note) if to else Remedy(do="none")
-    to = [name for name in seen.agents if name in reader.team] or team
+    to = [name for name in suspicion.agents if name in reader.team] or team
     return Remedy(do="create", to=to, note=note) if to else Remedy(do="none")
 
 

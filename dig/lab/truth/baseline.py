@@ -12,7 +12,7 @@ from typing import Any
 from dig.errors import RecordError, SettingsError
 from dig.faults.inject.run_pair import Played
 
-from .measurements import DIGITS, Measured, measured
+from .measurements import DIGITS, Measured, measure_parts
 
 FEWEST = 19
 """With fewer runs, not even a value that none of them reaches is rarer than one in twenty."""
@@ -38,12 +38,12 @@ class Baseline:
             SettingsError: There are too few of them, or one has a fault.
         """
         played = list(runs)
-        if any(one.faults for one in played):
+        if any(run.faults for run in played):
             raise SettingsError("a run of a baseline has no fault")
         if len(played) < FEWEST:
             raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
-        each = [one for run in played for one in run.problems]
-        rows = (measured(one.parts, one.rmse) for one in each)
+        each = [problem for run in played for problem in run.problems]
+        rows = (measure_parts(problem.parts, problem.rmse) for problem in each)
         return cls.of(len(each), chain.from_iterable(rows))
 
     @classmethod
@@ -52,22 +52,22 @@ class Baseline:
         values: dict[str, list[float]] = {}
         for row in rows:
             values.setdefault(row.measure, []).append(row.value)
-        return cls(runs, {name: tuple(sorted(some)) for name, some in sorted(values.items())})
+        return cls(runs, {name: tuple(sorted(numbers)) for name, numbers in sorted(values.items())})
 
     def rarity(self, measure: str, value: float) -> float:
         """The share of values that are at least as large as this one, itself among them.
 
         With random runs, this bounds the probability of such a value where there is no fault.
         """
-        known = self.values.get(measure, ())
-        above = len(known) - bisect_left(known, round(value, DIGITS))
-        return (1 + above) / (1 + len(known))
+        usual = self.values.get(measure, ())
+        above = len(usual) - bisect_left(usual, round(value, DIGITS))
+        return (1 + above) / (1 + len(usual))
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON: for each measure its values, each with how often it came."""
         return {
             "runs": self.runs,
-            "values": {name: _counted(some) for name, some in self.values.items()},
+            "values": {name: _count(numbers) for name, numbers in self.values.items()},
         }
 
     @classmethod
@@ -79,13 +79,13 @@ class Baseline:
         """
         try:
             values = {
-                str(name): tuple(float(value) for value, times in some for _ in range(times))
-                for name, some in body["values"].items()
+                str(name): tuple(float(value) for value, times in numbers for _ in range(times))
+                for name, numbers in body["values"].items()
             }
             return cls(int(body["runs"]), values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise RecordError(f"this is no baseline: {error}") from None
 
 
-def _counted(values: Iterable[float]) -> list[list[float]]:
+def _count(values: Iterable[float]) -> list[list[float]]:
     return [[value, times] for value, times in Counter(values).items()]

@@ -33,22 +33,22 @@ class Matching:
         self.first = first_difference(self.faulted, self.twin)
         self._events: dict[str, str] = {}
         self._activations: dict[str, str] = {}
-        self._numbered = _numbered(twin, _exact), _numbered(twin, _loose)
+        self._numbered = _number(twin, _exact), _number(twin, _loose)
         self._seen: Counter[_Key] = Counter()
         self._by_inputs: dict[_Key, str] = {}
         for other in self.twin.activations.values():
             self._by_inputs.setdefault((other.agent, frozenset(other.inputs)), other.id)
-        both: list[RecordedEvent | RecordedActivation] = [
+        items: list[RecordedEvent | RecordedActivation] = [
             *self.faulted.events.values(),
             *self.faulted.activations.values(),
         ]
-        for one in sorted(both, key=lambda one: one.t):
-            if isinstance(one, RecordedEvent):
-                found, same = self._events, self._of_event(one)
+        for item in sorted(items, key=lambda item: item.t):
+            if isinstance(item, RecordedEvent):
+                names, same = self._events, self._of_event(item)
             else:
-                found, same = self._activations, self._of_activation(one)
+                names, same = self._activations, self._of_activation(item)
             if same is not None:
-                found[one.id] = same
+                names[item.id] = same
 
     def event(self, name: str) -> str | None:
         """The event of the twin that corresponds to one of the faulted run."""
@@ -80,8 +80,8 @@ class Matching:
         if same is None:
             return None
         mine = self.faulted.activations[event.by or ""].outputs
-        others = self.twin.activations[same].outputs
-        other = others[mine.index(event.id)] if len(mine) == len(others) else None
+        twins = self.twin.activations[same].outputs
+        other = twins[mine.index(event.id)] if len(mine) == len(twins) else None
         return other if other and self.twin.events[other].type == event.type else None
 
 
@@ -100,14 +100,14 @@ def _loose(parts: TaskParts, event: RecordedEvent) -> _Key:
     return event.type, event.final, parts.about(event)
 
 
-def _numbered(
+def _number(
     parts: TaskParts, key: Callable[[TaskParts, RecordedEvent], _Key]
 ) -> dict[tuple[_Key, int], str]:
     """The events of a run, by a key and by which of those with that key they are."""
-    seen: Counter[_Key] = Counter()
-    found: dict[tuple[_Key, int], str] = {}
+    counts: Counter[_Key] = Counter()
+    names: dict[tuple[_Key, int], str] = {}
     for event in parts.run.events.values():
         its = key(parts, event)
-        seen[its] += 1
-        found[its, seen[its]] = event.id
-    return found
+        counts[its] += 1
+        names[its, counts[its]] = event.id
+    return names

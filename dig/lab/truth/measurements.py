@@ -49,7 +49,7 @@ class Measured(NamedTuple):
     value: float
 
 
-def measured(
+def measure_parts(
     parts: TaskParts,
     rmse: float | None = None,
     cuts: Iterable[int] = (),
@@ -63,12 +63,12 @@ def measured(
         cuts: The places where parts begin and end, besides where the run itself cuts.
         truth: The elements of the task, as far as they are known; what it has shown, if left out.
     """
-    known = elements(parts) if truth is None else truth
-    for row in _measured(parts, rmse, cuts, known):
+    numbers = elements(parts) if truth is None else truth
+    for row in _measure_rows(parts, rmse, cuts, numbers):
         yield row._replace(value=round(row.value, DIGITS))
 
 
-def _measured(
+def _measure_rows(
     parts: TaskParts, rmse: float | None, cuts: Iterable[int], truth: Mapping[int, str]
 ) -> Iterator[Measured]:
     run = parts.run
@@ -83,7 +83,7 @@ def _measured(
         yield from _about("part", range_name(piece), _of_part(parts, piece))
     which = range_name(parts.problem) if parts.problem else ""
     yield from _about("outcome", which, _of_outcome(parts, rmse))
-    for pattern, count in raised(run).items():
+    for pattern, count in count_findings(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
 
 
@@ -129,7 +129,7 @@ def _of_making(
     """The numbers of an event that an agent has generated."""
     by_type = f" {event.type}"
     yield "altered", by_type, _foreign(parts, event)
-    error = _miscounted(parts, event, truth)
+    error = _counting_error(parts, event, truth)
     if error is not None:
         yield "miscounted", f" {_level(parts, event)}", error
     if event.is_work:
@@ -150,8 +150,8 @@ def _transit(run: RecordedRun, event: RecordedEvent) -> float:
 def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether the event is about nothing, or about more than what its activation consumed."""
     activation = parts.run.activations[event.by or ""]
-    used, made = _spanned(parts, activation.with_fate("consume")), parts.about(event)
-    return bool(used) and not (made and not difference(made, used))
+    used, spanned = _span(parts, activation.with_fate("consume")), parts.about(event)
+    return bool(used) and not (spanned and not difference(spanned, used))
 
 
 def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
@@ -159,24 +159,30 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
     run, mine = parts.run, parts.about(event)
     behind = run.ancestors(event.id)
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
-    alike = (one for one in earlier if one.type == event.type and one.is_work)
-    return any(one.id not in behind and common(parts.about(one), mine) for one in alike)
+    alike = (event_ for event_ in earlier if event_.type == event.type and event_.is_work)
+    return any(event_.id not in behind and common(parts.about(event_), mine) for event_ in alike)
 
 
 def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether the event, or a solution that was consumed for it, was to go to another agent."""
     run = parts.run
-    used = (run.events[one] for one in run.activations[event.by or ""].with_fate("consume"))
-    put_in = [one for one in used if one.type == SOLUTION and not parts.is_of_another_problem(one)]
-    wanted = {parts.report_to(one) for one in (event, *put_in)}
-    return not wanted <= {None, *event.to}
+    used = (run.events[id_] for id_ in run.activations[event.by or ""].with_fate("consume"))
+    put_in = [
+        event_
+        for event_ in used
+        if event_.type == SOLUTION and not parts.is_of_another_problem(event_)
+    ]
+    agents = {parts.report_to(event_) for event_ in (event, *put_in)}
+    return not agents <= {None, *event.to}
 
 
 def _level(parts: TaskParts, event: RecordedEvent) -> str:
     return "answer" if event.final else "one" if len(parts.about(event)) == 1 else "several"
 
 
-def _miscounted(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]) -> float | None:
+def _counting_error(
+    parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]
+) -> float | None:
     """The error of the counts of an event, in elements for each element covered.
 
     If all elements are known, and are values by themselves, it is the sum of the differences;
@@ -198,15 +204,15 @@ def _miscounted(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]
 
 def elements(parts: TaskParts) -> dict[int, str]:
     """The elements that the run's raw data show, by number, where they are values themselves."""
-    known: dict[int, str] = {}
+    numbers: dict[int, str] = {}
     for event in parts.run.events.values():
         data = event.payload.get("data") if isinstance(event.payload, dict) else None
         about = parts.about(event)
         if event.type != "raw_data" or not isinstance(data, list) or len(about) != 1:
             continue
         if all(type(value) is int for value in data):
-            known.update(zip(range(*about[0]), map(str, data), strict=False))
-    return known
+            numbers.update(zip(range(*about[0]), map(str, data), strict=False))
+    return numbers
 
 
 # --- activations ---
@@ -219,17 +225,17 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
     if end is None:
         return
     yield "failed", "", end.error is not None
-    work = [one for one in map(run.events.__getitem__, activation.inputs) if one.is_work]
-    taken = activation.with_fate("consume")
+    work = [event_ for event_ in map(run.events.__getitem__, activation.inputs) if event_.is_work]
+    consumed = activation.with_fate("consume")
     passed, dropped = activation.with_fate("reroute"), activation.with_fate("discard")
     if work and end.error is None:
-        did_nothing = not (taken or passed or dropped or end.outputs)
+        did_nothing = not (consumed or passed or dropped or end.outputs)
         yield "idle", f" {_before_it(parts, work)}", did_nothing
     yield "rerouting", "", len(passed)
     yield "discarding", "", len(dropped)
-    yield "losing", "", _losing(parts, taken, end)
-    outputs = [run.events[one] for one in end.outputs]
-    final = [lacking(parts.about(one), parts.whole) for one in outputs if one.final]
+    yield "losing", "", _losing(parts, consumed, end)
+    outputs = [run.events[id_] for id_ in end.outputs]
+    final = [lacking(parts.about(event_), parts.whole) for event_ in outputs if event_.final]
     yield "hasty", "", max(final, default=0.0)
 
 
@@ -241,15 +247,15 @@ def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
     return "some" if difference(parts.whole, held) else "all"
 
 
-def _losing(parts: TaskParts, taken: list[str], end: End) -> float:
+def _losing(parts: TaskParts, consumed: list[str], end: End) -> float:
     """The share of the consumed elements that no output is about."""
-    used, made = _spanned(parts, taken), _spanned(parts, end.outputs)
-    return length(difference(used, made)) / length(used) if used else 0.0
+    used, generated = _span(parts, consumed), _span(parts, end.outputs)
+    return length(difference(used, generated)) / length(used) if used else 0.0
 
 
-def _spanned(parts: TaskParts, events: Iterable[str]) -> Ranges:
+def _span(parts: TaskParts, events: Iterable[str]) -> Ranges:
     """The elements that some events are about."""
-    return merge(r for one in events for r in parts.about(parts.run.events[one]))
+    return merge(r for id_ in events for r in parts.about(parts.run.events[id_]))
 
 
 # --- agents ---
@@ -290,7 +296,7 @@ CONSEQUENCES = ("ET", "MC", "OE", "DL")
 """The patterns that rules lead to; a pattern without a rule is not verified."""
 
 
-def raised(run: RecordedRun) -> dict[str, int]:
+def count_findings(run: RecordedRun) -> dict[str, int]:
     """The number of findings of each pattern that rules lead to."""
     counts = Counter(finding.pattern for finding in run.findings)
     return {pattern: counts[pattern] for pattern in CONSEQUENCES}

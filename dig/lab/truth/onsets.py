@@ -40,7 +40,9 @@ def _when_left(runs: Matching, name: str, same: str | None) -> int:
     if used is not None:
         return max(first, runs.faulted.at(runs.faulted.times[first] + used))
     ends = (
-        one.end.t for one in runs.faulted.activations.values() if one.end and name in one.inputs
+        activation.end.t
+        for activation in runs.faulted.activations.values()
+        if activation.end and name in activation.inputs
     )
     return next(ends, first)
 
@@ -66,7 +68,9 @@ def _at_the_end(runs: Matching, name: str, same: str | None) -> int:
 def _when_made(runs: Matching, name: str, same: str | None) -> int:
     """When the last of what it generated was there."""
     outputs = runs.faulted.activations[name].outputs
-    return max([_at_the_end(runs, name, same), *(runs.faulted.events[one].t for one in outputs)])
+    return max(
+        [_at_the_end(runs, name, same), *(runs.faulted.events[output].t for output in outputs)]
+    )
 
 
 def _when_overrun(runs: Matching, name: str, same: str | None) -> int:
@@ -80,9 +84,15 @@ def _when_overrun(runs: Matching, name: str, same: str | None) -> int:
 
 def _when_starved(runs: Matching, name: str, same: str | None) -> int:
     """When it was last active, or its counterpart began for the last time, whichever is later."""
-    mine = [one.end.t for one in runs.faulted.activations.values() if one.agent == name and one.end]
-    others = [one.us for one in runs.twin.activations.values() if one.agent == name]
-    return max([*mine[-1:], *(runs.faulted.at(us) for us in others[-1:])], default=0)
+    mine = [
+        activation.end.t
+        for activation in runs.faulted.activations.values()
+        if activation.agent == name and activation.end
+    ]
+    twins = [
+        activation.us for activation in runs.twin.activations.values() if activation.agent == name
+    ]
+    return max([*mine[-1:], *(runs.faulted.at(us) for us in twins[-1:])], default=0)
 
 
 def _when_missed(runs: Matching, name: str, same: str | None) -> int:
@@ -92,10 +102,10 @@ def _when_missed(runs: Matching, name: str, same: str | None) -> int:
     """
     answer = runs.faulted_parts.answer
     parts = runs.faulted_parts
-    gone = [parts.gone_t(event) for event in parts.solutions(named_range(name))]
-    if answer is not None and None in gone:
+    losses = [parts.gone_t(event) for event in parts.solutions(named_range(name))]
+    if answer is not None and None in losses:
         return answer.t
-    since = max([_when_part_due(runs, name, same), *(t for t in gone if t is not None)])
+    since = max([_when_part_due(runs, name, same), *(t for t in losses if t is not None)])
     return since if answer is None else min(since, answer.t)
 
 

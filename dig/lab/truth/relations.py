@@ -47,14 +47,14 @@ Relation = Callable[[Setting, Node, Node], bool]
 
 def acted_in(at: Setting, source: Node, target: Node) -> bool:
     """A fault of the agent acted in the activation."""
-    acts = [(one.agent, one.activation) for one in at.injections]
+    acts = [(injection.agent, injection.activation) for injection in at.injections]
     return (source.name, target.name) in acts
 
 
 def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
     """The event is the one that was changed; where a decision was, any that came of it."""
     event = at.event(target)
-    acts = [one for one in at.injections if one.agent == source.name]
+    acts = [injection for injection in at.injections if injection.agent == source.name]
     for act in acts:
         if act.activation is not None and act.activation == event.by:
             row = at.run.records[act.t]
@@ -70,10 +70,10 @@ def is_(at: Setting, source: Node, target: Node) -> bool:
 
 def was_to_have(at: Setting, source: Node, target: Node) -> bool:
     """The event lay before an agent when that left, was on its way to it, or was sent later."""
-    event, left = at.event(target), at.run.leaves[source.name]
-    lay_there = any(to == source.name and t < left for to, t in event.arrivals)
+    event, departure = at.event(target), at.run.leaves[source.name]
+    lay_there = any(to == source.name and t < departure for to, t in event.arrivals)
     return (
-        at.run.orphaned_t(event.id) == left
+        at.run.orphaned_t(event.id) == departure
         or lay_there
         or source.name in (*event.to, at.parts.report_to(event))
     )
@@ -81,8 +81,12 @@ def was_to_have(at: Setting, source: Node, target: Node) -> bool:
 
 def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
     """The one consumed something that was to be reported to the other."""
-    activations = [one for one in at.run.activations.values() if one.agent == target.name]
-    consumed = [at.run.events[e] for one in activations for e in one.with_fate("consume")]
+    activations = [
+        activation for activation in at.run.activations.values() if activation.agent == target.name
+    ]
+    consumed = [
+        at.run.events[e] for activation in activations for e in activation.with_fate("consume")
+    ]
     return any(at.parts.report_to(event) == source.name for event in consumed)
 
 
@@ -96,7 +100,7 @@ def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
     return came or event.id in activation.inputs
 
 
-def generated(at: Setting, source: Node, target: Node) -> bool:
+def is_generated_by(at: Setting, source: Node, target: Node) -> bool:
     """The activation generated the event."""
     return at.event(target).by == source.name
 
@@ -122,10 +126,10 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     """The activation consumed work on the part, and nothing that it made is about that."""
     activation = at.run.activations[source.name]
     events = at.run.events
-    used = [r for one in activation.with_fate("consume") for r in at.parts.about(events[one])]
-    made = [r for one in activation.outputs for r in at.parts.about(events[one])]
+    used = [r for id_ in activation.with_fate("consume") for r in at.parts.about(events[id_])]
+    generated = [r for id_ in activation.outputs for r in at.parts.about(events[id_])]
     piece = (named_range(target.name),)
-    return common(tuple(used), piece) > 0 and common(tuple(made), piece) < length(piece)
+    return common(tuple(used), piece) > 0 and common(tuple(generated), piece) < length(piece)
 
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
@@ -137,9 +141,9 @@ def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
 def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """The activation consumed an event of which the agent was to be told, and that it lacks."""
     used = at.run.activations[source.name].with_fate("consume")
-    events = [at.run.events[one] for one in used]
-    wanted = [event for event in events if at.parts.report_to(event) == target.name]
-    return any(_lacks(at, target.name, at.parts.about(event)) for event in wanted)
+    events = [at.run.events[id_] for id_ in used]
+    events_for = [event for event in events if at.parts.report_to(event) == target.name]
+    return any(_lacks(at, target.name, at.parts.about(event)) for event in events_for)
 
 
 def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
@@ -228,7 +232,7 @@ def is_behind_the_subject_of_et(at: Setting, source: Node, target: Node) -> bool
 def is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
     """The event is about some elements that an event named by the ET is about, too."""
     mine = at.parts.about(at.event(source))
-    return any(common(mine, at.parts.about(at.run.events[one])) for one in _named_by_et(at, target))
+    return any(common(mine, at.parts.about(at.run.events[id_])) for id_ in _named_by_et(at, target))
 
 
 def is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:

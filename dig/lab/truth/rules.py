@@ -44,9 +44,9 @@ class RelationRule:
 
 def _rule(name: str, source: str, relation: Relation, target: str) -> RelationRule:
     """A rule; source and target are written `type: state state`."""
-    (of, states), (to, others) = source.split(": "), target.split(": ")
+    (of, states), (to, targets) = source.split(": "), target.split(": ")
     return RelationRule(
-        name, of, frozenset(states.split()), relation, to, frozenset(others.split())
+        name, of, frozenset(states.split()), relation, to, frozenset(targets.split())
     )
 
 
@@ -69,8 +69,8 @@ RULES: tuple[RelationRule, ...] = (
     _rule("G1", "agent: gone", relations.was_to_have, "event: lost unread overdue misdirected"),
     _rule("G2", "agent: gone", relations.was_to_be_told_by, "agent: starved"),
     _rule("A1", "activation: failed slow idle", relations.kept_waiting, "event: unread overdue"),
-    _rule("A2", "activation: slow", relations.generated, "event: late"),
-    _rule("A3", "activation: hasty", relations.generated, "event: premature"),
+    _rule("A2", "activation: slow", relations.is_generated_by, "event: late"),
+    _rule("A3", "activation: hasty", relations.is_generated_by, "event: premature"),
     _rule("A4", "activation: rerouting", relations.passed_on, "event: rerouted overdue unread"),
     _rule("A5", "activation: discarding", relations.threw_away, "event: lost"),
     _rule("A6", "activation: losing", relations.consumed_the_last_of, "part: missing late"),

@@ -18,7 +18,7 @@ from dig.traces.run import RecordedEvent
 
 from .baseline import Baseline
 from .matching import Matching
-from .measurements import DIGITS, Measured, elements, measured
+from .measurements import DIGITS, Measured, elements, measure_parts
 from .onsets import ONSETS
 
 RARE, UNUSUAL = 0.01, 0.05
@@ -46,10 +46,10 @@ def deviations(
     truth = {**elements(runs.faulted_parts), **elements(runs.twin_parts)}
     usual = {
         (row.type, row.name, row.state): row.value
-        for row in measured(runs.twin_parts, rmse_of_twin, cuts, truth)
+        for row in measure_parts(runs.twin_parts, rmse_of_twin, cuts, truth)
     }
     nodes: list[Node] = []
-    for row in measured(runs.faulted_parts, rmse, cuts, truth):
+    for row in measure_parts(runs.faulted_parts, rmse, cuts, truth):
         same = _counterpart(runs, row)
         twin = None if same is None else usual.get((row.type, same, row.state))
         if twin is None and row.state in NEEDS_TWIN:
@@ -95,11 +95,12 @@ def _nodes(
 
 def _new_findings(runs: Matching, pattern: str) -> list[str]:
     """The findings of a pattern that the twin has no counterpart of."""
-    usual = [dict(one.subject) for one in runs.twin.findings if one.pattern == pattern]
+    usual = [dict(finding.subject) for finding in runs.twin.findings if finding.pattern == pattern]
     return [
-        str(one.t)
-        for one in runs.faulted.findings
-        if one.pattern == pattern and (not usual or _in_twin(runs, one.subject) not in usual)
+        str(finding.t)
+        for finding in runs.faulted.findings
+        if finding.pattern == pattern
+        and (not usual or _in_twin(runs, finding.subject) not in usual)
     ]
 
 
@@ -126,8 +127,8 @@ def _holder(parts: TaskParts, event: RecordedEvent, state: str, t: int) -> str |
     """
     if state in ("unread", "overdue"):
         held = [to for to, came in event.arrivals if came <= t]
-        wanted = parts.report_to(event)
-        return wanted if wanted in held else held[-1] if held else event.agent
+        recipient = parts.report_to(event)
+        return recipient if recipient in held else held[-1] if held else event.agent
     record = parts.run.records[t]
     if state in ("lost", "rerouted") and isinstance(record, End):
         return parts.run.activations[record.activation].agent
@@ -145,12 +146,12 @@ def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
         run: list[Node] = []
         for node in alike:
             if run and named_range(run[-1].name)[1] != named_range(node.name)[0]:
-                yield _joined(run)
+                yield _join(run)
                 run = []
             run.append(node)
-        yield _joined(run)
+        yield _join(run)
 
 
-def _joined(run: list[Node]) -> Node:
+def _join(run: list[Node]) -> Node:
     first, last = named_range(run[0].name), named_range(run[-1].name)
     return replace(run[0], name=range_name((first[0], last[1])))

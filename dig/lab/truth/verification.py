@@ -23,7 +23,7 @@ from dig.traces.run import RecordedRun
 
 from .baseline import Baseline
 from .matching import Matching
-from .measurements import raised
+from .measurements import count_findings
 from .relations import Setting
 from .rules import RULES
 from .states import UNUSUAL, deviations
@@ -83,18 +83,18 @@ def verify_all(
     if not is_all_good(verdicts(twin, baseline)):
         return Dropped(TWIN_ANOMALOUS)
     graphs: list[CausalGraph] = []
-    for one, other in zip(faulted.problems, twin.problems, strict=True):
-        if verdict(one, baseline, other.rmse) != GOOD:
-            graph = verify(one, other, baseline, alarms_are)
+    for problem, other in zip(faulted.problems, twin.problems, strict=True):
+        if verdict(problem, baseline, other.rmse) != GOOD:
+            graph = verify(problem, other, baseline, alarms_are)
             if isinstance(graph, Dropped):
                 return graph
             graphs.append(graph)
     if not graphs:
         return Dropped(SILENT if faulted.records == twin.records else NO_CONSEQUENCE)
-    return _united(graphs)
+    return _unite(graphs)
 
 
-def _united(graphs: Sequence[CausalGraph]) -> CausalGraph:
+def _unite(graphs: Sequence[CausalGraph]) -> CausalGraph:
     nodes = {node.id: node for graph in graphs for node in graph.nodes}
     edges = dict.fromkeys(edge for graph in graphs for edge in graph.edges)
     causes = {cause for graph in graphs for cause in graph.root_causes}
@@ -117,7 +117,7 @@ def verify(
             without a path is no root cause, and the twin's answer alone must be good.
     """
     is_strict = alarms_are == ALARMS
-    if {one.fault for one in faulted.injections} != set(range(len(faulted.faults))):
+    if {injection.fault for injection in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
     runs = Matching(faulted.parts, twin.parts)
     if runs.first == len(faulted.records) == len(twin.records):
@@ -128,12 +128,12 @@ def verify(
         is_strict and _has_unusual_findings(runs.twin, baseline)
     ):
         return Dropped(TWIN_ANOMALOUS)
-    found = deviations(runs, baseline, faulted.rmse, twin.rmse)
-    alarms = {node.id for node in found if node.type in alarms_are}
+    deviations_ = deviations(runs, baseline, faulted.rmse, twin.rmse)
+    alarms = {node.id for node in deviations_ if node.type in alarms_are}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
     setting = Setting(runs.faulted_parts, faulted.injections)
-    nodes = sorted([*_roots(runs.faulted, faulted), *found], key=lambda node: node.onset_t)
+    nodes = sorted([*_roots(runs.faulted, faulted), *deviations_], key=lambda node: node.onset_t)
     return _graph(faulted, nodes, alarms, setting, is_strict) or Dropped(NOT_VERIFIED)
 
 
@@ -184,10 +184,10 @@ def verdicts(run: Played, baseline: Baseline, twin: Played | None = None) -> tup
         baseline: Fault-free runs of the same configuration.
         twin: The run without the faults; an answer is wrong only if its error is larger than there.
     """
-    others = twin.problems if twin else (None,) * len(run.problems)
+    twins = twin.problems if twin else (None,) * len(run.problems)
     return tuple(
-        verdict(one, baseline, other.rmse if other else None)
-        for one, other in zip(run.problems, others, strict=True)
+        verdict(problem, baseline, other.rmse if other else None)
+        for problem, other in zip(run.problems, twins, strict=True)
     )
 
 
@@ -205,17 +205,19 @@ def _has_unusual_findings(run: RecordedRun, baseline: Baseline) -> bool:
     """Whether a run has findings that fault-free runs hardly ever have."""
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
-        for pattern, count in raised(run).items()
+        for pattern, count in count_findings(run).items()
     )
 
 
 def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
     """The targets of the faults, each since the first act or the end of that act's activation."""
-    ends = {one.id: one.end.t for one in run.activations.values() if one.end}
+    ends = {
+        activation.id: activation.end.t for activation in run.activations.values() if activation.end
+    }
     first: dict[str, int] = {}
-    for one in faulted.injections:
-        t = min(one.t, ends.get(one.activation or "", one.t))
-        first[one.agent] = min(t, first.get(one.agent, t))
+    for injection in faulted.injections:
+        t = min(injection.t, ends.get(injection.activation or "", injection.t))
+        first[injection.agent] = min(t, first.get(injection.agent, t))
     for agent, t in sorted(first.items(), key=lambda item: (item[1], item[0])):
         yield Node(
             type="agent",
@@ -225,7 +227,7 @@ def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
             onset_t=t,
             onset_s=faulted.records[t].ts,
             test="intervention",
-            value=sum(one.agent == agent for one in faulted.injections),
+            value=sum(injection.agent == agent for injection in faulted.injections),
             twin=0,
         )
 
@@ -250,17 +252,21 @@ def _graph(
     if not is_strict:
         roots = [root for root in roots if _reaches(graph, root, alarms)]
     reached = set(roots).union(*(nx.descendants(graph, root) for root in roots))
-    seen = alarms & reached
-    kept = reached & seen.union(*(nx.ancestors(graph, alarm) for alarm in seen))
-    if not roots or not kept.issuperset(roots):
+    alarms_reached = alarms & reached
+    explained = reached & alarms_reached.union(
+        *(nx.ancestors(graph, alarm) for alarm in alarms_reached)
+    )
+    if not roots or not explained.issuperset(roots):
         return None
     targets = {node.name for node in nodes if node.id in roots}
-    causes = {Cause(one.target, one.row.name) for one in faulted.faults if one.target in targets}
+    causes = {
+        Cause(fault.target, fault.row.name) for fault in faulted.faults if fault.target in targets
+    }
     return CausalGraph(
-        tuple(node for node in nodes if node.id in kept),
-        tuple(edge for edge in edges if {edge.source, edge.target} <= kept),
+        tuple(node for node in nodes if node.id in explained),
+        tuple(edge for edge in edges if {edge.source, edge.target} <= explained),
         tuple(sorted(causes)),
-        tuple(node.id for node in nodes if node.id in seen),
+        tuple(node.id for node in nodes if node.id in alarms_reached),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dig.graph.codec import decode
 from dig.lab.truth.matching import Matching
-from dig.lab.truth.measurements import measured
+from dig.lab.truth.measurements import measure_parts
 from dig.tasks.accounting import PAYLOADS, TaskParts
 from dig.traces.run import RecordedRun
 from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
@@ -48,7 +48,7 @@ def parted(one: list[int], other: list[int]) -> list[Any]:
 
 def numbers(run: RecordedRun, **more: Any) -> dict[tuple[str, str], float]:
     """Values by the name of a thing and a state."""
-    return {(one.name, one.state): one.value for one in measured(parts(run), **more)}
+    return {(one.name, one.state): one.value for one in measure_parts(parts(run), **more)}
 
 
 SPLIT = parted([0, 10], [10, 20])
@@ -152,9 +152,11 @@ def test_lost_stays_lost_though_it_is_brought_back() -> None:
 def test_an_idle_activation_is_told_by_what_lay_before_it() -> None:
     """To wait with work in front of it is not to wait for others."""
     waits = turn(2, "v2", "b", e1="delay")
-    rows = {one.measure for one in measured(parts(course(SPLIT, waits))) if one.state == "idle"}
+    rows = {
+        one.measure for one in measure_parts(parts(course(SPLIT, waits))) if one.state == "idle"
+    }
     assert rows == {"activation idle work"}
-    found = measured(parts(course(SPLIT, SOLVED, turn(6, "v4", "a", e3="delay"))))
+    found = measure_parts(parts(course(SPLIT, SOLVED, turn(6, "v4", "a", e3="delay"))))
     assert ("v4", "activation idle some", 1) in {
         (one.name, one.measure, one.value) for one in found if one.state == "idle"
     }
