@@ -23,14 +23,14 @@ from dig.faults.inject.catalogue import KINDS
 from .reading import read_model
 
 
-def _once(numbers: tuple[int, ...]) -> tuple[int, ...]:
+def _each_once(numbers: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 FaultKind = Annotated[Name, Field(json_schema_extra={"examples": [*KINDS]})]
 RecordNumber = Annotated[int, Field(ge=0)]
-Evidence = Annotated[tuple[RecordNumber, ...], AfterValidator(_once)]
+Evidence = Annotated[tuple[RecordNumber, ...], AfterValidator(_each_once)]
 
 
 class _Part(BaseModel):

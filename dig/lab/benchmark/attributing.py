@@ -42,11 +42,11 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
         *names: The suspects, whose candidates are merged.
     """
 
-    def made(known: FaultSet) -> Attributor:
-        peers, asked = baselines.Peers(known), Together(tuple(map(load_suspects, names)))
-        return lambda case: asked.candidates(replace(case, usual=peers.usual(case.run.records)))
+    def make(fault_set: FaultSet) -> Attributor:
+        peers, suspects = baselines.Peers(fault_set), Together(tuple(map(load_suspects, names)))
+        return lambda case: suspects.candidates(replace(case, usual=peers.usual(case.run.records)))
 
-    return made
+    return make
 
 
 ATTRIBUTORS: Mapping[str, Callable[[FaultSet], Attributor]] = MappingProxyType(
@@ -68,23 +68,23 @@ FLOORS = ("random", "earliest_deviation", "rules")
 """The baselines that stand beside every score."""
 
 
-def attributor(name: str, known: FaultSet) -> Attributor:
+def attributor(name: str, fault_set: FaultSet) -> Attributor:
     """The attributor with a name, or a user's own as `module:object`: a function of a case.
 
     Raises:
         SettingsError: There is no such attributor.
     """
     if name in ATTRIBUTORS:
-        return ATTRIBUTORS[name](known)
+        return ATTRIBUTORS[name](fault_set)
     if ":" not in name:
         raise SettingsError(
             f"there is no attributor {name!r}; known are: {', '.join(ATTRIBUTORS)}, and your own "
             "as module:object"
         )
-    found: Attributor = load(name, "attributor")
-    if not callable(found):
-        raise SettingsError(f"{name} is no function of a Case but {_told(found)}")
-    return found
+    loaded: Attributor = load(name, "attributor")
+    if not callable(loaded):
+        raise SettingsError(f"{name} is no function of a Case but {_describe(loaded)}")
+    return loaded
 
 
 def case_of(name: str, records: Sequence[Record]) -> Case:
@@ -102,19 +102,21 @@ def case_of(name: str, records: Sequence[Record]) -> Case:
     outcome = {"outcome": last.outcome} if isinstance(last, Finish) else {}
     ended, run = Finished.of(rows, outcome, standard(), name=name), RecordedRun(rows)
     shown = failures(ended, Goal.parse("default")) or failures(ended, Goal.parse("none"))
-    tried = tuple(one for some in find_attempts(run).values() for one in some)
-    return Case(name, "trace", run, shown, tried)
+    all_attempts = tuple(
+        attempt for attempts in find_attempts(run).values() for attempt in attempts
+    )
+    return Case(name, "trace", run, shown, all_attempts)
 
 
 def attribute_all(
-    name: str, known: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
+    name: str, fault_set: FaultSet, progress: Callable[[str, int, int], None] = lambda *_: None,
     *, structure_only: bool = False,
 ) -> Answers:  # fmt: skip
     """The answers of an attributor about every run of a set.
 
     Args:
         name: Its name, as `attributor` takes it.
-        known: The set.
+        fault_set: The set.
         progress: Takes a word for what is counted, how many are done, and how many there are.
         structure_only: Whether the attributor gets the traces without contents, which held-out
             instances have.
@@ -123,11 +125,13 @@ def attribute_all(
         SettingsError: There is no such attributor, no trace is without contents, it raised an
             error, or it returned neither an `Answer` nor candidates.
     """
-    attribute = attributor(name, known)
+    attribute = attributor(name, fault_set)
     answers: dict[str, Answer] = {}
-    instances = [one for one in known.instances() if one.structure or not structure_only]
+    instances = [
+        instance for instance in fault_set.instances() if instance.structure or not structure_only
+    ]
     if not instances:
-        raise SettingsError(f"{known.path} has no traces without contents")
+        raise SettingsError(f"{fault_set.path} has no traces without contents")
     for instance in instances:
         case = case_about(instance, structure_only=structure_only)
         answers[case.name] = answer(name, attribute, case)
@@ -159,22 +163,24 @@ def answer(name: str, attribute: Attributor, case: Case) -> Answer:
             candidates.
     """
     try:
-        said = attribute(case)
-        if not isinstance(said, Answer):
-            said = list(said)
+        candidates = attribute(case)
+        if not isinstance(candidates, Answer):
+            candidates = list(candidates)
     except DigError:
         raise
     except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
-        raise SettingsError(f"{name} raised {_told(error)} about {case.name}") from error
-    if isinstance(said, Answer):
-        return said
-    strange = next((one for one in said if not isinstance(one, Candidate)), None)
+        raise SettingsError(f"{name} raised {_describe(error)} about {case.name}") from error
+    if isinstance(candidates, Answer):
+        return candidates
+    strange = next(
+        (candidate for candidate in candidates if not isinstance(candidate, Candidate)), None
+    )
     if strange is not None:
         raise SettingsError(
-            f"{name} answered {_told(strange)} about {case.name}; it must be a "
+            f"{name} answered {_describe(strange)} about {case.name}; it must be a "
             "dig.lab.benchmark.answers.Answer, or candidates of dig.diagnosis"
         )
-    return of_candidates(case, said)
+    return of_candidates(case, candidates)
 
 
 def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
@@ -184,22 +190,24 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
         case: The case.
         candidates: Its candidates, the likeliest first.
     """
-    origins = [one for one in candidates if one.status == "origin"] or [*candidates[:1]]
+    origins = [candidate for candidate in candidates if candidate.status == "origin"] or [
+        *candidates[:1]
+    ]
     if not origins:
         return Answer()
     first, records = origins[0], case.run.records
     steps: dict[tuple[str, str], CausalStep] = {}
-    for one in origins:
-        for source, target, t in trace_steps(case, one):
+    for origin in origins:
+        for source, target, t in trace_steps(case, origin):
             step = CausalStep(source=source, target=target, evidence=(t,))
             steps.setdefault((source, target), step)
     causes = tuple(
         RootCause(
-            component=one.agent,
-            kind=baselines.kind_of_mechanism(one.mechanism),
-            evidence=tuple(shown.t for shown in one.evidence if shown.t is not None),
+            component=origin.agent,
+            kind=baselines.kind_of_mechanism(origin.mechanism),
+            evidence=tuple(shown.t for shown in origin.evidence if shown.t is not None),
         )
-        for one in origins
+        for origin in origins
     )
     t = first.t if first.t is not None else len(records) - 1
     number = step_at(records, t) if first.step is None else first.step
@@ -223,22 +231,24 @@ def spread_of(
     Raises:
         SettingsError: A set has no labels of its public part.
     """
-    found = Spread()
-    for known in sets:
-        attribute, labelled = ATTRIBUTORS["attribution"](known), known.labelled("public")
+    delays = Spread()
+    for fault_set in sets:
+        attribute, labelled = ATTRIBUTORS["attribution"](fault_set), fault_set.labelled("public")
         for number, instance in enumerate(labelled, 1):
             case, graph = case_about(instance), instance.graph().project()
             causes = {cause.component for cause in graph.root_causes}
-            said = [one for one in attribute(case) if isinstance(one, Candidate)]
-            right = next((one for one in said if one.agent in causes), None)
+            candidates = [
+                candidate for candidate in attribute(case) if isinstance(candidate, Candidate)
+            ]
+            right = next((candidate for candidate in candidates if candidate.agent in causes), None)
             if right is not None:
                 steps = ((edge.source, edge.target) for edge in graph.edges)
-                found.learn(case.analysis, right.agent, right.mechanism, steps)
+                delays.learn(case.analysis, right.agent, right.mechanism, steps)
             progress("runs", number, len(labelled))
-    return found
+    return delays
 
 
-def _told(value: object) -> str:
+def _describe(value: object) -> str:
     try:
         return one_line(repr(value), 80)
     except Exception:  # it may be of a user's own class

@@ -38,7 +38,7 @@ Baseline = Callable[[Case], Answer]
 """Names the causes of a run's failure, by its trace; none, if nothing went wrong."""
 
 
-def random_agent(known: FaultSet) -> Baseline:
+def random_agent(fault_set: FaultSet) -> Baseline:
     """Any agent, any kind; the same for the same run."""
 
     def attribute(case: Case) -> Answer:
@@ -50,29 +50,29 @@ def random_agent(known: FaultSet) -> Baseline:
     return attribute
 
 
-def by_rules(known: FaultSet) -> Baseline:
+def by_rules(fault_set: FaultSet) -> Baseline:
     """The agent and kind by a page of rules, written from the catalogue of kinds alone."""
 
     def attribute(case: Case) -> Answer:
         run = case.run.records
-        found = rules(run)
-        return blame(run, *found) if found else Answer()
+        accusations = rules(run)
+        return blame(run, *accusations) if accusations else Answer()
 
     return attribute
 
 
-def earliest_deviation(known: FaultSet) -> Baseline:
+def earliest_deviation(fault_set: FaultSet) -> Baseline:
     """The agent of the first sign that runs without a fault hardly ever have."""
-    peers = Peers(known)
+    peers = Peers(fault_set)
 
     def attribute(case: Case) -> Answer:
         usual = peers.usual(case.run.records)
         rare = [
-            one
-            for one in find_signs(replace(case, usual=usual).analysis)
-            if one.mechanism is not None and usual.share(one.name) <= RARE
+            sign
+            for sign in find_signs(replace(case, usual=usual).analysis)
+            if sign.mechanism is not None and usual.share(sign.name) <= RARE
         ]
-        first = min(rare, key=lambda one: one.t, default=None)
+        first = min(rare, key=lambda sign: sign.t, default=None)
         if first is None:
             return Answer()
         return blame(case.run.records, first.agent, kind_of_mechanism(first.mechanism), first.t)
@@ -83,9 +83,9 @@ def earliest_deviation(known: FaultSet) -> Baseline:
 class Peers:
     """The runs without a fault of a set, as the measure for the signs of others."""
 
-    def __init__(self, known: FaultSet) -> None:
+    def __init__(self, fault_set: FaultSet) -> None:
         """Read nothing yet."""
-        self._known = known
+        self._known = fault_set
         self._learned: dict[tuple[object, ...], UsualTeam] = {}
 
     @cached_property
@@ -93,9 +93,9 @@ class Peers:
         runs: dict[tuple[object, ...], list[Sequence[Record]]] = {}
         for path in sorted((self._known.path / BASELINE).glob("*/*.dig.jsonl")):
             run = read_run(path)
-            task, whole, *rest = _sort(run)
+            task, problem, *more = _sort(run)
             # A trace without contents names no task, and not how large its problem is.
-            for sort in {(task, whole, *rest), (None, (), *rest)}:
+            for sort in {(task, problem, *more), (None, (), *more)}:
                 runs.setdefault((*sort, _is_healed(run)), []).append(run)
         return runs
 
@@ -140,8 +140,8 @@ def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as its trace tells it."""
     first = _header(run)
     posed = next((record for record in run if isinstance(record, Emit)), None)
-    whole, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
-    return (first.task, whole, first.agents, to, first.session)
+    problem, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
+    return (first.task, problem, first.agents, to, first.session)
 
 
 def _is_healed(run: Sequence[Record]) -> bool:
@@ -165,12 +165,12 @@ def blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
         t: The record that shows it.
     """
     last = _last(run)
-    way = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
+    route = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
     return Answer(
         root_causes=(RootCause(component=agent, kind=kind, evidence=(t,)),),
         propagation=tuple(
             CausalStep(source=source, target=target, evidence=(len(run) - 1,))
-            for source, target in pairwise(way)
+            for source, target in pairwise(route)
         ),
         step=step_at(run, t),
         onset=t,

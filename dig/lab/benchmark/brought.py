@@ -46,7 +46,7 @@ class BroughtLabel(BaseModel):
 
 def bring_set(
     out: Path, source: Path,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
 ) -> Index:  # fmt: skip
     """Make a set of failing runs that were made elsewhere.
 
@@ -62,18 +62,18 @@ def bring_set(
     folders = sorted(path.parent for path in source.glob(f"*/{LABEL}"))
     if not folders:
         raise SettingsError(f"{source} has no folders with a {LABEL}, a trace and a twin")
-    made: list[Made] = []
+    instances: list[Made] = []
     for folder in folders:
-        made.append(_brought(folder))
-        progress("runs", len(made), len(folders))
+        instances.append(_brought(folder))
+        progress("runs", len(instances), len(folders))
     with filling(out) as place:
         entries = tuple(
-            write_instance(place, f"i{number:04}", split, one)
-            for number, (split, one) in enumerate(splits(made, "brought"), 1)
+            write_instance(place, f"i{number:04}", split, instance)
+            for number, (split, instance) in enumerate(splits(instances, "brought"), 1)
         )
         index = Index(instances=entries)
         write(place / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
-        write(place / CARD, _card(len(made)).encode())
+        write(place / CARD, _card(len(instances)).encode())
     return index
 
 

@@ -273,19 +273,19 @@ class Recipe:
     @property
     def strata(self) -> list[Stratum]:
         """Each configuration with each kind and each hybrid, and their difficulties."""
-        return [one for place in self.sorts_of_runs for one in self._strata(place)]
+        return [stratum for place in self.sorts_of_runs for stratum in self._strata(place)]
 
     def _strata(self, place: Configuration) -> list[Stratum]:
         if self.foreign:
             return [Stratum(place, (kind,), "foreign") for kind in self.foreign]
         if place.problems > 1:
-            return [Stratum(place, some, "concurrent") for some in place.kinds]
+            return [Stratum(place, kind, "concurrent") for kind in place.kinds]
         if place.remembers:
-            return [Stratum(place, some, "silent contents") for some in SILENT_CONTENTS]
+            return [Stratum(place, content, "silent contents") for content in SILENT_CONTENTS]
         if place.is_healed:
-            return [Stratum(place, some, _sort_of(some)) for some in place.kinds]
+            return [Stratum(place, kind, _sort_of(kind)) for kind in place.kinds]
         return [
-            *(Stratum(place, some, _sort_of(some)) for some in place.kinds),
+            *(Stratum(place, kind, _sort_of(kind)) for kind in place.kinds),
             *(Stratum(place, (kind,), "decoys") for kind in DECOYS),
             *(Stratum(place, (kind,), "gradual") for kind in GRADUAL),
         ]
@@ -303,10 +303,10 @@ class Recipe:
         """Runs of a configuration without a fault; no candidate has one of their seeds."""
         chance = random.Random(f"{self.key}/{configuration.name}/baseline")
         seeds = [chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs)]
-        return [salted(configuration.run(seed), self.key, chance) for seed in seeds]
+        return [salt_run(configuration.run(seed), self.key, chance) for seed in seeds]
 
 
-def salted(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
+def salt_run(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
     """The run in a set: with a salt of its own, from any agent on.
 
     Args:
@@ -344,7 +344,7 @@ class InstanceDraft:
         """The run, before anything is injected."""
         chance = self._chance("run")
         run = self.stratum.configuration.run(chance.randrange(2**31))
-        return salted(run, f"{self.key}/{self.number}", chance)
+        return salt_run(run, f"{self.key}/{self.number}", chance)
 
     @property
     def has_decoys(self) -> bool:
@@ -372,7 +372,7 @@ class InstanceDraft:
         targets = chance.sample(sorted(starts), len(self.stratum.kinds))
         for kind, target in zip(self.stratum.kinds, targets, strict=True):
             chosen = _parameters(kind_of(kind), chance) | (SUBTLE if faults else {})
-            fault = _drawn(kind, target, starts[target], twin[-1].ts, chance, chosen)
+            fault = _draw(kind, target, starts[target], twin[-1].ts, chance, chosen)
             faults.append(self._made_hard(fault, starts[target], twin[-1].ts, chance))
         return tuple(faults)
 
@@ -433,7 +433,7 @@ def _begin(starts: Sequence[float], chance: random.Random) -> float:
     return round(max(0.0, chance.choice(starts) - LEAD_S * chance.random()), 3)
 
 
-def _drawn(
+def _draw(
     kind: str, target: str, starts: Sequence[float], end_s: float, chance: random.Random,
     parameters: Mapping[str, Any],
 ) -> Fault:  # fmt: skip

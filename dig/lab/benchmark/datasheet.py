@@ -22,22 +22,22 @@ MOST_ANY_AGENT, MOST_EXACT, LEAST_GAP = 0.85, 0.60, 0.10
 """The aims of a set: how far the rules may go, and how much further the oracle goes."""
 
 
-def datasheet(known: FaultSet, found: Harvest, recipe: Recipe) -> str:
+def datasheet(fault_set: FaultSet, crop: Harvest, recipe: Recipe) -> str:
     """The datasheet, as Markdown.
 
     Args:
-        known: The set, with all of its files but this one.
-        found: Its instances, and the dropped candidates.
+        fault_set: The set, with all of its files but this one.
+        crop: Its instances, and the dropped candidates.
         recipe: Its settings.
     """
-    scores = score(Answers(answers={}), known)
-    endings = [one for _, some in known.baseline_endings() for one in some]
-    failed = sum(one.is_bad for one in endings)
+    scores = score(Answers(answers={}), fault_set)
+    endings = [ending for _, group in fault_set.baseline_endings() for ending in group]
+    failed = sum(ending.is_bad for ending in endings)
     floors = next(table for table in scores.tables() if table.name == "floors")
     floors = replace(floors, rows=floors.rows[1:], title="What is no attribution, and the oracle")
-    parts = (_strata(found), _contents(found), floors, _aims(scores), _left_out(found))
+    parts = (_strata(crop), _contents(crop), floors, _aims(scores), _left_out(crop))
     tables = "\n".join(table.markdown() for table in parts)
-    entries = known.index.instances
+    entries = fault_set.index.instances
     held_out = sum(entry.split == "held-out" for entry in entries)
     return f"""# Runs whose failure has a known cause, version 2
 
@@ -63,7 +63,7 @@ again.
 - Every message of an agent bears the mark of a disturbed delivery, whether it was or not.
 
 By `digmon bench make` of dig-monitor {version("dig-monitor")}, in virtual time: the same seed and
-salt give the same bytes. Of {found.tried} candidates {found.tried - len(found.made)} were dropped.
+salt give the same bytes. Of {crop.tried} candidates {crop.tried - len(crop.made)} were dropped.
 
 {tables}
 ## What it is not
@@ -76,11 +76,11 @@ salt give the same bytes. Of {found.tried} candidates {found.tried - len(found.m
 """
 
 
-def _strata(found: Harvest) -> Table:
-    harmful = [one.label for one in found.made if one.label.harm]
+def _strata(crop: Harvest) -> Table:
+    harmful = [instance.label for instance in crop.made if instance.label.harm]
     counts = Counter(label.stratum for label in harmful)
     rows: list[list[str | int]] = [[name, number] for name, number in sorted(counts.items())]
-    rows.append(["no harm", len(found.made) - len(harmful)])
+    rows.append(["no harm", len(crop.made) - len(harmful)])
     by_size: Counter[tuple[int, bool]] = Counter()
     for label in harmful:
         if label.problems > 1:  # where several agents split and collect
@@ -89,25 +89,29 @@ def _strata(found: Harvest) -> Table:
         for cause in label.causes:
             by_size[int(label.run["agents"]), cause.component == first] += 1
     sizes = sorted({size for size, _ in by_size})
-    told = (
+    verdict = (
         f"{by_size[size, True] / (by_size[size, True] + by_size[size, False]):.2f} of {size}"
         for size in sizes
     )
     note = "Share of root causes at the agent that splits and collects, by size of team: "
-    return Table("strata", "Strata", ["stratum", "failures"], rows, [note + ", ".join(told) + "."])
+    return Table(
+        "strata", "Strata", ["stratum", "failures"], rows, [note + ", ".join(verdict) + "."]
+    )
 
 
 def _aims(scores: Scores) -> Table:
     """The aims of the set, and whether they are met."""
     rows: list[list[str]] = []
     strata = {name: [name] for name in HARD} | {"all of them": [*HARD]}
-    for name, wanted in strata.items():
+    for name, counted_strata in strata.items():
         means = {
             (by, metric): fmean(values)
             for by in ("rules", ORACLE)
             for metric in ("any_agent", "exact")
             if (values := [
-                one.marks[metric] for one in scores.floors[by] if one.harm and one.stratum in wanted
+                row.marks[metric]
+                for row in scores.floors[by]
+                if row.harm and row.stratum in counted_strata
             ])
         }  # fmt: skip
         if not means:
@@ -116,8 +120,8 @@ def _aims(scores: Scores) -> Table:
         any_agent, exact = means["rules", "any_agent"], means["rules", "exact"]
         gap = means[ORACLE, "any_agent"] - any_agent
         is_reached = any_agent <= MOST_ANY_AGENT and exact <= MOST_EXACT and gap >= LEAST_GAP
-        told = "reached" if is_reached else "missed"
-        rows.append([name, f"{any_agent:.2f}", f"{exact:.2f}", f"{gap:+.2f}", told])
+        verdict = "reached" if is_reached else "missed"
+        rows.append([name, f"{any_agent:.2f}", f"{exact:.2f}", f"{gap:+.2f}", verdict])
     return Table(
         "aims",
         "What is wanted of the set",
@@ -128,29 +132,36 @@ def _aims(scores: Scores) -> Table:
     )  # fmt: skip
 
 
-def _contents(found: Harvest) -> Table:
+def _contents(crop: Harvest) -> Table:
     counts = {
-        kind: Counter(one.label.configuration for one in some)
-        for kind, some in by_kind(found.made, lambda one: one.kind).items()
+        kind: Counter(instance.label.configuration for instance in group)
+        for kind, group in by_kind(crop.made, lambda instance: instance.kind).items()
     }
-    names = sorted({name for some in counts.values() for name in some})
+    names = sorted({name for counter in counts.values() for name in counter})
     return Table(
         "contents",
         "What is in it",
         ["fault", *names, "all"],
-        [[kind, *(some[name] for name in names), some.total()] for kind, some in counts.items()],
+        [
+            [kind, *(counter[name] for name in names), counter.total()]
+            for kind, counter in counts.items()
+        ],
     )
 
 
-def _left_out(found: Harvest) -> Table:
-    reasons = sorted({reason for lost in found.dropped.values() for reason in lost})
-    kept = Counter(one.kind for one in found.made)
+def _left_out(crop: Harvest) -> Table:
+    reasons = sorted({reason for counter in crop.dropped.values() for reason in counter})
+    taken_in = Counter(instance.kind for instance in crop.made)
     return Table(
         "dropped",
         "What was dropped, and why",
         ["fault", "kept", *reasons],
         [
-            [kind, kept[kind], *(found.dropped.get(kind, Counter())[why] for why in reasons)]
-            for kind in by_kind([*kept, *found.dropped], str)
+            [
+                kind,
+                taken_in[kind],
+                *(crop.dropped.get(kind, Counter())[reason] for reason in reasons),
+            ]
+            for kind in by_kind([*taken_in, *crop.dropped], str)
         ],
     )

@@ -63,16 +63,16 @@ def harvest(
     Raises:
         SettingsError: The strata give fewer instances than are wanted.
     """
-    made: list[Made] = []
+    instances: list[Made] = []
     dropped: dict[str, Counter[str]] = {}
-    kept: Counter[Stratum] = Counter()
+    counts: Counter[Stratum] = Counter()
     raised: tuple[dict[str, Counter[str]], dict[str, Counter[str]]] = {}, {}
-    tried = unharmed = 0
+    attempts = unharmed = 0
     progress("instances", 0, recipe.count)
-    for wanted in _rounds(recipe, kept):
-        tries = ((one, baselines[one.stratum.configuration]) for one in wanted)
-        for candidate, result in zip(wanted, workers.each(attempt, tries), strict=True):
-            tried += 1
+    for strata in _rounds(recipe, counts):
+        tries = ((draft, baselines[draft.stratum.configuration]) for draft in strata)
+        for candidate, result in zip(strata, workers.each(attempt, tries), strict=True):
+            attempts += 1
             if isinstance(result, Made) and not result.label.harm:
                 unharmed += 1
                 if unharmed > SHARE_UNHARMED * recipe.count:
@@ -80,16 +80,16 @@ def harvest(
             is_session = candidate.stratum.configuration.problems > 1
             _count_raised(raised[is_session], result.ending)
             if isinstance(result, Made):
-                made.append(result)
-                kept[candidate.stratum] += 1
-                progress("instances", len(made), recipe.count)
+                instances.append(result)
+                counts[candidate.stratum] += 1
+                progress("instances", len(instances), recipe.count)
             else:
                 dropped.setdefault(candidate.stratum.kind, Counter())[result.reason] += 1
-            if len(made) == recipe.count:
-                return Harvest(tuple(made), dropped, tried, *raised)
+            if len(instances) == recipe.count:
+                return Harvest(tuple(instances), dropped, attempts, *raised)
     raise SettingsError(
-        f"{tried} candidates gave {len(made)} instances and not {recipe.count}; ask for fewer "
-        "with --count"
+        f"{attempts} candidates gave {len(instances)} instances and not {recipe.count}; ask for "
+        "fewer with --count"
     )
 
 
@@ -100,34 +100,35 @@ def _count_raised(raised: dict[str, Counter[str]], ending: Ending | None) -> Non
             raised.setdefault(pattern, Counter())["good" if ending.is_good else "bad"] += 1
 
 
-def _rounds(recipe: Recipe, kept: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
+def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
     """A candidate of each stratum that wants one, in an order of the seed's, again and again.
 
     All strata get some instances, as far as they can be had, before any gets more.
     """
-    tried: Counter[Stratum] = Counter()
+    attempts: Counter[Stratum] = Counter()
     number = 0
     for most in range(min(FIRST, recipe.most_of_a_stratum), recipe.most_of_a_stratum + 1):
-        while some := [
+        while open_strata := [
             stratum
             for stratum in recipe.strata
-            if kept[stratum] < most * recipe.most_of(stratum) / recipe.most_of_a_stratum
-            and tried[stratum] < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
+            if counts[stratum] < most * recipe.most_of(stratum) / recipe.most_of_a_stratum
+            and attempts[stratum]
+            < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
         ]:
-            random.Random(f"{recipe.key}/round/{number}").shuffle(some)
-            yield [InstanceDraft(one, tried[one], recipe.key) for one in some]
-            tried.update(some)
+            random.Random(f"{recipe.key}/round/{number}").shuffle(open_strata)
+            yield [InstanceDraft(stratum, attempts[stratum], recipe.key) for stratum in open_strata]
+            attempts.update(open_strata)
             number += 1
 
 
-def splits(made: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
+def splits(instances: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
     """The instances in the order of their ids, half of each kind held out."""
     chance = random.Random(f"{key}/split")
-    shuffled = list(made)
+    shuffled = list(instances)
     chance.shuffle(shuffled)
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     parted: list[tuple[Split, Made]] = []
-    for one in shuffled:
-        seen[one.kind] += 1
-        parted.append(("public" if seen[one.kind] % 2 else "held-out", one))
+    for instance in shuffled:
+        counts[instance.kind] += 1
+        parted.append(("public" if counts[instance.kind] % 2 else "held-out", instance))
     return parted

@@ -82,9 +82,9 @@ class _Plan:
         """The run, with its faults and their acts alone."""
         first = len(self.decoys)
         acts = (
-            replace(one, fault=one.fault - first)
-            for one in self.faulted.injections
-            if one.fault >= first
+            replace(injection, fault=injection.fault - first)
+            for injection in self.faulted.injections
+            if injection.fault >= first
         )
         return replace(self.faulted, faults=self.faults, injections=tuple(acts))
 
@@ -95,28 +95,28 @@ class _Plan:
         return play(self.faulted.run, (*self.decoys, *faults))
 
 
-def attempt(tried: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
+def attempt(draft_and_baseline: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
     """Play a candidate and its twin, and verify the consequences against its baseline."""
-    draft, baseline = tried
-    plan = _planned(draft, baseline)
+    draft, baseline = draft_and_baseline
+    plan = _plan_instance(draft, baseline)
     if isinstance(plan, Dropped):
         return plan
     came_to = verdicts(plan.faulted, baseline, plan.twin)
     ending = Ending(is_all_good(came_to), tuple(sorted(plan.faulted.raised)))
-    told = plan.told
+    played = plan.told
     alarms = frozenset({"finding"}) if ending.is_good else frozenset({"outcome"})
-    graph = verify_all(told, replace(plan.twin, faults=(), injections=()), baseline, alarms)
+    graph = verify_all(played, replace(plan.twin, faults=(), injections=()), baseline, alarms)
     if isinstance(graph, Dropped):
         return replace(graph, ending=ending)
-    causes, bystanders = _causes(plan, told, graph)
+    causes, bystanders = _causes(plan, played, graph)
     if not ending.is_good:
-        wrong = _wrongly_told(plan, baseline, came_to, {one.number for one in causes})
+        wrong = _wrongly_told(plan, baseline, came_to, {cause.number for cause in causes})
         if wrong:
             return Dropped(wrong, ending)
-    return _made(draft, plan, graph, causes, bystanders, ending)
+    return _make(draft, plan, graph, causes, bystanders, ending)
 
 
-def _planned(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
+def _plan_instance(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
     """Draw decoys, then faults, until they are such as are wanted."""
     run, decoys = draft.run, tuple[Fault, ...]()
     twin = play(run)
@@ -134,7 +134,7 @@ def _planned(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
         faults = draft.faults(twin.records, again)
         if not faults:
             return Dropped(NOBODY)
-        if not {one.target for one in faults} & {one.target for one in decoys}:
+        if not {fault.target for fault in faults} & {fault.target for fault in decoys}:
             faulted = play(run, (*decoys, *faults))
             if _all_acted(faulted, len(decoys) + len(faults)):
                 return _Plan(decoys, faults, twin, faulted)
@@ -142,26 +142,26 @@ def _planned(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
 
 
 def _all_acted(run: Played, number: int) -> bool:
-    return {one.fault for one in run.injections} == set(range(number))
+    return {injection.fault for injection in run.injections} == set(range(number))
 
 
 def _causes(
-    plan: _Plan, told: Played, graph: CausalGraph
+    plan: _Plan, played: Played, graph: CausalGraph
 ) -> tuple[list[TrueCause], list[TrueCause]]:
     """The faults that the graph leads from, and the others."""
     targets = {cause.component for cause in graph.root_causes}
     causes: list[TrueCause] = []
     bystanders: list[TrueCause] = []
-    for number, fault in enumerate(told.faults):
-        without = plan.twin if len(told.faults) == 1 else plan.left_out(number)
-        first = min(one.t for one in told.injections if one.fault == number)
+    for number, fault in enumerate(played.faults):
+        without = plan.twin if len(played.faults) == 1 else plan.left_out(number)
+        first = min(injection.t for injection in played.injections if injection.fault == number)
         cause = TrueCause(
             number=number,
             component=fault.target,
             kind=fault.row.name,
-            step=step_at(told.records, first),
+            step=step_at(played.records, first),
             first_act=first,
-            first_effect=first_difference(told.records, without.records),
+            first_effect=first_difference(played.records, without.records),
         )
         (causes if fault.target in targets else bystanders).append(cause)
     return causes, bystanders
@@ -183,14 +183,14 @@ def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], cause
     return ""
 
 
-def first_difference(records: Sequence[Record], others: Sequence[Record]) -> int:
+def first_difference(records: Sequence[Record], twin_records: Sequence[Record]) -> int:
     """The number of the first record that is not the same in both runs."""
-    pairs = zip(records, others, strict=False)
-    shorter = min(len(records), len(others))
-    return next((t for t, (one, other) in enumerate(pairs) if one != other), shorter)
+    pairs = zip(records, twin_records, strict=False)
+    shorter = min(len(records), len(twin_records))
+    return next((t for t, (record, other) in enumerate(pairs) if record != other), shorter)
 
 
-def _made(
+def _make(
     draft: InstanceDraft, plan: _Plan, graph: CausalGraph, causes: Sequence[TrueCause],
     bystanders: Sequence[TrueCause], ending: Ending,
 ) -> Made:  # fmt: skip
@@ -204,14 +204,14 @@ def _made(
         bystanders: The other faults.
         ending: The ending of the run.
     """
-    told = plan.told
+    played = plan.told
     label = Label(
         instance="",
         configuration=draft.stratum.configuration.name,
-        run=told.run.about(),
-        faults=tuple(fault.to_json() for fault in told.faults),
-        injections=tuple(map(asdict, told.injections)),
-        faulted=RunEnding.of(told),
+        run=played.run.about(),
+        faults=tuple(fault.to_json() for fault in played.faults),
+        injections=tuple(map(asdict, played.injections)),
+        faulted=RunEnding.of(played),
         twin=RunEnding.of(plan.twin),
         stratum=draft.stratum.sort,
         harm=not ending.is_good,
@@ -219,4 +219,4 @@ def _made(
         bystanders=tuple(bystanders),
         innocent=tuple(fault.to_json() for fault in plan.decoys),
     )
-    return Made(draft, label, graph, told.records, plan.twin.records, ending)
+    return Made(draft, label, graph, played.records, plan.twin.records, ending)

@@ -118,14 +118,14 @@ class RunEnding(_Part):
 
     @classmethod
     def _of_session(cls, problems: tuple[RunEnding, ...]) -> RunEnding:
-        errors = [one.rmse for one in problems if one.rmse is not None]
-        ended = [one.outcome for one in problems if one.outcome != "submitted"]
+        errors = [problem.rmse for problem in problems if problem.rmse is not None]
+        ended = [problem.outcome for problem in problems if problem.outcome != "submitted"]
         return cls(
             outcome=ended[0] if ended else "submitted",
-            valid=all(one.valid for one in problems),
-            complete=all(one.complete is not False for one in problems),
+            valid=all(problem.valid for problem in problems),
+            complete=all(problem.complete is not False for problem in problems),
             rmse=fmean(errors) if len(errors) == len(problems) else None,
-            seconds=max(one.seconds for one in problems),
+            seconds=max(problem.seconds for problem in problems),
             raised=problems[0].raised,
             problems=problems,
         )
@@ -164,10 +164,10 @@ _INJECTION = TypeAdapter(Injection)
 
 
 def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = _INJECTION.validate_python(row)
-    if not (0 <= found.t <= MOST and 0 <= found.ts <= MOST):
+    injection = _INJECTION.validate_python(row)
+    if not (0 <= injection.t <= MOST and 0 <= injection.ts <= MOST):
         raise ValueError("no record has such a number, or such a time")
-    return asdict(found)
+    return asdict(injection)
 
 
 _FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
@@ -283,16 +283,16 @@ class Label(_Part):
     @property
     def kind(self) -> str:
         """The kinds of the faults: `drop`, or `drop + slow`."""
-        names = {one.number: one.kind for one in (*self.causes, *self.bystanders)}
-        return " + ".join(names.get(i, str(one["kind"])) for i, one in enumerate(self.faults))
+        names = {component.number: component.kind for component in (*self.causes, *self.bystanders)}
+        return " + ".join(names.get(i, str(fault["kind"])) for i, fault in enumerate(self.faults))
 
 
 def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T]]:
     """Items by the kinds of their faults: single kinds first, then hybrids."""
-    found: dict[str, list[T]] = {}
-    for one in items:
-        found.setdefault(kind_of(one), []).append(one)
-    return dict(sorted(found.items(), key=lambda item: (" + " in item[0], item[0])))
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(kind_of(item), []).append(item)
+    return dict(sorted(groups.items(), key=lambda item: (" + " in item[0], item[0])))
 
 
 def _of_each_file(sums: Mapping[str, str]) -> Mapping[str, str]:
@@ -362,7 +362,7 @@ class Instance:
 
     def records(self) -> tuple[Record, ...]:
         """The run's records."""
-        return read_run(self._checked(self.folder / TRACE))
+        return read_run(self._check(self.folder / TRACE))
 
     def structure_only(self) -> tuple[Record, ...]:
         """The run's records without contents.
@@ -378,21 +378,21 @@ class Instance:
 
     def twin(self) -> tuple[Record, ...]:
         """The records of the same run without faults."""
-        return read_run(self._checked(self.labels / TWIN))
+        return read_run(self._check(self.labels / TWIN))
 
     def label(self) -> Label:
         """The label of the run."""
-        return read_model(Label, self._checked(self.labels / LABEL))
+        return read_model(Label, self._check(self.labels / LABEL))
 
     def graph(self) -> CausalGraph:
         """The causal graph of the run."""
-        path = self._checked(self.labels / GRAPH)
+        path = self._check(self.labels / GRAPH)
         try:
             return CausalGraph.read(json.loads(read_text(path)))
         except RecordError as error:
             raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
 
-    def _checked(self, path: Path) -> Path:
+    def _check(self, path: Path) -> Path:
         """The same path, after its file's checksum was compared with the index."""
         check_sum(path, self.entry.sha256[path.name])
         return path
@@ -452,8 +452,8 @@ class FaultSet:
         path = self.path / DROPPED
         if not path.is_file():
             return {}
-        found = read_model(_Candidates, path)
-        return found.raised_in_sessions if in_sessions else found.raised
+        candidates = read_model(_Candidates, path)
+        return candidates.raised_in_sessions if in_sessions else candidates.raised
 
     def labelled(self, *splits: Split) -> list[Instance]:
         """The instances whose labels are there.
@@ -461,7 +461,7 @@ class FaultSet:
         Raises:
             SettingsError: No labels are there.
         """
-        found = [one for one in self.instances(*splits) if one.is_labelled]
-        if not found:
+        labelled = [instance for instance in self.instances(*splits) if instance.is_labelled]
+        if not labelled:
             raise SettingsError(f"{self.path} has no labels of the instances that are asked for")
-        return found
+        return labelled

@@ -44,8 +44,8 @@ def oracle(instance: Instance) -> Answer:
     if first is None:
         return Answer()
     answer = blame(run, first.agent, first.kind, first.t)
-    others = (one for one in _own(RecordedRun(run), RecordedRun(twin)) if one.agent != first.agent)
-    second = min(others, default=None)
+    later = (act for act in _own(RecordedRun(run), RecordedRun(twin)) if act.agent != first.agent)
+    second = min(later, default=None)
     if second is None:
         return answer
     further = RootCause(component=second.agent, kind=second.kind, evidence=(second.t,))
@@ -67,32 +67,32 @@ def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
     """The deeds that differ although the same lay in front of the agents, in the same team."""
     parted = min((run.records[t].us for t in run.leaves.values()), default=None)
     turns = dict(_turns(twin))
-    for key, one in _turns(run):
+    for key, activation in _turns(run):
         other = turns.get(key)
-        if other is None or other.end is None or one.end is None:
+        if other is None or other.end is None or activation.end is None:
             continue
-        if parted is not None and one.end.us >= parted:
+        if parted is not None and activation.end.us >= parted:
             return
-        if _inputs(run, one) != _inputs(twin, other):
+        if _inputs(run, activation) != _inputs(twin, other):
             continue
-        kind = _decided_otherwise(run, one, twin, other)
+        kind = _decided_otherwise(run, activation, twin, other)
         if kind is not None:
-            yield _Difference(one.end.t, one.agent, kind)
+            yield _Difference(activation.end.t, activation.agent, kind)
             continue
-        for mine, its in zip(one.outputs, other.outputs, strict=True):
+        for mine, its in zip(activation.outputs, other.outputs, strict=True):
             yield from _sent_otherwise(run, run.events[mine], twin, twin.events[its])
 
 
 def _turns(run: RecordedRun) -> Iterator[tuple[tuple[str, int], RecordedActivation]]:
     """The activations, each with its agent and the number of its turn."""
-    seen: dict[str, int] = {}
-    for one in run.activations.values():
-        seen[one.agent] = seen.get(one.agent, 0) + 1
-        yield (one.agent, seen[one.agent]), one
+    counts: dict[str, int] = {}
+    for activation in run.activations.values():
+        counts[activation.agent] = counts.get(activation.agent, 0) + 1
+        yield (activation.agent, counts[activation.agent]), activation
 
 
-def _inputs(run: RecordedRun, one: RecordedActivation) -> list[str]:
-    return [_content(run.events[name]) for name in one.inputs]
+def _inputs(run: RecordedRun, activation: RecordedActivation) -> list[str]:
+    return [_content(run.events[name]) for name in activation.inputs]
 
 
 def _content(event: RecordedEvent) -> str:
@@ -100,26 +100,32 @@ def _content(event: RecordedEvent) -> str:
 
 
 def _decided_otherwise(
-    run: RecordedRun, one: RecordedActivation, twin: RecordedRun, other: RecordedActivation
+    run: RecordedRun, activation: RecordedActivation, twin: RecordedRun, other: RecordedActivation
 ) -> str | None:
     """The kind of fault that two decisions about the same differ by, if they do.
 
     Args:
         run: The run.
-        one: Its activation.
+        activation: Its activation.
         twin: The twin.
         other: Its activation.
     """
-    assert one.end is not None and other.end is not None
-    fates = [fate.fate for fate in one.end.fates], [fate.fate for fate in other.end.fates]
-    sent = [[(_content(e), e.to) for e in r.outputs(a)] for r, a in ((run, one), (twin, other))]
-    if bool(one.end.error) != bool(other.end.error) or fates[0] != fates[1] or sent[0] != sent[1]:
-        pairs = zip(run.outputs(one), twin.outputs(other), strict=False)
+    assert activation.end is not None and other.end is not None
+    fates = [fate.fate for fate in activation.end.fates], [fate.fate for fate in other.end.fates]
+    sent = [
+        [(_content(e), e.to) for e in r.outputs(a)] for r, a in ((run, activation), (twin, other))
+    ]
+    if (
+        bool(activation.end.error) != bool(other.end.error)
+        or fates[0] != fates[1]
+        or sent[0] != sent[1]
+    ):
+        pairs = zip(run.outputs(activation), twin.outputs(other), strict=False)
         for mine, its in pairs:
             if (_content(mine), mine.to) != (_content(its), its.to):
                 return _difference(run.records[mine.t], twin.records[its.t], run.records)
-        return _difference(one.end, other.end, run.records)
-    took = [end.us - a.us for a, end in ((one, one.end), (other, other.end))]
+        return _difference(activation.end, other.end, run.records)
+    took = [end.us - a.us for a, end in ((activation, activation.end), (other, other.end))]
     return "slow" if took[0] > took[1] + _LATE_US else None
 
 
@@ -153,7 +159,7 @@ def _maker(run: Sequence[Record], record: Record) -> str | None:
     if isinstance(record, Emit):
         by = record.by
     if isinstance(record, Expire | Deliver):
-        by = next(one.by for one in run if isinstance(one, Emit) and one.event == record.event)
+        by = next(emit.by for emit in run if isinstance(emit, Emit) and emit.event == record.event)
     return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
 
 

@@ -33,7 +33,7 @@ def read_model(model: type[T], path: Path) -> T:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise SettingsError(f"{path}: {_said(error)}") from None
+        raise SettingsError(f"{path}: {_first_errors(error)}") from None
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
 
@@ -72,7 +72,7 @@ def step_at(records: Sequence[Record], t: int) -> int:
     """The activation that a record belongs to or, between two, the one that began before it."""
     row = records[t]
     name = getattr(row, "activation", None) or getattr(row, "by", None)
-    starts = [one for one in records if isinstance(one, Start)]
+    starts = [record for record in records if isinstance(record, Start)]
     for number, start in enumerate(starts):
         if start.activation == name:
             return number
@@ -85,20 +85,20 @@ def check_sum(path: Path, expected: str) -> None:
     Raises:
         SettingsError: The file cannot be read, or has another checksum.
     """
-    found = sha256()
+    digest = sha256()
     with file_errors(path, "read"), open_file(path) as file:
         while piece := file.read(1 << 20):
-            found.update(piece)
-    if found.hexdigest() != expected:
+            digest.update(piece)
+    if digest.hexdigest() != expected:
         raise SettingsError(
             f"{path} is not the file that was made: its checksum is not the one of the set"
         )
 
 
-def _said(error: ValidationError) -> str:
+def _first_errors(error: ValidationError) -> str:
     """The first things that are wrong, each with its place."""
-    found = error.errors(include_url=False, include_input=False)
-    parts = [f"{_place(one['loc'])}: {_lowered(one['msg'])}" for one in found]
+    errors = error.errors(include_url=False, include_input=False)
+    parts = [f"{_place(row['loc'])}: {_lower_first(row['msg'])}" for row in errors]
     return one_line(cut(parts, "; ", most=3))
 
 
@@ -107,6 +107,6 @@ def _place(steps: tuple[int | str, ...]) -> str:
     return place.removeprefix(".") or "the file"
 
 
-def _lowered(message: str) -> str:
+def _lower_first(message: str) -> str:
     message = message.removeprefix("Value error, ")
     return message[:1].lower() + message[1:]

@@ -31,14 +31,14 @@ Found = tuple[str, str, int]
 def rules(records: Sequence[Record]) -> Found | None:
     """The agent that shows the plainest sign most often, and the first record that shows it."""
     run = RecordedRun(records)
-    found = [*_of_records(run), *_of_activations(run), *_of_messages(run)]
+    accusations = [*_of_records(run), *_of_activations(run), *_of_messages(run)]
     for kind in ORDER:
-        signs = sorted((t, agent) for agent, what, t in found if what == kind)
+        signs = sorted((t, agent) for agent, sort, t in accusations if sort == kind)
         if signs:
             times = Counter(agent for _, agent in signs)
             t, agent = max(signs, key=lambda sign: times[sign[1]])
             return agent, kind, t
-    last = [one for one in run.activations.values() if one.end is not None]
+    last = [activation for activation in run.activations.values() if activation.end is not None]
     return (last[-1].agent, "slow", last[-1].t) if last else None
 
 
@@ -59,37 +59,45 @@ def _of_records(run: RecordedRun) -> Iterator[Found]:
 
 
 def _of_activations(run: RecordedRun) -> Iterator[Found]:
-    took = [one.end.us - one.us for one in run.activations.values() if one.end]
+    took = [
+        activation.end.us - activation.us
+        for activation in run.activations.values()
+        if activation.end
+    ]
     usual = median(took) if took else 0
-    for one in run.activations.values():
-        lasted = (one.end.us if one.end else run.last.us) - one.us
-        if one.end is None:
+    for activation in run.activations.values():
+        lasted = (activation.end.us if activation.end else run.last.us) - activation.us
+        if activation.end is None:
             if lasted > LONG * usual:
-                yield one.agent, "stall", one.t
-        elif one.end.error is not None:
-            yield one.agent, "stall" if "took longer" in one.end.error else "crash", one.t
+                yield activation.agent, "stall", activation.t
+        elif activation.end.error is not None:
+            yield (
+                activation.agent,
+                "stall" if "took longer" in activation.end.error else "crash",
+                activation.t,
+            )
         else:
-            yield from _of_decision(run, one, one.end)
+            yield from _of_decision(run, activation, activation.end)
             if lasted > LONG * usual:
-                yield one.agent, "slow", one.t
+                yield activation.agent, "slow", activation.t
 
 
-def _of_decision(run: RecordedRun, one: RecordedActivation, end: End) -> Iterator[Found]:
-    for name in one.with_fate("discard"):
+def _of_decision(run: RecordedRun, activation: RecordedActivation, end: End) -> Iterator[Found]:
+    for name in activation.with_fate("discard"):
         sender = run.events[name].agent
         is_damaged = sender and not isinstance(run.events[name].payload, Mapping)
         yield (str(sender), "corrupt", run.events[name].t) if is_damaged else (
-            one.agent, "discard_needed", end.t
+            activation.agent, "discard_needed", end.t
         )  # fmt: skip
-    used = [run.events[name] for name in one.with_fate("consume")]
+    used = [run.events[name] for name in activation.with_fate("consume")]
     if used and not end.outputs:
         is_last = all(event.type == "solution" for event in used)
-        yield one.agent, "never_submit" if is_last else "silent", end.t
-    if len(one.with_fate("reroute")) > 1:
-        yield one.agent, "pass_on", end.t
-    is_idle = not (used or end.outputs) and {*one.fates.values()} <= {"delay"}
-    if is_idle and any(run.events[name].type != "solution" for name in one.inputs):
-        yield one.agent, "hoard", end.t
+        yield activation.agent, "never_submit" if is_last else "silent", end.t
+    if len(activation.with_fate("reroute")) > 1:
+        yield activation.agent, "pass_on", end.t
+    is_idle = not (used or end.outputs) and {*activation.fates.values()} <= {"delay"}
+    if is_idle and any(run.events[name].type != "solution" for name in activation.inputs):
+        yield activation.agent, "hoard", end.t
 
 
 def _of_messages(run: RecordedRun) -> Iterator[Found]:
@@ -101,19 +109,19 @@ def _of_messages(run: RecordedRun) -> Iterator[Found]:
             yield event.agent, "submit_early", event.t
         if not event.final and event.type == "problem" and event.agent in event.to[1:]:
             yield event.agent, "work_on_others_part", event.t
-        said = event.agent, event.type, json.dumps(event.payload, sort_keys=True)
-        before = sent.setdefault(said, event)
+        message = event.agent, event.type, json.dumps(event.payload, sort_keys=True)
+        before = sent.setdefault(message, event)
         if before is not event:
             same = before.by == event.by
-            yield event.agent, _again(before, event) if same else "replay_stale", event.t
-        wanted = event.payload.get("report_to") if isinstance(event.payload, Mapping) else None
-        if event.type == "solution" and not event.final and wanted not in (None, *event.to):
+            yield event.agent, _repetition(before, event) if same else "replay_stale", event.t
+        recipient = event.payload.get("report_to") if isinstance(event.payload, Mapping) else None
+        if event.type == "solution" and not event.final and recipient not in (None, *event.to):
             yield event.agent, "misaddress", event.t
         if event.type == "solution" and _is_off(event.payload):
             yield event.agent, "corrupt", event.t
 
 
-def _again(before: RecordedEvent, event: RecordedEvent) -> str:
+def _repetition(before: RecordedEvent, event: RecordedEvent) -> str:
     return "duplicate" if before.to == event.to else "split_twice"
 
 
@@ -121,10 +129,10 @@ def _lacks(payload: object) -> bool:
     """Whether an answer does not cover all that was asked for."""
     if not isinstance(payload, Mapping):
         return True
-    covers, whole = payload.get("covers"), payload.get("whole")
-    if not isinstance(covers, list) or not isinstance(whole, list):
+    covers, problem = payload.get("covers"), payload.get("whole")
+    if not isinstance(covers, list) or not isinstance(problem, list):
         return True
-    return bool(sum(stop - start for start, stop in covers) < whole[1] - whole[0])
+    return bool(sum(stop - start for start, stop in covers) < problem[1] - problem[0])
 
 
 def _is_off(payload: object) -> bool:

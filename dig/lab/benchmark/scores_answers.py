@@ -102,17 +102,17 @@ class Truth:
             frozenset(node.component for node in over.nodes),
             frozenset((edge.source, edge.target) for edge in over.edges),
             frozenset(over.alarms),
-            *(_told(label, over) if label else ()),
+            *(_compare_causes(label, over) if label else ()),
         )
 
 
-def _told(
+def _compare_causes(
     label: Label, over: CausalGraph
 ) -> tuple[frozenset[str], frozenset[str], frozenset[int], frozenset[int]]:
     """Bystanders, innocents, steps and onsets, by a label."""
     true = {cause.component for cause in over.root_causes}
     return (
-        frozenset(one.component for one in label.bystanders) - true,
+        frozenset(bystander.component for bystander in label.bystanders) - true,
         frozenset(fault["target"] for fault in label.innocent) - true,
         frozenset(cause.step for cause in label.causes),
         frozenset(cause.first_effect for cause in label.causes),
@@ -127,7 +127,7 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
         truth: The truth about the run.
         concerned: For each record of the trace, the components that it is about.
     """
-    told = [one for one in answer.root_causes if one.component not in truth.bystanders]
+    told = [cause for cause in answer.root_causes if cause.component not in truth.bystanders]
     causes = {(cause.component, cause.kind) for cause in told}
     named = {component for component, _ in causes}
     steps = {(step.source, step.target) for step in answer.propagation}
@@ -160,17 +160,17 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
 
 def _is_near(step: int | None, steps: Iterable[int]) -> bool:
     """Whether a step is one of some steps, or the next to one."""
-    return step is not None and any(abs(step - one) <= 1 for one in steps)
+    return step is not None and any(abs(step - near_step) <= 1 for near_step in steps)
 
 
-def agreement(said: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
+def agreement(named: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
     """Precision, recall and F1 of a set that is said against the one that is true."""
-    if not said and not true:
+    if not named and not true:
         return 1.0, 1.0, 1.0
-    both = len(said & true)
-    precision = both / len(said) if said else 0.0
-    recall = both / len(true) if true else 0.0
-    return precision, recall, 2 * both / (len(said) + len(true))
+    shared = len(named & true)
+    precision = shared / len(named) if named else 0.0
+    recall = shared / len(true) if true else 0.0
+    return precision, recall, 2 * shared / (len(named) + len(true))
 
 
 def _path(
@@ -233,11 +233,11 @@ class ScoredRun:
 
 
 _STRATA: Sequence[Callable[[ScoredRun], str]] = (
-    lambda one: one.entry.split,
-    lambda one: one.stratum,
-    lambda one: one.entry.task,
-    lambda one: f"{one.entry.agents:2} agents",
-    lambda one: one.kind,
+    lambda run: run.entry.split,
+    lambda run: run.stratum,
+    lambda run: run.entry.task,
+    lambda run: f"{run.entry.agents:2} agents",
+    lambda run: run.kind,
 )
 
 
@@ -263,13 +263,13 @@ class Scores:
     def strata(self) -> Iterator[tuple[str, list[ScoredRun]]]:
         """All failures, those of each part, difficulty, task, size of team and kind of fault, and
         the runs without harm."""
-        failures = [one for one in self.scored if one.harm]
+        failures = [run for run in self.scored if run.harm]
         yield "all", failures
         for stratum_of in _STRATA:
-            for stratum, some in by_kind(failures, stratum_of).items():
-                yield stratum.strip(), some
+            for stratum, runs in by_kind(failures, stratum_of).items():
+                yield stratum.strip(), runs
         if len(failures) < len(self.scored):
-            yield NO_HARM, [one for one in self.scored if not one.harm]
+            yield NO_HARM, [run for run in self.scored if not run.harm]
 
     def tables(self) -> list[Table]:
         """The front row of each stratum beside the floors, and an appendix with all metrics."""
@@ -279,7 +279,7 @@ class Scores:
                 "answers",
                 f"Answers by {self.by or 'nobody'}",
                 ["runs", "count", *FRONT, "onset"],
-                [[name, len(some), *_front(some)] for name, some in self.strata()],
+                [[name, len(runs), *_front(runs)] for name, runs in self.strata()],
                 self.notes(),
             ),
             Table(
@@ -287,8 +287,8 @@ class Scores:
                 "Beside what is no attribution, and what has the twin",
                 ["by", "count", *FRONT, "onset"],
                 [
-                    [name, len(some), *_front(some)]
-                    for name, some in ((self.by or "nobody", self.failures), *self._beside())
+                    [name, len(runs), *_front(runs)]
+                    for name, runs in ((self.by or "nobody", self.failures), *self._floors())
                 ],
                 ["All failures. `oracle` compares the run with its twin, which no attributor has.",
                  *([f"`{EXCHANGED}`: the same answers with labels of other runs of the same sort."]
@@ -299,8 +299,8 @@ class Scores:
                 f"Answers by {self.by or 'nobody'}: further metrics",
                 ["runs", "count", *appendix],
                 [
-                    [name, len(some), *(Value(_mean(some, metric)) for metric in appendix)]
-                    for name, some in self.strata()
+                    [name, len(runs), *(Value(_mean(runs, metric)) for metric in appendix)]
+                    for name, runs in self.strata()
                 ],
             ),
             *self._by_share(),
@@ -309,32 +309,32 @@ class Scores:
     def _by_share(self) -> Iterator[Table]:
         """The rate at which the first component is a true one, by its share."""
         of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
-        for one in self.failures:
-            if one.share is not None:
-                of_third[_THIRDS[min(int(3 * one.share), 2)]].append(one)
+        for run in self.failures:
+            if run.share is not None:
+                of_third[_THIRDS[min(int(3 * run.share), 2)]].append(run)
         if any(of_third.values()):
             yield Table(
                 "shares",
                 "By the share of the component that is named first",
                 ["share", "count", "mean share", "agent"],
                 [
-                    [third, len(some), f"{fmean(one.share or 0 for one in some):.2f}",
-                     Value(_mean(some, "agent"))]
-                    for third, some in of_third.items()
-                    if some
+                    [third, len(runs), f"{fmean(run.share or 0 for run in runs):.2f}",
+                     Value(_mean(runs, "agent"))]
+                    for third, runs in of_third.items()
+                    if runs
                 ],
             )  # fmt: skip
 
     @property
     def failures(self) -> list[ScoredRun]:
         """The runs that are failures."""
-        return [one for one in self.scored if one.harm]
+        return [run for run in self.scored if run.harm]
 
-    def _beside(self) -> Iterator[tuple[str, list[ScoredRun]]]:
+    def _floors(self) -> Iterator[tuple[str, list[ScoredRun]]]:
         for floor, scored in ((EXCHANGED, self.exchanged), *self.floors.items()):
             if not scored:
                 continue
-            yield floor, [one for one in scored if one.harm]
+            yield floor, [run for run in scored if run.harm]
 
     def notes(self) -> list[str]:
         """Notes on how to read the scores."""
@@ -353,45 +353,45 @@ class Scores:
 
     def to_json(self) -> dict[str, Any]:
         """The scores as plain JSON, those of each run too."""
-        beside = {floor: _plain(some) for floor, some in self._beside()}
+        floors = {floor: _plain(runs) for floor, runs in self._floors()}
         return {
             "by": self.by,
             "missing": list(self.missing),
             "unlabelled": self.unlabelled,
-            "strata": {stratum: _plain(some) for stratum, some in self.strata()},
-            "floors": {floor: beside[floor] for floor in FLOORS if floor in beside},
-            ORACLE: beside.get(ORACLE),
-            "exchanged": beside.get(EXCHANGED),
-            "runs": {one.entry.id: one.marks for one in self.scored},
+            "strata": {stratum: _plain(runs) for stratum, runs in self.strata()},
+            "floors": {floor: floors[floor] for floor in FLOORS if floor in floors},
+            ORACLE: floors.get(ORACLE),
+            "exchanged": floors.get(EXCHANGED),
+            "runs": {run.entry.id: run.marks for run in self.scored},
         }
 
 
-def _plain(some: Sequence[ScoredRun]) -> dict[str, Any]:
+def _plain(runs: Sequence[ScoredRun]) -> dict[str, Any]:
     """The metrics of some runs, as plain JSON."""
-    means: dict[str, Any] = {metric: as_json(_mean(some, metric)) for metric in METRICS}
-    return {**means, "onset": _onset(some)}
+    means: dict[str, Any] = {metric: as_json(_mean(runs, metric)) for metric in METRICS}
+    return {**means, "onset": _onset(runs)}
 
 
-def _front(some: Sequence[ScoredRun]) -> list[str | Value]:
+def _front(runs: Sequence[ScoredRun]) -> list[str | Value]:
     """The cells of the front row for some runs."""
-    off = _onset(some)
+    off = _onset(runs)
     onset = "-" if off is None else "{:.0f} [{:.0f}, {:.0f}]".format(*off)
-    return [*(Value(_mean(some, metric)) for metric in FRONT), onset]
+    return [*(Value(_mean(runs, metric)) for metric in FRONT), onset]
 
 
-def _onset(some: Sequence[ScoredRun]) -> tuple[float, float, float] | None:
-    return spread([one.off_by for one in some if one.off_by is not None])
+def _onset(runs: Sequence[ScoredRun]) -> tuple[float, float, float] | None:
+    return spread([run.off_by for run in runs if run.off_by is not None])
 
 
 def score(
-    answers: Answers, known: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
+    answers: Answers, fault_set: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
     structure_only: bool = False,
 ) -> Scores:  # fmt: skip
     """The scores of answers about a set, beside those of the floors.
 
     Args:
         answers: The answers.
-        known: The set.
+        fault_set: The set.
         shuffle: A seed: labels are exchanged at random between runs of the same configuration, so
             that what is left is what these answers would get by chance.
         with_floors: Whether the floors are computed, too.
@@ -401,49 +401,53 @@ def score(
     Raises:
         SettingsError: An answer is about a run that is not in the set, or the set has no labels.
     """
-    ids = {entry.id for entry in known.index.instances}
+    ids = {entry.id for entry in fault_set.index.instances}
     for given in answers.answers:
         if given not in ids:
-            raise SettingsError(f"answers.{name(given)}: {known.path} has no such run")
-    labelled = known.labelled()
+            raise SettingsError(f"answers.{name(given)}: {fault_set.path} has no such run")
+    labelled = fault_set.labelled()
     if structure_only:
-        labelled = [one for one in labelled if one.structure is not None]
+        labelled = [instance for instance in labelled if instance.structure is not None]
         if not labelled:
-            raise SettingsError(f"{known.path} has no labelled traces without contents")
-    truths = labelled if shuffle is None else _shuffled(labelled, shuffle)
-    floors = {by: attributor(by, known) for by in FLOORS} if with_floors else {}
-    others = _shuffled(labelled, 0) if with_floors and shuffle is None and answers.answers else ()
+            raise SettingsError(f"{fault_set.path} has no labelled traces without contents")
+    truths = labelled if shuffle is None else _shuffle(labelled, shuffle)
+    attributors = {by: attributor(by, fault_set) for by in FLOORS} if with_floors else {}
+    shuffled_truths = (
+        _shuffle(labelled, 0) if with_floors and shuffle is None and answers.answers else ()
+    )
     exchanged = [
-        _Asked.about(one, other).score(answers.answers.get(one.entry.id, Answer()))
-        for one, other in zip(labelled, others, strict=False)
+        _Asked.about(instance, other).score(answers.answers.get(instance.entry.id, Answer()))
+        for instance, other in zip(labelled, shuffled_truths, strict=False)
     ]
     scored: list[ScoredRun] = []
-    beside: dict[str, list[ScoredRun]] = {}
-    for one, truth in zip(labelled, truths, strict=True):
-        asked = _Asked.about(one, truth)
-        scored.append(asked.score(answers.answers.get(one.entry.id, Answer())))
+    floors: dict[str, list[ScoredRun]] = {}
+    for instance, truth in zip(labelled, truths, strict=True):
+        question = _Asked.about(instance, truth)
+        scored.append(question.score(answers.answers.get(instance.entry.id, Answer())))
         if with_floors:
-            case = case_about(one, structure_only=structure_only)
-            for by, floor in floors.items():
-                beside.setdefault(by, []).append(asked.score(answer(by, floor, case)))
-            beside.setdefault(ORACLE, []).append(asked.score(oracle(one)))
+            case = case_about(instance, structure_only=structure_only)
+            for by, floor in attributors.items():
+                floors.setdefault(by, []).append(question.score(answer(by, floor, case)))
+            floors.setdefault(ORACLE, []).append(question.score(oracle(instance)))
     return Scores(
         by=answers.by,
         scored=tuple(scored),
-        missing=tuple(one.entry.id for one in labelled if one.entry.id not in answers.answers),
+        missing=tuple(
+            instance.entry.id for instance in labelled if instance.entry.id not in answers.answers
+        ),
         unlabelled=len(ids) - len(labelled),
-        floors=beside,
+        floors=floors,
         exchanged=exchanged,
     )
 
 
-def _shuffled(labelled: Sequence[Instance], seed: int) -> list[Instance]:
+def _shuffle(labelled: Sequence[Instance], seed: int) -> list[Instance]:
     """The same instances, exchanged within each configuration."""
     chance = random.Random(f"shuffle/{seed}")
-    of = by_kind(labelled, lambda one: one.entry.configuration)
-    for some in of.values():
-        chance.shuffle(some)
-    return [of[one.entry.configuration].pop() for one in labelled]
+    of = by_kind(labelled, lambda instance: instance.entry.configuration)
+    for group in of.values():
+        chance.shuffle(group)
+    return [of[instance.entry.configuration].pop() for instance in labelled]
 
 
 @dataclass(frozen=True)
@@ -467,17 +471,17 @@ class _Asked:
         off_by = None
         if answer.onset is not None:
             off_by = min((abs(answer.onset - t) for t in self.truth.onsets), default=None)
-        found = marks(answer, self.truth, self.concerned)
+        hits = marks(answer, self.truth, self.concerned)
         label = self.label
         return ScoredRun(
-            self.entry, label.kind, found, label.stratum, label.harm, off_by, answer.share
+            self.entry, label.kind, hits, label.stratum, label.harm, off_by, answer.share
         )
 
 
-def _mean(some: Sequence[ScoredRun], metric: str) -> Mean | None:
+def _mean(runs: Sequence[ScoredRun], metric: str) -> Mean | None:
     """The mean over runs; those with one twin count as one, since they are alike."""
     of_each: dict[str, list[float]] = {}
-    for one in some:
-        if metric in one.marks:
-            of_each.setdefault(one.entry.sha256[TWIN], []).append(one.marks[metric])
+    for run in runs:
+        if metric in run.marks:
+            of_each.setdefault(run.entry.sha256[TWIN], []).append(run.marks[metric])
     return share([fmean(values) for values in of_each.values()])

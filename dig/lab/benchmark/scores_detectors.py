@@ -125,20 +125,20 @@ class DetectorScores:
     @property
     def patterns(self) -> list[str]:
         """The patterns: the standard ones, and others that were raised."""
-        raised = {pattern for one in self.seen for pattern in one.delays}
-        raised |= {pattern for one in self.fault_free for pattern in one.raised}
+        raised = {pattern for run in self.seen for pattern in run.delays}
+        raised |= {pattern for run in self.fault_free for pattern in run.raised}
         return [*NAMES, *sorted(raised - {*NAMES})]
 
     def pattern(self, name: str) -> PatternScore:
         """The scores of a pattern."""
-        wanted = [one for one in self.seen if name in one.should]
+        required = [run for run in self.seen if name in run.should]
         ended = self.candidates.get(name, {})
         return PatternScore(
             name,
-            tuple(name in one.delays for one in wanted),
-            tuple(name in one.raised for one in self.fault_free if not one.is_bad),
+            tuple(name in run.delays for run in required),
+            tuple(name in run.raised for run in self.fault_free if not run.is_bad),
             (True,) * ended.get("bad", 0) + (False,) * ended.get("good", 0),
-            tuple(one.delays[name] for one in wanted if name in one.delays),
+            tuple(run.delays[name] for run in required if name in run.delays),
         )
 
     def tables(self, among: str) -> list[Table]:
@@ -168,8 +168,8 @@ class DetectorScores:
                 f"False alarms by size of team, {among}",
                 ["runs without a fault", "count", *self.patterns],
                 [
-                    [where, len(some), *(self._false(some, name) for name in self.patterns)]
-                    for where, some in self._by_team()
+                    [team, len(runs), *(self._false(runs, name) for name in self.patterns)]
+                    for team, runs in self._by_team()
                 ],
                 [f"{self.bad_by_themselves} of {len(self.fault_free)} runs of the baseline ended "
                  "badly by themselves; they are left out."],
@@ -178,7 +178,7 @@ class DetectorScores:
                 "confusion",
                 f"In what share of runs a pattern was raised, {among}",
                 ["fault", "runs", *self.patterns, "nothing"],
-                [[kind, len(some), *self._shares(some)] for kind, some in self._by_kind()],
+                [[kind, len(runs), *self._shares(runs)] for kind, runs in self._by_kind()],
                 ["`!`: it should be raised; `?`: it may be. `no fault`: the baseline."],
             ),
         ]  # fmt: skip
@@ -186,51 +186,51 @@ class DetectorScores:
     @property
     def bad_by_themselves(self) -> int:
         """The number of runs of the baseline that ended badly."""
-        return sum(one.is_bad for one in self.fault_free)
+        return sum(run.is_bad for run in self.fault_free)
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
         return {
             "patterns": {name: self.pattern(name).to_json() for name in self.patterns},
             "false_alarms": {
-                where: {name: as_json(self._false(some, name).ours) for name in self.patterns}
-                for where, some in self._by_team()
+                team: {name: as_json(self._false(runs, name).ours) for name in self.patterns}
+                for team, runs in self._by_team()
             },
             "confusion": {
                 kind: {
-                    name: as_json(share([name in one.delays for one in some]))
+                    name: as_json(share([name in run.delays for run in runs]))
                     for name in self.patterns
                 }
-                for kind, some in self._by_kind()
+                for kind, runs in self._by_kind()
             },
         }
 
     def _by_team(self) -> list[tuple[str, list[FaultFree]]]:
-        good = [one for one in self.fault_free if not one.is_bad]
-        teams = by_kind(good, lambda one: one.where)
-        return [(where.strip(), some) for where, some in teams.items()]
+        good = [run for run in self.fault_free if not run.is_bad]
+        teams = by_kind(good, lambda run: run.where)
+        return [(team.strip(), runs) for team, runs in teams.items()]
 
-    def _false(self, some: Sequence[FaultFree], name: str) -> Value:
-        return Value(_rate([name in one.raised for one in some]))
+    def _false(self, runs: Sequence[FaultFree], name: str) -> Value:
+        return Value(_rate([name in run.raised for run in runs]))
 
     def _by_kind(self) -> list[tuple[str, list[SeenKind]]]:
         none = frozenset[str]()
         quiet = [
-            SeenKind(NO_FAULT, none, none, dict.fromkeys(one.raised, (0, 0.0)))
-            for one in self.fault_free
+            SeenKind(NO_FAULT, none, none, dict.fromkeys(run.raised, (0, 0.0)))
+            for run in self.fault_free
         ]
-        found = by_kind([*quiet, *self.seen], lambda one: one.kind)
-        order = dict.fromkeys((NO_FAULT, *KINDS, *found))  # hybrids last
-        return [(kind, found[kind]) for kind in order if kind in found]
+        groups = by_kind([*quiet, *self.seen], lambda run: run.kind)
+        order = dict.fromkeys((NO_FAULT, *KINDS, *groups))  # hybrids last
+        return [(kind, groups[kind]) for kind in order if kind in groups]
 
-    def _shares(self, some: Sequence[SeenKind]) -> Iterable[str]:
+    def _shares(self, runs: Sequence[SeenKind]) -> Iterable[str]:
         for name in self.patterns:
-            expected = "!" if name in some[0].should else "?" if name in some[0].may else ""
-            yield f"{sum(name in one.delays for one in some) / len(some):.2f}{expected}"
-        yield f"{sum(not one.delays for one in some) / len(some):.2f}"
+            expected = "!" if name in runs[0].should else "?" if name in runs[0].may else ""
+            yield f"{sum(name in run.delays for run in runs) / len(runs):.2f}{expected}"
+        yield f"{sum(not run.delays for run in runs) / len(runs):.2f}"
 
 
-def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
+def score_detectors(fault_set: FaultSet) -> dict[str, DetectorScores]:
     """The scores of the findings that the traces of a set have.
 
     Runs that are healed are left out: their agents have habits that fail without any fault. So are
@@ -243,48 +243,51 @@ def score_detectors(known: FaultSet) -> dict[str, DetectorScores]:
     Raises:
         SettingsError: The set has no labels.
     """
-    seen: dict[str, list[SeenKind]] = {}
-    for instance in known.labelled():
+    runs: dict[str, list[SeenKind]] = {}
+    for instance in fault_set.labelled():
         label = instance.label()
         if not label.is_healed and label.harm:
-            given = "several" if label.problems > 1 else label.run["to"]
-            seen.setdefault(GIVEN[given], []).append(_seen(instance, label))
-    free = _fault_free(known)
+            recipients = "several" if label.problems > 1 else label.run["to"]
+            runs.setdefault(GIVEN[recipients], []).append(_see_instance(instance, label))
+    free = _fault_free(fault_set)
     return {
         among: DetectorScores(
-            tuple(seen.get(among, ())),
+            tuple(runs.get(among, ())),
             tuple(free.get(among, ())),
-            known.raised(in_sessions=among == GIVEN["several"]),
+            fault_set.raised(in_sessions=among == GIVEN["several"]),
         )
         for among in GIVEN.values()
-        if among in seen or among in free
+        if among in runs or among in free
     }
 
 
-def _seen(instance: Instance, label: Label) -> SeenKind:
+def _see_instance(instance: Instance, label: Label) -> SeenKind:
     rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
     records = instance.records()
     # What an activation decides is seen at its end, before what it generates is there.
     ends = {row.activation: (row.t, row.ts) for row in records if isinstance(row, End)}
-    acts = ((one["activation"], (one["t"], one["ts"])) for one in label.injections)
+    acts = (
+        (injection["activation"], (injection["t"], injection["ts"]))
+        for injection in label.injections
+    )
     first = min(min(at, ends.get(activation, at)) for activation, at in acts)
     delays = _delays(records, first, is_session=label.problems > 1)
     return SeenKind(label.kind, should, may, delays)
 
 
-def _fault_free(known: FaultSet) -> dict[str, list[FaultFree]]:
+def _fault_free(fault_set: FaultSet) -> dict[str, list[FaultFree]]:
     """The runs of the baseline that are not healed, by the recipients of the problem."""
-    found: dict[str, list[FaultFree]] = {}
-    for name, endings in known.baseline_endings():
+    runs: dict[str, list[FaultFree]] = {}
+    for name, endings in fault_set.baseline_endings():
         team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
         if team is None:  # healed, or no configuration of ours
             continue
-        for one in endings:
-            row = FaultFree(f"{team[1]:>2} agents", frozenset(one.raised), one.is_bad)
-            found.setdefault(GIVEN["several" if team[3] else team[2]], []).append(row)
-    return found
+        for ending in endings:
+            row = FaultFree(f"{team[1]:>2} agents", frozenset(ending.raised), ending.is_bad)
+            runs.setdefault(GIVEN["several" if team[3] else team[2]], []).append(row)
+    return runs
 
 
 def _delays(

@@ -69,8 +69,8 @@ class HealingScores:
             "The same failures with the same faults, by method",
             ["method", "runs", *_COLUMNS],
             [
-                [name, len(some), *self._of_method(name, some).values()]
-                for name, some in self._by_method()
+                [name, len(endings), *self._of_method(name, endings).values()]
+                for name, endings in self._by_method()
             ],
             [
                 "Good: the answer is right and complete, as the set means it; in a session, all of "
@@ -85,26 +85,30 @@ class HealingScores:
 
     def _between(self) -> str:
         """The pairs in which one way of healing saves what the other loses."""
-        both = [(one.by(ONCE), one.healed) for one in self.pairs]
-        ways = [(once.valid, healed.valid) for once, healed in both if once]
+        rerun_and_healed = [(pair.by(ONCE), pair.healed) for pair in self.pairs]
+        ways = [(rerun.valid, healed.valid) for rerun, healed in rerun_and_healed if rerun]
         return (
             f"Valid with `{ONCE}` and not with `{HEALED}`: {ways.count((True, False))}; the other "
             f"way round: {ways.count((False, True))}."
         )
 
     def _by_method(self) -> list[tuple[str, list[RunEnding]]]:
-        rows = [(name, [one.by(name) for one in self.pairs]) for name in ROWS]
-        return [(name, [one for one in some if one]) for name, some in rows if any(some)]
+        rows = [(name, [pair.by(name) for pair in self.pairs]) for name in ROWS]
+        return [
+            (name, [ending for ending in endings if ending])
+            for name, endings in rows
+            if any(endings)
+        ]
 
-    def _of_method(self, name: str, some: Sequence[RunEnding]) -> dict[str, Value]:
+    def _of_method(self, name: str, endings: Sequence[RunEnding]) -> dict[str, Value]:
         """The cells of a method."""
         cells = (
-            share([name in one.good for one in self.pairs]),
-            share([one.valid for one in some]),
-            share([one.valid and one.complete is not False for one in some]),
-            mean([one.rmse for one in some if one.rmse is not None]),
-            mean([one.seconds for one in some if one.valid]),
-            mean([one.calls[name] for one in self.pairs if name in one.calls]),
+            share([name in pair.good for pair in self.pairs]),
+            share([ending.valid for ending in endings]),
+            share([ending.valid and ending.complete is not False for ending in endings]),
+            mean([ending.rmse for ending in endings if ending.rmse is not None]),
+            mean([ending.seconds for ending in endings if ending.valid]),
+            mean([pair.calls[name] for pair in self.pairs if name in pair.calls]),
         )
         return dict(zip(_COLUMNS, map(Value, cells), strict=True))
 
@@ -114,7 +118,7 @@ class HealingScores:
             "healing",
             "The same runs with the same faults, unhealed and healed",
             ["fault", "runs", *_cells(self.pairs)],
-            [[kind, len(some), *_cells(some).values()] for kind, some in self._by_kind()],
+            [[kind, len(pairs), *_cells(pairs).values()] for kind, pairs in self._by_kind()],
             [
                 "Gained: healed less unhealed, pair by pair, with its 95 % interval; RMSE where "
                 "both answers are valid (negative is better). Saved: only the healed one is valid. "
@@ -126,7 +130,7 @@ class HealingScores:
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
-        methods = {name: self._of_method(name, some) for name, some in self._by_method()}
+        methods = {name: self._of_method(name, endings) for name, endings in self._by_method()}
         return {
             "methods": {
                 name: {column: as_json(cell.ours) for column, cell in row.items()}
@@ -139,23 +143,23 @@ class HealingScores:
         return {
             kind: {
                 column: as_json(cell.ours) if isinstance(cell, Value) else cell
-                for column, cell in _cells(some).items()
+                for column, cell in _cells(pairs).items()
             }
-            for kind, some in self._by_kind()
+            for kind, pairs in self._by_kind()
         }
 
     def _by_kind(self) -> list[tuple[str, Sequence[Pair]]]:
-        return [*by_kind(self.pairs, lambda one: one.kind).items(), ("all", self.pairs)]
+        return [*by_kind(self.pairs, lambda pair: pair.kind).items(), ("all", self.pairs)]
 
 
 def score_healing(
-    known: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    fault_set: FaultSet, *, jobs: int = 1, kinds: Collection[str] = (),
+    progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
 ) -> HealingScores:  # fmt: skip
     """Play the runs of a set again, with healing.
 
     Args:
-        known: The set; runs without labels are left out, and those that were healed already or
+        fault_set: The set; runs without labels are left out, and those that were healed already or
             did no harm.
         jobs: The number of processes.
         kinds: The kinds of faults that are wanted; all, if none is named. Kinds that are in no
@@ -165,34 +169,36 @@ def score_healing(
     Raises:
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
-    labels = [label for one in known.labelled() if _is_wanted(label := one.label(), kinds)]
-    usual = dict(_errors(known))
-    asked = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
+    labels = [
+        label for instance in fault_set.labelled() if _is_wanted(label := instance.label(), kinds)
+    ]
+    usual = dict(_errors(fault_set))
+    tasks = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         do = partial(heal, foreign=tuple(kinds))
-        pairs = workers.all(do, asked, lambda done: progress("runs", done, len(labels)))
+        pairs = workers.all(do, tasks, lambda finished: progress("runs", finished, len(labels)))
     return HealingScores(tuple(pairs))
 
 
 NO_ERRORS = Baseline(0, {})
 
 
-def _errors(known: FaultSet) -> Iterator[tuple[str, Baseline]]:
+def _errors(fault_set: FaultSet) -> Iterator[tuple[str, Baseline]]:
     """For each configuration the errors of its runs without a fault: what tells a wrong answer."""
-    for name, endings in known.baseline_endings():
-        each = [one for ending in endings for one in ending.problems or (ending,)]
-        errors = sorted(round(one.rmse, DIGITS) for one in each if one.rmse is not None)
+    for name, endings in fault_set.baseline_endings():
+        each = [problem for ending in endings for problem in ending.problems or (ending,)]
+        errors = sorted(round(problem.rmse, DIGITS) for problem in each if problem.rmse is not None)
         yield name, Baseline(len(each), {"outcome wrong": tuple(errors)})
 
 
-def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
+def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     """Play one run by each method, with its faults, and with healing without them.
 
     Args:
-        asked: The label of the run, and fault-free runs of its sort.
+        task: The label of the run, and fault-free runs of its sort.
         foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
     """
-    label, baseline = asked
+    label, baseline = task
     plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
     runs = {
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
@@ -200,16 +206,16 @@ def heal(asked: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     }
     played = {name: play(run, faults) for name, run in runs.items()}
     twin = play(plain, label.decoys)
-    ends = {name: RunEnding.of(one) for name, one in played.items()}
+    ends = {name: RunEnding.of(run) for name, run in played.items()}
     return Pair(
         label.kind,
         label.faulted,
         ends.pop(HEALED),
         RunEnding.of(play(runs[HEALED], label.decoys)),
         ends,
-        {name: one.result.activations for name, one in played.items()},
+        {name: run.result.activations for name, run in played.items()},
         frozenset(
-            name for name, one in played.items() if is_all_good(verdicts(one, baseline, twin))
+            name for name, run in played.items() if is_all_good(verdicts(run, baseline, twin))
         ),
     )
 
@@ -221,24 +227,24 @@ def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
 _COLUMNS = ("good", "valid", "complete", "RMSE", "s", "calls")
 
 
-def _cells(some: Sequence[Pair]) -> dict[str, Value | int]:
+def _cells(pairs: Sequence[Pair]) -> dict[str, Value | int]:
     answered = [
-        one for one in some
-        if one.plain.outcome == "submitted" and one.healed.outcome == "submitted"
+        pair for pair in pairs
+        if pair.plain.outcome == "submitted" and pair.healed.outcome == "submitted"
     ]  # fmt: skip
-    gained = [one.healed.valid - one.plain.valid for one in some]
-    lost = [one.unharmed.valid - one.healed.valid for one in some]
-    more_s = [one.healed.seconds - one.plain.seconds for one in answered]
+    gained = [pair.healed.valid - pair.plain.valid for pair in pairs]
+    shortfalls = [pair.unharmed.valid - pair.healed.valid for pair in pairs]
+    more_s = [pair.healed.seconds - pair.plain.seconds for pair in answered]
     return {
-        "valid, unhealed": Value(share([one.plain.valid for one in some])),
-        "valid, healed": Value(share([one.healed.valid for one in some])),
+        "valid, unhealed": Value(share([pair.plain.valid for pair in pairs])),
+        "valid, healed": Value(share([pair.healed.valid for pair in pairs])),
         "valid, gained": Value(mean(gained, -1, 1)),
-        "saved": sum(one.healed.valid and not one.plain.valid for one in some),
-        "made worse": sum(_is_worse(one) for one in some),
-        "RMSE, gained": Value(mean(_differences([(one.healed, one.plain) for one in some]))),
+        "saved": sum(pair.healed.valid and not pair.plain.valid for pair in pairs),
+        "made worse": sum(_is_worse(pair) for pair in pairs),
+        "RMSE, gained": Value(mean(_differences([(pair.healed, pair.plain) for pair in pairs]))),
         "s, more": Value(mean(more_s)),
-        "valid, lost for good": Value(mean(lost, -1, 1)),
-        "RMSE, left": Value(mean(_differences([(one.healed, one.unharmed) for one in some]))),
+        "valid, lost for good": Value(mean(shortfalls, -1, 1)),
+        "RMSE, left": Value(mean(_differences([(pair.healed, pair.unharmed) for pair in pairs]))),
     }
 
 

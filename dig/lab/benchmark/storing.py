@@ -50,7 +50,7 @@ ERROR = "an error"
 
 def make_set(
     out: Path, recipe: Recipe, *, jobs: int = 1,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = lambda stage, finished, total: None,
 ) -> Index:  # fmt: skip
     """Make a set of verified instances.
 
@@ -68,16 +68,16 @@ def make_set(
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
     with filling(out) as folder, workers:
         baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
-        found = harvest(recipe, baselines, workers, progress)
+        crop = harvest(recipe, baselines, workers, progress)
         entries = tuple(
-            write_instance(folder, f"i{number:04}", split, made)
-            for number, (split, made) in enumerate(splits(found.made, recipe.key), 1)
+            write_instance(folder, f"i{number:04}", split, instance)
+            for number, (split, instance) in enumerate(splits(crop.made, recipe.key), 1)
         )
         index = Index(instances=entries)
         write(folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt}))
         write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
-        write(folder / DROPPED, as_json_bytes(_dropped(found)))
-        write(folder / CARD, datasheet(FaultSet(folder, index), found, recipe).encode())
+        write(folder / DROPPED, as_json_bytes(_count_dropped(crop)))
+        write(folder / CARD, datasheet(FaultSet(folder, index), crop, recipe).encode())
     return index
 
 
@@ -104,26 +104,26 @@ def filling(out: Path) -> Iterator[Path]:
             out.rmdir()
 
 
-def write_instance(folder: Path, name: str, split: Split, made: Made) -> Entry:
+def write_instance(folder: Path, name: str, split: Split, instance: Made) -> Entry:
     """Write the files of an instance.
 
     Args:
         folder: Of the set.
         name: Of the instance.
         split: Its part.
-        made: The instance.
+        instance: The instance.
 
     Returns:
         Its line in the index.
     """
-    configuration = made.candidate.stratum.configuration
-    trace, twin = (publish_records(run, name) for run in (made.trace, made.twin))
-    label = made.label.model_copy(update={"instance": name})
+    configuration = instance.candidate.stratum.configuration
+    trace, twin = (publish_records(run, name) for run in (instance.trace, instance.twin))
+    label = instance.label.model_copy(update={"instance": name})
     files = {
         TRACE: lines(trace),
         TWIN: lines(twin),
         LABEL: as_json_bytes(label.model_dump()),
-        GRAPH: as_json_bytes(made.graph.to_json()),
+        GRAPH: as_json_bytes(instance.graph.to_json()),
     }
     labels = split if split == "public" else LABELS
     for file, data in files.items():
@@ -149,9 +149,9 @@ def _write_baseline(
     folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
     """Write the fault-free runs of each configuration, their endings, and their baseline."""
-    wanted = [run for one in recipe.sorts_of_runs for run in recipe.baseline(one)]
-    played = workers.each(play, wanted)
-    found: dict[Configuration, Baseline] = {}
+    usual_runs = [run for sort in recipe.sorts_of_runs for run in recipe.baseline(sort)]
+    played = workers.each(play, usual_runs)
+    baselines: dict[Configuration, Baseline] = {}
     for configuration in recipe.sorts_of_runs:
         runs: list[Played] = []
         for number, run in enumerate(islice(played, recipe.baseline_runs)):
@@ -159,26 +159,28 @@ def _write_baseline(
             name = f"{configuration.name}-{number:03}"
             records = lines(publish_records(run.records, name))
             write(folder / configuration.name / f"{number:03}.dig.jsonl", records)
-            done = len(found) * recipe.baseline_runs + len(runs)
-            progress("runs without a fault", done, len(wanted))
+            finished = len(baselines) * recipe.baseline_runs + len(runs)
+            progress("runs without a fault", finished, len(usual_runs))
         endings = [RunEnding.of(run).model_dump() for run in runs]
         write(folder / configuration.name / ENDINGS, as_json_bytes(endings))
-        found[configuration] = Baseline.from_runs(runs)
-        write(folder / f"{configuration.name}.json", as_json_bytes(found[configuration].to_json()))
-    return found
+        baselines[configuration] = Baseline.from_runs(runs)
+        write(
+            folder / f"{configuration.name}.json", as_json_bytes(baselines[configuration].to_json())
+        )
+    return baselines
 
 
-def _dropped(found: Harvest) -> Mapping[str, Any]:
+def _count_dropped(crop: Harvest) -> Mapping[str, Any]:
     return {
-        "tried": found.tried,
-        "kept": len(found.made),
+        "tried": crop.tried,
+        "kept": len(crop.made),
         **{
-            what: {name: dict(some[name]) for name in sorted(some)}
-            for what in ("raised", "raised_in_sessions")
-            if (some := getattr(found, what))
+            column: {name: dict(counts[name]) for name in sorted(counts)}
+            for column in ("raised", "raised_in_sessions")
+            if (counts := getattr(crop, column))
         },
         "dropped": {
-            kind: dict(sorted(reasons.items())) for kind, reasons in sorted(found.dropped.items())
+            kind: dict(sorted(reasons.items())) for kind, reasons in sorted(crop.dropped.items())
         },
     }
 

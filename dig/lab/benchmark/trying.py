@@ -67,7 +67,7 @@ class AsGoodAsTwin:
             return answered
         if self.rmse is not None and (score.rmse is None or score.rmse > 1.25 * self.rmse + 5):
             return Judgement(False, None, f"its error is {score.rmse}, the twin's {self.rmse}")
-        more = sorted({one.pattern for one in run.unhealed} - self.patterns)
+        more = sorted({finding.pattern for finding in run.unhealed} - self.patterns)
         if more:
             return Judgement(False, None, f"unhealed, and not in the twin: {', '.join(more)}")
         return Judgement(True, None, "as good as the twin")
@@ -119,16 +119,19 @@ class TrialScores:
     @property
     def judged(self) -> list[TriedInstance]:
         """The runs that were tried."""
-        return [one for one in self.tried if not one.why_not]
+        return [instance for instance in self.tried if not instance.why_not]
 
     def table(self) -> Table:
         """A row a kind of fault."""
-        groups = [*by_kind(self.judged, lambda one: one.kind).items(), ("all", self.judged)]
+        groups = [
+            *by_kind(self.judged, lambda instance: instance.kind).items(),
+            ("all", self.judged),
+        ]
         return Table(
             "try",
             "Experiments on runs whose cause is known",
             ["fault", "runs", *_cells(())],
-            [[kind, len(some), *_cells(some).values()] for kind, some in groups],
+            [[kind, len(instances), *_cells(instances).values()] for kind, instances in groups],
             [
                 "Culprit, nearest, random, null: the share of hypotheses that are validated: "
                 "another member in the seat of the agent at fault (where it left: that it stays), "
@@ -143,7 +146,9 @@ class TrialScores:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain JSON."""
-        skipped = {one.instance: one.why_not for one in self.tried if one.why_not}
+        skipped = {
+            instance.instance: instance.why_not for instance in self.tried if instance.why_not
+        }
         return {
             "runs": len(self.judged),
             "skipped": skipped,
@@ -152,52 +157,58 @@ class TrialScores:
                 for column, cell in _cells(self.judged).items()
             },
             "verdicts": self._verdicts(),
-            "instances": [asdict(one) for one in self.tried],
+            "instances": [asdict(instance) for instance in self.tried],
         }
 
     def _verdicts(self) -> dict[str, dict[str, int]]:
-        found: dict[str, dict[str, int]] = {place: {} for place in PLACES}
-        for one in self.judged:
-            for place, verdict in one.verdicts.items():
-                found[place][verdict] = found[place].get(verdict, 0) + 1
-        return found
+        counts: dict[str, dict[str, int]] = {place: {} for place in PLACES}
+        for instance in self.judged:
+            for place, verdict in instance.verdicts.items():
+                counts[place][verdict] = counts[place].get(verdict, 0) + 1
+        return counts
 
 
-def _cells(some: Sequence[TriedInstance]) -> dict[str, Value]:
+def _cells(instances: Sequence[TriedInstance]) -> dict[str, Value]:
     def valid(place: str) -> Value:
         return Value(
-            share([one.verdicts[place] == "validated" for one in some if place in one.verdicts])
+            share(
+                [
+                    instance.verdicts[place] == "validated"
+                    for instance in instances
+                    if place in instance.verdicts
+                ]
+            )
         )
 
-    verdicts = [verdict for one in some for verdict in one.verdicts.values()]
-    flips = [one.flips["culprit"] for one in some if "culprit" in one.flips]
+    verdicts = [verdict for instance in instances for verdict in instance.verdicts.values()]
+    flips = [instance.flips["culprit"] for instance in instances if "culprit" in instance.flips]
     good = [1.0] * sum(g for g, _ in flips) + [0.0] * sum(n - g for g, n in flips)
     return {
         **{place: valid(place) for place in PLACES},
         "good replays": Value(share(good)),
         "not replayed": Value(share([v.endswith("cannot be replayed") for v in verdicts])),
-        "named": Value(share([one.named == one.culprit for one in some])),
-        "fixed": Value(share([one.fixed is not None for one in some])),
-        "step": Value(share([one.is_step for one in some])),
-        "onset": Value(share([abs(o) <= NEAR for o in _known(some, "onset_off")])),
-        "until": Value(mean(_known(some, "until_validated"), 0)),
-        "replays": Value(mean([one.replays for one in some], 0)),
-        "cpu s": Value(mean([one.cpu_s for one in some], 0)),
+        "named": Value(share([instance.named == instance.culprit for instance in instances])),
+        "fixed": Value(share([instance.fixed is not None for instance in instances])),
+        "step": Value(share([instance.is_step for instance in instances])),
+        "onset": Value(share([abs(o) <= NEAR for o in _values(instances, "onset_off")])),
+        "until": Value(mean(_values(instances, "until_validated"), 0)),
+        "replays": Value(mean([instance.replays for instance in instances], 0)),
+        "cpu s": Value(mean([instance.cpu_s for instance in instances], 0)),
     }
 
 
-def _known(some: Sequence[TriedInstance], what: str) -> list[int]:
-    return [value for one in some if (value := getattr(one, what)) is not None]
+def _values(instances: Sequence[TriedInstance], field_name: str) -> list[int]:
+    return [value for instance in instances if (value := getattr(instance, field_name)) is not None]
 
 
 def score_trials(
-    known: FaultSet, *, jobs: int = 1, count: int | None = None, kinds: Collection[str] = (),
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    fault_set: FaultSet, *, jobs: int = 1, count: int | None = None, kinds: Collection[str] = (),
+    progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
 ) -> TrialScores:  # fmt: skip
     """Try hypotheses about the runs of a set whose causes are known.
 
     Args:
-        known: The set; runs without labels are left out, those that were healed, and those with
+        fault_set: The set; runs without labels are left out, those that were healed, and those with
             several faults.
         jobs: The number of processes.
         count: The number of runs at most; ``None``: all.
@@ -208,15 +219,17 @@ def score_trials(
         SettingsError: The set has no labels, or was made by another version.
     """
     chosen = [
-        one
-        for one in known.labelled()
-        if not (label := one.label()).is_healed and len(label.faults) == 1
+        instance
+        for instance in fault_set.labelled()
+        if not (label := instance.label()).is_healed and len(label.faults) == 1
         and label.is_of(kinds)
     ][:count]  # fmt: skip
     do = partial(try_instance, foreign=tuple(kinds))
     with Workers(jobs, "the experiments", "try it with fewer --jobs") as workers:
-        found = workers.all(do, chosen, lambda done: progress("runs", done, len(chosen)))
-    return TrialScores(tuple(found))
+        tried_instances = workers.all(
+            do, chosen, lambda finished: progress("runs", finished, len(chosen))
+        )
+    return TrialScores(tuple(tried_instances))
 
 
 def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInstance:
@@ -231,9 +244,9 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
     culprit = faults[0].target
     started = TriedInstance(instance.entry.id, label.kind, culprit)
     if label.problems > 1:
-        return _skipped(started, "it has several problems at once, and a goal judges one")
+        return _skip(started, "it has several problems at once, and a goal judges one")
     if not label.twin.valid:
-        return _skipped(started, "the run without the fault failed, too")
+        return _skip(started, "the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
         disturb = partial(FaultyTeam.of_arrangement, faults=[*label.decoys, *faults])
@@ -241,7 +254,7 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
         if source.judged(goal).good:
-            return _skipped(started, "the run is as good as without the fault")
+            return _skip(started, "the run is as good as without the fault")
         case, first = source.case(goal), int(label.injections[0]["t"])
         with Trials(trying.replayer(run, goal)) as trials:
             tried = {
@@ -249,14 +262,14 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
                 for place, hypothesis in _hypotheses(case, trials, culprit, first)
             }
         trying = Trying(disturb=disturb, is_fresh=True)
-        found = diagnose(run, goal, trying=trying)
+        diagnosis = diagnose(run, goal, trying=trying)
     read_source.cache_clear()
     read_fork.cache_clear()
-    return _with_search(started, tried, found, case, first)
+    return _with_search(started, tried, diagnosis, case, first)
 
 
-def _skipped(one: TriedInstance, why: str) -> TriedInstance:
-    return TriedInstance(one.instance, one.kind, one.culprit, why)
+def _skip(instance: TriedInstance, reason: str) -> TriedInstance:
+    return TriedInstance(instance.instance, instance.kind, instance.culprit, reason)
 
 
 def _made_again(
@@ -273,14 +286,14 @@ def _made_again(
     Raises:
         SettingsError: The run is not that of the set.
     """
-    made = execute(label.team_run, folder, disturb=disturb).directory
-    records = [*map(without_policy, RecordedRun.read(made, payloads=True).records)]
-    known = lines(instance.records())
-    if known not in (lines(records), lines(publish_records(records, instance.entry.id))):
+    directory = execute(label.team_run, folder, disturb=disturb).directory
+    records = [*map(without_policy, RecordedRun.read(directory, payloads=True).records)]
+    original = lines(instance.records())
+    if original not in (lines(records), lines(publish_records(records, instance.entry.id))):
         raise SettingsError(
             f"{instance.entry.id} came out differently: the set was made by another version"
         )
-    return made
+    return directory
 
 
 def _hypotheses(
@@ -301,39 +314,41 @@ def _hypotheses(
         row = {"kind": "omit", "at": first, "t": first}
         yield "culprit", Hypothesis(id="h1", candidate="c1", interventions=(row,))
     elif place is not None:
-        yield from _seated("culprit", case, team, place)
-    others = [one for one in case.run.activations.values() if one.agent != culprit]
-    if others:
-        nearest = min(others, key=lambda one: (abs(one.t - first), one.t))
-        yield from _seated("nearest", case, team, nearest)
+        yield from _seat("culprit", case, team, place)
+    of_others = [
+        activation for activation in case.run.activations.values() if activation.agent != culprit
+    ]
+    if of_others:
+        nearest = min(of_others, key=lambda activation: (abs(activation.t - first), activation.t))
+        yield from _seat("nearest", case, team, nearest)
         draws = random.Random(f"{case.run.graph.run.run} {culprit} {first}")
-        yield from _seated("random", case, team, draws.choice(others))
+        yield from _seat("random", case, team, draws.choice(of_others))
     ended = [
-        one
-        for one in case.run.activations.values()
-        if one.end and not one.has_failed and not _has_policy(case.run, one)
+        activation
+        for activation in case.run.activations.values()
+        if activation.end and not activation.has_failed and not _has_policy(case.run, activation)
     ]
     if ended:
-        end = min(ended, key=lambda one: abs(one.t - first))
+        end = min(ended, key=lambda activation: abs(activation.t - first))
         yield "null", _nothing(case, end)
 
 
-def _seated(
+def _seat(
     place: str, case: Case, team: Mapping[str, object], activation: RecordedActivation
 ) -> Iterator[tuple[str, Hypothesis]]:
     candidate = Candidate(
         id="c1", agent=activation.agent, share=1.0, by=("truth",), t=activation.t,
         evidence=(Evidence(activation.t, "it is known"),), activation=activation.id,
     )  # fmt: skip
-    found = propose_seat(case, team, candidate)
-    if found is not None:
-        yield place, found
+    proposal = propose_seat(case, team, candidate)
+    if proposal is not None:
+        yield place, proposal
 
 
 def _has_policy(run: RecordedRun, activation: RecordedActivation) -> bool:
     """Whether a policy delivers what an activation generated; an edit would take it away."""
-    made = (run.records[event.t] for event in run.outputs(activation))
-    return any(isinstance(record, Emit) and record.policy is not None for record in made)
+    outputs = (run.records[event.t] for event in run.outputs(activation))
+    return any(isinstance(record, Emit) and record.policy is not None for record in outputs)
 
 
 def _nothing(case: Case, activation: RecordedActivation) -> Hypothesis:
@@ -347,43 +362,47 @@ def _nothing(case: Case, activation: RecordedActivation) -> Hypothesis:
 
 def _acting(run: RecordedRun, agent: str, t: int) -> RecordedActivation | None:
     """The activation of an agent in which something happened: the last one that had started."""
-    mine = [one for one in run.activations.values() if one.agent == agent]
-    before = [one for one in mine if one.t <= t]
+    mine = [activation for activation in run.activations.values() if activation.agent == agent]
+    before = [activation for activation in mine if activation.t <= t]
     return before[-1] if before else (mine[0] if mine else None)
 
 
-def _counting(tried: Tried) -> tuple[int, int]:
+def _counting(trial: Tried) -> tuple[int, int]:
     """The good replays among those that count, and how many count: the run fails without."""
-    pairs = zip(tried.changed.good, tried.unchanged.good, strict=True)
+    pairs = zip(trial.changed.good, trial.unchanged.good, strict=True)
     counting = [good for k, (good, control) in enumerate(pairs) if k == 0 or not control]
     return sum(counting), len(counting)
 
 
 def _with_search(
-    one: TriedInstance, tried: Mapping[str, Tried], found: Diagnosis, case: Case, first: int
+    instance: TriedInstance,
+    trials: Mapping[str, Tried],
+    diagnosis: Diagnosis,
+    case: Case,
+    first: int,
 ) -> TriedInstance:
     """The result of a run.
 
     Args:
-        one: The run.
-        tried: The results of the hypotheses.
-        found: The findings of the search.
+        instance: The run.
+        trials: The results of the hypotheses.
+        diagnosis: The findings of the search.
         case: The run, as it was recorded.
         first: The first act of the fault.
     """
-    valid = [row for row in found.hypotheses if row.verdict == "validated"]
+    valid = [row for row in diagnosis.hypotheses if row.verdict == "validated"]
     seats = [row for row in valid if row.interventions[0]["kind"] == "seat"]
     onset = seats[0].onset if seats else None
     back = seats[0].no_return if seats else None
-    starts = [a.t for a in case.run.activations.values() if a.agent == one.culprit]
-    acting = _acting(case.run, one.culprit, first)
-    fix = found.hypothesis(found.fix)
+    starts = [a.t for a in case.run.activations.values() if a.agent == instance.culprit]
+    acting = _acting(case.run, instance.culprit, first)
+    fix = diagnosis.hypothesis(diagnosis.fix)
     return TriedInstance(
-        one.instance, one.kind, one.culprit,
+        instance.instance, instance.kind, instance.culprit,
         verdicts={place: t.verdict if t.reason is None else f"{t.verdict}: {t.reason}"
-                  for place, t in tried.items()},
-        flips={place: _counting(t) for place, t in tried.items()},
-        named=found.answer.agent if found.answer else None,
+                  for place, t in trials.items()},
+        flips={place: _counting(t) for place, t in trials.items()},
+        named=diagnosis.answer.agent if diagnosis.answer else None,
         fixed=str(fix.interventions[0]["kind"]) if fix else None,
         is_step=any(row.interventions[0]["kind"] != "seat" for row in valid),
         onset_off=onset - first if onset is not None else None,
@@ -391,6 +410,6 @@ def _with_search(
             starts.index(back) - starts.index(acting.t)
             if back in starts and acting is not None else None
         ),
-        replays=found.cost.replays, until_validated=found.cost.until_validated,
-        cpu_s=found.cost.seconds,
+        replays=diagnosis.cost.replays, until_validated=diagnosis.cost.until_validated,
+        cpu_s=diagnosis.cost.seconds,
     )  # fmt: skip

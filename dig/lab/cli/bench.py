@@ -219,8 +219,8 @@ def try_set(
     _show([found.table()], found.to_json(), as_json)
 
 
-def _jobs(given: int | None) -> int:
-    return given or os.cpu_count() or 1
+def _jobs(jobs: int | None) -> int:
+    return jobs or os.cpu_count() or 1
 
 
 def _show(tables: "list[Table]", found: dict[str, Any], as_json: bool) -> None:

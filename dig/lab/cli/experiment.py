@@ -66,8 +66,8 @@ def experiment(
     if grid.max_tokens is not None or grid.max_usd is not None:
         jobs = jobs or 1  # one process keeps the budget
     jobs = jobs or os.cpu_count() or 1
-    kept = f"what is done is kept in {out}, and the same command goes on from there"
-    with progress_shown(f"interrupted; {kept}") as tell:
+    note = f"what is done is kept in {out}, and the same command goes on from there"
+    with progress_shown(f"interrupted; {note}") as tell:
         progress = partial(tell, "runs")
         in_short: list[str] = []
         if what == "traces":
@@ -83,11 +83,11 @@ def experiment(
     _report(outcome, written, in_short, as_json)
 
 
-def _paper(what: str, chosen: dict[str, Any]) -> "Grid":
+def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     """The paper's grid, or the part of it that is wanted."""
     model, data = chosen["model"], chosen["data"]
-    if model and what != "paper":
-        raise SettingsError(f"{what} needs virtual time, and a language model real time")
+    if model and size_name != "paper":
+        raise SettingsError(f"{size_name} needs virtual time, and a language model real time")
     from dig.detectors.thresholds import Thresholds
     from dig.lab.experiment.grid import Grid, on_windows, paper_tasks
     from dig.tasks.run.judging import Judging
@@ -95,7 +95,7 @@ def _paper(what: str, chosen: dict[str, Any]) -> "Grid":
     options = model.get("options", {})
     budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
     grid = Grid(
-        name=what,
+        name=size_name,
         tasks=paper_tasks(chosen["tasks"], str(data) if data else None, **model),
         speed=1.0 if model else None,
         thresholds=on_windows(Thresholds.load(chosen["set"] or (), chosen["config"])),
@@ -107,27 +107,27 @@ def _paper(what: str, chosen: dict[str, Any]) -> "Grid":
     return replace(grid, agents=chosen["agents"]) if chosen["agents"] else grid
 
 
-def _split(given: list[str] | None) -> list[str]:
+def _split(values: list[str] | None) -> list[str]:
     """Values that were given one by one, or with commas between."""
-    return [part.strip() for text in given or () for part in text.split(",") if part.strip()]
+    return [part.strip() for text in values or () for part in text.split(",") if part.strip()]
 
 
-def _sizes(given: list[str] | None) -> tuple[int, ...]:
-    sizes = _split(given)
+def _sizes(values: list[str] | None) -> tuple[int, ...]:
+    sizes = _split(values)
     for size in sizes:
         if not size.isdecimal() or int(size) < 1:
             raise SettingsError(f"--agents {size}: a team's size is a number, such as 3")
     return tuple(int(size) for size in sizes)
 
 
-def _own(what: str, chosen: dict[str, Any]) -> "Grid":
+def _own(file: str, chosen: dict[str, Any]) -> "Grid":
     """The grid of a file, in which everything else stands."""
     from dig.lab.experiment.file import read_grid
 
-    path = Path(what)
+    path = Path(file)
     if path.suffix != ".toml":
         raise SettingsError(
-            f"there is no experiment {what!r}; known are: {', '.join(GRIDS)}, and FILE.toml"
+            f"there is no experiment {file!r}; known are: {', '.join(GRIDS)}, and FILE.toml"
         )
     besides = [name for name, value in chosen.items() if value]
     if besides:
@@ -146,13 +146,13 @@ def _report(outcome: "Outcome", written: list[Path], headline: list[str], as_jso
     """
     for failed in outcome.failed:
         warn(f"{failed.run}: {failed.why}")
-    why = {one.run: one.why for one in outcome.failed}
+    reasons = {failed.run: failed.why for failed in outcome.failed}
     files = [str(path) for path in written]
     print_result(
         as_json,
         lambda: {
             "runs": len(outcome.rows),
-            "failed": why,
+            "failed": reasons,
             "files": files,
             "headline": headline,
         },

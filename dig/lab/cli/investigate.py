@@ -69,8 +69,8 @@ class CourseOptions:
         if self.samples > 1 and (self.orders > 1 or not has_model):
             raise SettingsError("--samples needs --model, and goes without --orders")
         first = Course(_window(self.window), not self.no_messages, None, self.budget)
-        others = [replace(first, order=seed) for seed in range(1, self.orders)]
-        return [first, *others] * self.samples
+        courses = [replace(first, order=seed) for seed in range(1, self.orders)]
+        return [first, *courses] * self.samples
 
 
 @app.command()
@@ -121,8 +121,8 @@ def investigate(
     try:
         found = work.run()
     except KeyboardInterrupt:
-        where = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
-        warn(f"interrupted{where}")
+        hint = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
+        warn(f"interrupted{hint}")
         raise typer.Exit(INTERRUPTED) from None
     _print(found, as_json)
     if report is not None:
@@ -160,16 +160,20 @@ class _Work:
     async def _run(self) -> "Investigation":
         from dig.lab.investigate.investigation import majority
 
-        answers = self._known()
-        async with _asked(self.options) as model:
-            found = [
-                await self._one(course, number, model, answers)
+        answers = self._stored_answers()
+        async with _open_model(self.options) as model:
+            investigations = [
+                await self._investigate_once(course, number, model, answers)
                 for number, course in enumerate(self.courses)
             ]
         by_model = model is not None
-        return found[0] if len(found) == 1 else majority(found, "samples" if by_model else "orders")
+        return (
+            investigations[0]
+            if len(investigations) == 1
+            else majority(investigations, "samples" if by_model else "orders")
+        )
 
-    async def _one(
+    async def _investigate_once(
         self, course: "Course", number: int, model: "Model | None",
         answers: "MutableMapping[str, LocalJudgement]",
     ) -> "Investigation":  # fmt: skip
@@ -186,12 +190,16 @@ class _Work:
         if self.checkpoint is not None and self.checkpoint.exists():
             with file_errors(self.checkpoint, "read"):
                 data = read_file(self.checkpoint)
-            with _named(self.checkpoint):
+            with _naming_place(self.checkpoint):
                 controller = resumed(self.snapshot, policy.name, course, data)
         await proceed(controller, policy, partial(self._on_step, policy.name, answers))
-        found = document(controller, policy.name)
+        answer_text = document(controller, policy.name)
         cost = getattr(policy, "cost", None)
-        return found if cost is None else replace(found, cost=replace(cost, steps=found.steps))
+        return (
+            answer_text
+            if cost is None
+            else replace(answer_text, cost=replace(cost, steps=answer_text.steps))
+        )
 
     def _on_step(
         self, policy: str, answers: "MutableMapping[str, LocalJudgement]", controller: "Controller",
@@ -205,24 +213,24 @@ class _Work:
         if self.checkpoint is not None:
             with file_errors(self.checkpoint, "written"):
                 if answers:
-                    write_output(_beside(self.checkpoint), stored_answers(answers))
+                    write_output(_answers_path(self.checkpoint), stored_answers(answers))
                 write_output(self.checkpoint, stored(controller, policy))
 
-    def _known(self) -> "dict[str, LocalJudgement]":
+    def _stored_answers(self) -> "dict[str, LocalJudgement]":
         """The answers of the model that lie beside the checkpoint."""
         from dig.lab.investigate.investigation import read_answers
 
-        if self.checkpoint is None or not _beside(self.checkpoint).exists():
+        if self.checkpoint is None or not _answers_path(self.checkpoint).exists():
             return {}
-        known = _beside(self.checkpoint)
-        with file_errors(known, "read"):
-            data = read_file(known)
-        with _named(known):
+        path = _answers_path(self.checkpoint)
+        with file_errors(path, "read"):
+            data = read_file(path)
+        with _naming_place(path):
             return read_answers(data)
 
 
 @contextmanager
-def _named(place: Path | str) -> Iterator[None]:
+def _naming_place(place: Path | str) -> Iterator[None]:
     """Puts a place before errors about what is there."""
     try:
         yield
@@ -230,12 +238,12 @@ def _named(place: Path | str) -> Iterator[None]:
         raise SettingsError(f"{place}: {error}") from None
 
 
-def _beside(checkpoint: Path) -> Path:
+def _answers_path(checkpoint: Path) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.answers.json")
 
 
 @asynccontextmanager
-async def _asked(options: ModelOptions) -> "AsyncIterator[Model | None]":
+async def _open_model(options: ModelOptions) -> "AsyncIterator[Model | None]":
     """The model that the options name, if there is one; at temperature 0 unless they say so."""
     given = options.model_values()
     if not given:
@@ -259,22 +267,22 @@ def _read(directory: Path, form: str | None) -> "Snapshot":
     return import_snapshot(form, directory)
 
 
-def _window(given: str | None) -> tuple[float, float] | None:
-    if given is None:
+def _window(text: str | None) -> tuple[float, float] | None:
+    if text is None:
         return None
-    first, dots, last = given.partition("..")
+    first, dots, last = text.partition("..")
     try:
         return float(first), float(last if dots else "")
     except ValueError:
-        raise SettingsError(f"--window is two numbers of seconds, A..B; got {given!r}") from None
+        raise SettingsError(f"--window is two numbers of seconds, A..B; got {text!r}") from None
 
 
 def _score(snapshot: "Snapshot", directory: Path, answers: Path, as_json: bool) -> None:
     from dig.lab.investigate.scoring import score
     from dig.lab.investigate.snapshot import read_truth
 
-    found = score(snapshot, read_truth(directory), [*_answers(answers)])
-    print_result(as_json, lambda: asdict(found), found.lines)
+    scores = score(snapshot, read_truth(directory), [*_answers(answers)])
+    print_result(as_json, lambda: asdict(scores), scores.lines)
 
 
 def _answers(path: Path) -> "Iterator[Investigation]":
@@ -285,15 +293,15 @@ def _answers(path: Path) -> "Iterator[Investigation]":
         lines = read_file(path).splitlines()
     for number, line in enumerate(lines, 1):
         if line.strip():
-            with _named(f"{path}:{number}"):
+            with _naming_place(f"{path}:{number}"):
                 yield Investigation.from_json(line)
 
 
-def _print(found: "Investigation", as_json: bool) -> None:
+def _print(investigation: "Investigation", as_json: bool) -> None:
     from dig.lab.investigate.telling import tell
 
     if as_json:
-        print(found.to_json())
+        print(investigation.to_json())
         return
-    for line in tell(found):
+    for line in tell(investigation):
         print(safe_text(line))

@@ -62,16 +62,16 @@ class AnsweringOptions:
 
         with progress_shown() as tell:
             if method is not None:
-                answers = benchmark.attributed(method, cases, tell)
+                answers = benchmark.attribute_cases(method, cases, tell)
                 return method.title, [answers], [method.cost(len(cases))]
             if self.by != "attribution":
-                return self.by, [benchmark.asked(self.by, cases, tell)], []
+                return self.by, [benchmark.ask_cases(self.by, cases, tell)], []
             if self.folds is not None:
                 runs = benchmark.cross_validated(cases, labels, self.folds, self.seed, tell)
                 note = f"{self.folds} folds, {len(runs)} repetitions, choices inside the folds."
                 return self.by, runs, [note]
             used = Weights.read(self.weights)
-            answers = benchmark.attributed(partial(rank, weights=used), cases, tell)
+            answers = benchmark.attribute_cases(partial(rank, weights=used), cases, tell)
         is_own = used.data == benchmark.checksum(labels)
         return self.by, [answers], [OWN_CASES] if is_own else []
 
@@ -106,16 +106,16 @@ def whowhen(
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)
     if shuffle is not None:
-        labels = benchmark.exchanged(cases, labels, shuffle)
+        labels = benchmark.exchange_labels(cases, labels, shuffle)
     if fit is not None:
-        _write(fit, benchmark.trained(cases, labels, answering.seed).model_dump_json(indent=1))
+        _write(fit, benchmark.train(cases, labels, answering.seed).model_dump_json(indent=1))
         print(f"weights of {counted(len(cases), 'case')} in {fit}")
         return
     by, runs, notes = answering.answers(asked.chosen(), cases, labels)
     if output is not None:
-        rows = [{name: said and asdict(said) for name, said in run.items()} for run in runs]
+        rows = [{name: blamed and asdict(blamed) for name, blamed in run.items()} for run in runs]
         _write(output, json.dumps(rows))
-    scores = benchmark.scored(by, cases, runs, labels, notes)
+    scores = benchmark.score_runs(by, cases, runs, labels, notes)
     print_result(
         as_json,
         lambda: scores.to_json(official=official),

@@ -73,8 +73,8 @@ class Arm:
     policy: Policy = field(default=HEAL_ALL)
 
 
-def means_without(means: Means) -> tuple[Means, ...]:
-    return tuple(means_ for means_ in MEANS if means_ != means)
+def _all_but(means: Means) -> tuple[Means, ...]:
+    return tuple(kind for kind in MEANS if kind != means)
 
 
 def _only(pattern: str) -> Policy:
@@ -85,7 +85,7 @@ def _only(pattern: str) -> Policy:
 SWEPT = (
     Arm(BASELINE, BASELINE),
     Arm(OURS),
-    Arm(BLANK, means=means_without("note")),
+    Arm(BLANK, means=_all_but("note")),
     Arm(WORDS_ALONE, means=("note",)),
 )
 """The arms that are run with other habits, too."""
@@ -93,13 +93,13 @@ SWEPT = (
 ARMS = (
     *SWEPT,
     *(
-        Arm(f"dig without {NAMES[means]}", means=means_without(means))
+        Arm(f"dig without {NAMES[means]}", means=_all_but(means))
         for means in MEANS
         if means != "note"
     ),
     *(Arm(f"{pattern} alone", policy=_only(pattern)) for pattern in PAPER_PATTERNS),
     *(
-        Arm(f"{pattern} alone, blank notes", means=means_without("note"), policy=_only(pattern))
+        Arm(f"{pattern} alone, blank notes", means=_all_but("note"), policy=_only(pattern))
         for pattern in PAPER_PATTERNS
     ),
     *(Arm(rival, rival) for rival in GRAPHLESS if rival in RUNNABLE),
@@ -199,7 +199,7 @@ class Ablation:
         """The runs with the usual habits, in which the arm stands for the method."""
         return Samples([
             replace(row, method=arm.name)
-            for habits, arm, row in self._done()
+            for habits, arm, row in self._play()
             if habits == self.habits[0]
         ])  # fmt: skip
 
@@ -207,11 +207,11 @@ class Ablation:
         """The runs with all habits, in which the habits stand for the level."""
         return Samples([
             replace(row, method=arm.name, level=f"{habits}")
-            for habits, arm, row in self._done()
+            for habits, arm, row in self._play()
             if arm in SWEPT
         ])  # fmt: skip
 
-    def _done(self) -> Iterator[tuple[Habits, Arm, Row]]:
+    def _play(self) -> Iterator[tuple[Habits, Arm, Row]]:
         for habits, arm, cell in self._cells:
             if row := self._rows.get(cell.run.name):
                 yield habits, arm, row

@@ -54,9 +54,9 @@ def read_grid(path: Path) -> Grid:
         raise SettingsError(f"{path}: a value is of the wrong kind: {error}") from None
 
 
-def _grid(path: Path, given: dict[str, Any]) -> Grid:
-    _must_be_known(given, _KNOWN, "")
-    plain = {key: given[key] for key in _PLAIN if key in given}
+def _grid(path: Path, settings: dict[str, Any]) -> Grid:
+    _must_be_known(settings, _KNOWN, "")
+    plain = {key: settings[key] for key in _PLAIN if key in settings}
     seeds = plain.get("seeds", SEEDS)
     if type(seeds) is int and not 1 <= seeds <= MOST_SEEDS:
         raise SettingsError(f"`seeds` is {seeds}; it goes from 1 to {MOST_SEEDS:,}")
@@ -72,14 +72,16 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
         if key in plain:
             kind = str if key == "methods" else int
             plain[key] = _all(plain[key], kind, key)
-    tasks = given.get("tasks")
+    tasks = settings.get("tasks")
     if not isinstance(tasks, list) or not tasks:
         raise SettingsError("it names no tasks; each stands below a line [[tasks]]")
     return Grid(
         name=path.stem,
         tasks=tuple(_task(task) for task in tasks),
-        thresholds=on_windows(Thresholds.load((), path, {})) if "thresholds" in given else WINDOWS,
-        **{_ATTRIBUTES[key]: _made(kind, given, key) for key, kind in _TABLES.items()},
+        thresholds=on_windows(Thresholds.load((), path, {}))
+        if "thresholds" in settings
+        else WINDOWS,
+        **{_ATTRIBUTES[key]: _make(kind, settings, key) for key, kind in _TABLES.items()},
         **plain,
     )
 
@@ -87,33 +89,33 @@ def _grid(path: Path, given: dict[str, Any]) -> Grid:
 _ATTRIBUTES = {"judge": "judging", "profile": "profile"}
 
 
-def _task(given: Any) -> TaskGrid:
-    known = [field.name for field in fields(TaskGrid)]
-    if not isinstance(given, dict) or "task" not in given or "sizes" not in given:
+def _task(settings: Any) -> TaskGrid:
+    names = [field.name for field in fields(TaskGrid)]
+    if not isinstance(settings, dict) or "task" not in settings or "sizes" not in settings:
         raise SettingsError("below [[tasks]] stand `task`, a name, and `sizes`, a list of numbers")
-    _must_be_known(given, known, "below [[tasks]], ")
-    if not isinstance(given.get("options", {}), dict):
+    _must_be_known(settings, names, "below [[tasks]], ")
+    if not isinstance(settings.get("options", {}), dict):
         raise SettingsError("below [[tasks]], `options` is a table: {name = value, ...}")
-    return TaskGrid(**{**given, "sizes": _all(given["sizes"], int, "sizes")})
+    return TaskGrid(**{**settings, "sizes": _all(settings["sizes"], int, "sizes")})
 
 
-def _made(kind: type, given: dict[str, Any], table: str) -> Any:
-    values = given.get(table, {})
+def _make(kind: type, settings: dict[str, Any], table: str) -> Any:
+    values = settings.get(table, {})
     if not isinstance(values, dict):
         raise SettingsError(f"{table} is no table; write [{table}]")
     _must_be_known(values, [field.name for field in fields(kind)], f"in [{table}], ")
     return kind(**values)
 
 
-def _must_be_known(given: Mapping[str, Any], known: Any, where: str) -> None:
-    for name in given:
-        if name not in known:
-            raise SettingsError(f"{where}there is no {name!r}; {did_you_mean(name, known)}")
+def _must_be_known(settings: Mapping[str, Any], names: Any, place: str) -> None:
+    for name in settings:
+        if name not in names:
+            raise SettingsError(f"{place}there is no {name!r}; {did_you_mean(name, names)}")
 
 
-def _all(values: Any, kind: type, what: str) -> tuple[Any, ...]:
+def _all(values: Any, kind: type, key: str) -> tuple[Any, ...]:
     values = list(values) if isinstance(values, list | range) else None
     if not values or any(type(value) is not kind for value in values):
         name = "names" if kind is str else "whole numbers"
-        raise SettingsError(f"`{what}` is a list of {name}")
+        raise SettingsError(f"`{key}` is a list of {name}")
     return tuple(values)

@@ -79,7 +79,7 @@ class Allowance:
         self.tokens += tokens(usage) or 0
         self.usd += usage.get("cost_usd", 0.0)
 
-    def limited(self, run: TeamRun) -> TeamRun:
+    def limit(self, run: TeamRun) -> TeamRun:
         """The same run, limited to the rest of the budget.
 
         Raises:
@@ -193,7 +193,7 @@ def carry_out_cells(
     count = len(cells) - len(missing)
     progress(count, len(cells))
     with Workers(jobs, "the experiment", ON_LOSS) as workers:
-        for measured in workers.each(partial(measure, how=options), _batches(missing, options)):
+        for measured in workers.each(partial(measure, options=options), _batches(missing, options)):
             rows = [outcome for outcome in measured if isinstance(outcome, Row)]
             failed += [outcome for outcome in measured if isinstance(outcome, Failed)]
             append_rows(results, rows)
@@ -247,7 +247,7 @@ def _measure_cell(cell: Cell, task: Task, options: ExecutionOptions) -> Row | Fa
     Raises:
         KeyboardInterrupt: The user interrupted the run.
     """
-    counts, run = Counts(), options.allowance.limited(cell.run)
+    counts, run = Counts(), options.allowance.limit(cell.run)
     if options.speed is None and options.traces is None:
         result = make_simulation(run, task, counts).run()
     else:

@@ -175,13 +175,13 @@ class Packet:
     complaint: str | None = None
 
     @property
-    def known(self) -> frozenset[str]:
+    def nameable(self) -> frozenset[str]:
         """The entities that a judgement of this packet may name."""
         claims = (claim for message in self.inbox for claim in message.belief.claims)
         return frozenset(
             [
                 self.entity,
-                *(one.entity for one in self.neighbours),
+                *(neighbour.entity for neighbour in self.neighbours),
                 *(fact.about for fact in self.evidence if fact.about is not None),
                 *(message.sender for message in self.inbox),
                 *(end for claim in claims for end in (claim.source, claim.target)),
@@ -269,18 +269,18 @@ def complaint(packet: Packet, judgement: object) -> str | None:
 
 
 def _unknown(packet: Packet, judgement: LocalJudgement) -> str | None:
-    there = {fact.id for fact in packet.evidence}
+    present = {fact.id for fact in packet.evidence}
     cited = [*judgement.evidence, *(one for claim in judgement.claims for one in claim.evidence)]
-    if strangers := _listed(one for one in cited if one not in there):
+    if strangers := _list_some(fact for fact in cited if fact not in present):
         return f"the packet has no evidence {strangers}"
     ends = (end for claim in judgement.claims for end in (claim.source, claim.target))
-    named = [*filter(None, [judgement.by]), *ends, *(one.entity for one in judgement.next)]
-    if strangers := _listed(one for one in named if one not in packet.known):
+    named = [*filter(None, [judgement.by]), *ends, *(step.entity for step in judgement.next)]
+    if strangers := _list_some(entity for entity in named if entity not in packet.nameable):
         return f"neither the neighbours nor the evidence nor the inbox name {strangers}"
     if any(claim.source == claim.target for claim in judgement.claims):
         return "a claim leads from an entity to itself"
     return None
 
 
-def _listed(values: Iterable[str]) -> str:
+def _list_some(values: Iterable[str]) -> str:
     return cut([name(value) for value in dict.fromkeys(values)])

@@ -168,26 +168,28 @@ class Controller:
         self.world = world
         self.course = course
         self.window = course.window or world.window
-        known = frozenset(world.entities())
-        self.budget = course.budget or min(MOST_STEPS, STEPS_PER_ENTITY * max(1, len(known)))
-        self.alerts = tuple(one for one in world.alerts() if _is_within(one, self.window))
+        entities = frozenset(world.entities())
+        self.budget = course.budget or min(MOST_STEPS, STEPS_PER_ENTITY * max(1, len(entities)))
+        self.alerts = tuple(alert for alert in world.alerts() if _is_within(alert, self.window))
         self.ledger: list[LedgerLine] = []
         self.taken: list[LocalJudgement | NoAnswer] = []
         self.ended: Ended | None = None
         self._states: dict[str, _State] = {}
         self._alerts: dict[str, list[Alert]] = {}
         for alert in self.alerts:
-            if alert.entity in known:
+            if alert.entity in entities:
                 self._alerts.setdefault(alert.entity, []).append(alert)
         start = dict.fromkeys([*self._alerts, *world.suspects(self.window)])
-        self._active = dict.fromkeys(_permuted([*start], course.order))
+        self._active = dict.fromkeys(_permute([*start], course.order))
         self._packet: Packet | None = None
         self._failures = 0
 
     @property
     def beliefs(self) -> dict[str, Belief]:
         """The latest belief about each entity that was judged, in the order of the first."""
-        return {name: one.belief for name, one in self._states.items() if one.belief is not None}
+        return {
+            name: state.belief for name, state in self._states.items() if state.belief is not None
+        }
 
     @property
     def claims(self) -> list[Claim]:
@@ -301,17 +303,21 @@ class Controller:
             belief, state.is_frozen = replace(belief, label="defer", by=None), True
         state.belief = belief
         ends = [end for claim in belief.claims for end in (claim.source, claim.target)]
-        wanted = [*ends, *(one.entity for one in judgement.next)]
-        added = [one for one in wanted if not self._has_belief(one)]
+        proposed = [*ends, *(step.entity for step in judgement.next)]
+        added = [name for name in proposed if not self._has_belief(name)]
         is_news = before is None or (before.label, before.by) != (belief.label, belief.by)
-        told = self._tell(entity, belief) if is_news and self.course.has_messages else ()
-        added += [one for one in told if self._has_belief(one) and self._may_be_judged(one)]
-        added = [one for one in dict.fromkeys(added) if one not in self._active and one != entity]
+        recipients = self._tell(entity, belief) if is_news and self.course.has_messages else ()
+        added += [
+            name for name in recipients if self._has_belief(name) and self._may_be_judged(name)
+        ]
+        added = [
+            name for name in dict.fromkeys(added) if name not in self._active and name != entity
+        ]
         self._active |= dict.fromkeys(added)
         line = LedgerLine(
             step=state.last_step, entity=entity, visit=state.visits, belief=belief,
             next=judgement.next, flips=state.flips, is_frozen=state.is_frozen,
-            told=told, added=tuple(added), active=len(self._active),
+            told=recipients, added=tuple(added), active=len(self._active),
         )  # fmt: skip
         self.ledger.append(line)
         return line
@@ -328,11 +334,13 @@ class Controller:
             if entity in (claim.source, claim.target)
             for end in (claim.source, claim.target)
         ]
-        others = dict.fromkeys([*(one.entity for one in self.world.neighbours(entity)), *ends])
-        others.pop(entity, None)
-        for other in others:
+        recipients = dict.fromkeys(
+            [*(neighbour.entity for neighbour in self.world.neighbours(entity)), *ends]
+        )
+        recipients.pop(entity, None)
+        for other in recipients:
             self._state(other).inbox.receive(Message(entity, belief))
-        return (*others,)
+        return (*recipients,)
 
     def _state(self, entity: str) -> _State:
         return self._states.setdefault(entity, _State(Inbox(entity)))
@@ -341,7 +349,9 @@ class Controller:
 def _with_its_cause(entity: str, belief: Belief) -> Belief:
     """A belief whose claims hold the cause of a symptom."""
     cause = belief.by
-    if cause is None or any(one.source == cause and one.target == entity for one in belief.claims):
+    if cause is None or any(
+        claim.source == cause and claim.target == entity for claim in belief.claims
+    ):
         return belief
     claim = Claim(cause, entity, evidence=belief.evidence)
     return replace(belief, claims=(*belief.claims, claim))
@@ -352,7 +362,7 @@ def _is_within(alert: Alert, window: Window) -> bool:
     return alert.ts <= window[1] and until >= window[0]
 
 
-def _permuted(entities: Sequence[str], seed: int | None) -> list[str]:
+def _permute(entities: Sequence[str], seed: int | None) -> list[str]:
     if seed is None:
         return [*entities]
-    return sorted(entities, key=lambda one: sha256(f"{seed}/{one}".encode()).digest())
+    return sorted(entities, key=lambda name: sha256(f"{seed}/{name}".encode()).digest())

@@ -17,10 +17,10 @@ Successors = Mapping[str, Sequence[str]]
 
 def successors(claims: Iterable[Claim]) -> Successors:
     """For each entity those that claims say it has an effect on, in the order of the claims."""
-    found: dict[str, dict[str, None]] = {}
+    successors_: dict[str, dict[str, None]] = {}
     for claim in claims:
-        found.setdefault(claim.source, {})[claim.target] = None
-    return {source: [*targets] for source, targets in found.items()}
+        successors_.setdefault(claim.source, {})[claim.target] = None
+    return {source: [*targets] for source, targets in successors_.items()}
 
 
 def reached(graph: Successors, start: str) -> dict[str, str | None]:
@@ -46,9 +46,9 @@ def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
     graph = successors(claims)
     reach = {origin: reached(graph, origin) for origin in origins}
     return [
-        one
-        for one in origins
-        if all(one not in reach[other] or other in reach[one] for other in origins)
+        origin
+        for origin in origins
+        if all(origin not in reach[other] or other in reach[origin] for other in origins)
     ]
 
 
@@ -85,7 +85,7 @@ def _path(before: Mapping[str, str | None], end: str) -> list[str]:
     return path[::-1]
 
 
-def ranked(
+def rank_entities(
     beliefs: Mapping[str, Belief],
     claims: Iterable[Claim],
     alerts: Iterable[Alert],
@@ -107,6 +107,11 @@ def ranked(
     def key(entity: str) -> tuple[float, int, float, str]:
         reach = reached(graph, entity)
         first = min((fact.ts for fact in evidence.get(entity, ())), default=float("inf"))
-        return -beliefs[entity].weight, -sum(one in reach for one in alarmed), first, entity
+        return (
+            -beliefs[entity].weight,
+            -sum(reachable in reach for reachable in alarmed),
+            first,
+            entity,
+        )
 
-    return sorted((one for one, its in beliefs.items() if its.label != "healthy"), key=key)
+    return sorted((entity for entity, its in beliefs.items() if its.label != "healthy"), key=key)

@@ -81,14 +81,14 @@ def import_snapshot(form: str, path: Path) -> Snapshot:
 
 def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], list[EvidenceLine]]:
     """The services, failed requests and errors that spans show."""
-    known = {(span.trace, span.id): span for span in spans}
+    by_id = {(span.trace, span.id): span for span in spans}
     services: dict[str, None] = {}
     edges: dict[tuple[str, str], None] = {}
     failing: dict[tuple[str, str], set[str]] = {}
     alerts: list[Alert] = []
-    for span in known.values():
+    for span in by_id.values():
         services[span.service] = None
-        parent = known.get((span.trace, span.parent))
+        parent = by_id.get((span.trace, span.parent))
         if parent is None:
             if span.is_error:
                 alerts.append(Alert(span.service, span.ts, "failed request"))
@@ -98,7 +98,7 @@ def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], li
         if span.is_error:
             failing.setdefault((parent.trace, parent.id), set()).add(span.service)
     lines: list[EvidenceLine] = []
-    for key, span in known.items():
+    for key, span in by_id.items():
         if span.is_error:
             callees = failing.get(key, set()) - {span.service}
             if callees:
@@ -106,31 +106,31 @@ def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], li
             elif key not in failing:
                 lines.append(_line(span, "error", None))
     topology = Topology(
-        [EntityRow(one, SERVICE) for one in services],
+        [EntityRow(service, SERVICE) for service in services],
         [TopologyEdge(a, b, CALLS) for a, b in edges],
     )
-    return topology, _first_alerts(alerts), _counted(lines)
+    return topology, _first_alerts(alerts), _count(lines)
 
 
 def _line(span: ImportedSpan, kind: str, about: str | None) -> EvidenceLine:
     return EvidenceLine(span.service, span.ts, kind, about=about, text=span.text or span.name)
 
 
-def _counted(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
+def _count(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
     """Each thing once, at its first time, with the number of times as its value."""
     first: dict[EvidenceLine, float] = {}
     count: Counter[EvidenceLine] = Counter()
     for line in lines:
-        told = replace(line, ts=0.0)
-        first[told] = min(first.get(told, line.ts), line.ts)
-        count[told] += 1
-    return [replace(told, ts=ts, value=count[told]) for told, ts in first.items()]
+        timeless = replace(line, ts=0.0)
+        first[timeless] = min(first.get(timeless, line.ts), line.ts)
+        count[timeless] += 1
+    return [replace(timeless, ts=ts, value=count[timeless]) for timeless, ts in first.items()]
 
 
 def _first_alerts(alerts: Iterable[Alert]) -> list[Alert]:
     """The first alarm of each name about each entity."""
-    latest_first = sorted(alerts, key=lambda one: -one.ts)
-    return [*{(one.entity, one.name): one for one in latest_first}.values()]
+    latest_first = sorted(alerts, key=lambda alert: -alert.ts)
+    return [*{(alert.entity, alert.name): alert for alert in latest_first}.values()]
 
 
 # --- OTLP ---
@@ -170,7 +170,10 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ImportedSpan:
 
 
 def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
-    return {one["key"]: next(iter(one["value"].values())) for one in owner.get("attributes", ())}
+    return {
+        attribute["key"]: next(iter(attribute["value"].values()))
+        for attribute in owner.get("attributes", ())
+    }
 
 
 # --- ITBench ---
@@ -185,17 +188,17 @@ def read_itbench(path: Path) -> Snapshot:
     if not (spans or objects or events or alerts):
         raise SettingsError(f"{path} has no files of an ITBench snapshot")
     topology, failed, lines = from_spans(spans)
-    entities = {one.id: one for one in topology.entities}
+    entities = {entity.id: entity for entity in topology.entities}
     edges, before = dict.fromkeys(topology.edges), dict[str, str]()
-    for one in sorted(objects, key=lambda one: one.ts):
-        entities.setdefault(one.row.id, one.row)
-        edges |= dict.fromkeys(one.edges)
-        if before.setdefault(one.row.id, one.spec) != one.spec:
-            lines.append(EvidenceLine(one.row.id, one.ts, "change", text=CHANGED))
-        before[one.row.id] = one.spec
-    found = Topology(_with_aliases([*entities.values()]), [*edges])
+    for record in sorted(objects, key=lambda record: record.ts):
+        entities.setdefault(record.row.id, record.row)
+        edges |= dict.fromkeys(record.edges)
+        if before.setdefault(record.row.id, record.spec) != record.spec:
+            lines.append(EvidenceLine(record.row.id, record.ts, "change", text=CHANGED))
+        before[record.row.id] = record.spec
+    topology_ = Topology(_with_aliases([*entities.values()]), [*edges])
     alarms = _first_alerts([*alerts, *failed])
-    return Snapshot(path.resolve().name, found, alarms, [*lines, *_counted(events)])
+    return Snapshot(path.resolve().name, topology_, alarms, [*lines, *_count(events)])
 
 
 CHANGED = "its specification changed"
@@ -207,22 +210,22 @@ def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
     if not file.exists():
         return []
     csv.field_size_limit(sys.maxsize)
-    found: list[R] = []
+    rows: list[R] = []
     try:
         with TextIOWrapper(open_file(file), "utf-8", newline="") as opened:
             for row in csv.DictReader(opened, delimiter="\t"):
-                found.append(read(row))
+                rows.append(read(row))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(file, None, f"cannot be read: {error}") from None
     except WRONG_SHAPE as error:
-        raise TraceError(file, len(found) + 2, f"is no row of this table: {error!r}") from None
-    return found
+        raise TraceError(file, len(rows) + 2, f"is no row of this table: {error!r}") from None
+    return rows
 
 
 def _body(row: Mapping[str, str]) -> Mapping[str, Any]:
     """The object of Kubernetes in the column `Body`."""
-    found = json.loads(row["Body"])
-    return dict(found.get("object", found))
+    event_ = json.loads(row["Body"])
+    return dict(event_.get("object", event_))
 
 
 def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
@@ -236,18 +239,18 @@ def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
 
 def _alerts(file: Path) -> Iterator[Alert]:
     try:
-        found = json.loads(read_file(file))
-        found = found.get("data", found) if isinstance(found, dict) else found
-        for one in found["alerts"] if isinstance(found, dict) else found:
-            labels = one["labels"]
-            if one.get("state", "firing") not in ("firing", "active"):
+        document_ = json.loads(read_file(file))
+        document_ = document_.get("data", document_) if isinstance(document_, dict) else document_
+        for alert in document_["alerts"] if isinstance(document_, dict) else document_:
+            labels = alert["labels"]
+            if alert.get("state", "firing") not in ("firing", "active"):
                 continue
             kind = next((key for key in _KINDS if labels.get(key)), None)
             if kind is None:
                 continue  # it is about the cluster as a whole
             name = labels[kind]
             entity = name if _KINDS[kind] == SERVICE else _id(labels, _KINDS[kind], name)
-            ts = _ts(one.get("activeAt") or one["startsAt"])
+            ts = _ts(alert.get("activeAt") or alert["startsAt"])
             yield Alert(entity, ts, labels["alertname"], severity=labels.get("severity"))
     except (OSError, *WRONG_SHAPE) as error:
         raise TraceError(file, None, f"has no list of alarms: {error!r}") from None
@@ -272,11 +275,11 @@ def _object(row: Mapping[str, str]) -> _Object:
     metadata, kind = body.get("metadata") or {}, str(body.get("kind", ""))
     entity = _id(metadata, kind, str(metadata.get("name", "")))
     spec = json.dumps([body.get("spec"), body.get("data")], sort_keys=True)
-    edges = tuple(_owned(entity, body))
+    edges = tuple(_owner_edges(entity, body))
     return _Object(_ts(row["Timestamp"]), EntityRow(entity, kind), edges, spec)
 
 
-def _owned(entity: str, body: Mapping[str, Any]) -> Iterator[TopologyEdge]:
+def _owner_edges(entity: str, body: Mapping[str, Any]) -> Iterator[TopologyEdge]:
     metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
     for owner in metadata.get("ownerReferences") or ():
         yield TopologyEdge(_id(metadata, owner["kind"], owner["name"]), entity, HAS)
@@ -297,22 +300,22 @@ def _event(row: Mapping[str, str]) -> EvidenceLine:
     kind = "event" if body.get("type") == "Warning" else "log"
     if "OOM" in reason:
         kind = "exhausted"
-    when = body.get("eventTime") or body.get("lastTimestamp") or row["Timestamp"]
-    return EvidenceLine(entity, _ts(str(when)), kind, text=text)
+    time_text = body.get("eventTime") or body.get("lastTimestamp") or row["Timestamp"]
+    return EvidenceLine(entity, _ts(str(time_text)), kind, text=text)
 
 
 def _with_aliases(entities: Sequence[EntityRow]) -> list[EntityRow]:
     """Each service of spans as the object of that name, if there is one."""
     objects: dict[str, list[str]] = {}
-    for one in entities:
-        if one.kind == SERVICE and "/" in one.id:
-            objects.setdefault(one.id.rpartition("/")[2], []).append(one.id)
-    only = {short: some[0] for short, some in objects.items() if len(some) == 1}
+    for entity in entities:
+        if entity.kind == SERVICE and "/" in entity.id:
+            objects.setdefault(entity.id.rpartition("/")[2], []).append(entity.id)
+    only = {short: ids[0] for short, ids in objects.items() if len(ids) == 1}
     aliases = {full: short for short, full in only.items()}
     return [
-        EntityRow(one.id, one.kind, [aliases[one.id]] if one.id in aliases else [])
-        for one in entities
-        if one.id not in only
+        EntityRow(entity.id, entity.kind, [aliases[entity.id]] if entity.id in aliases else [])
+        for entity in entities
+        if entity.id not in only
     ]
 
 
@@ -341,7 +344,7 @@ def read_openrca2(path: Path) -> Snapshot:
         file = path / f"{table}.parquet"
         if not file.exists():
             return []
-        chosen = ", ".join(f'"{one}"' for one in columns)
+        chosen = ", ".join(f'"{column}"' for column in columns)
         try:
             query = f"SELECT epoch(time), {chosen} FROM read_parquet(?) ORDER BY ALL"
             return [*duckdb.execute(query, [str(file)]).fetchall()]
@@ -374,8 +377,8 @@ def from_datapack(name: str, rows: Rows) -> Snapshot:
     normal = [_datapack_span(row) for row in rows("normal_traces", _SPAN)]
     topology, alerts, lines = from_spans(spans)
     before, _, _ = from_spans(normal)
-    lines += _compared(spans, normal)
-    lines += _counted(
+    lines += _compare(spans, normal)
+    lines += _count(
         EvidenceLine(service, ts, "log", text=str(message)[:MOST_MESSAGE])
         for ts, service, level, message in rows(
             "abnormal_logs", ("service_name", "level", "message")
@@ -386,7 +389,7 @@ def from_datapack(name: str, rows: Rows) -> Snapshot:
         rows("abnormal_metrics", ("service_name", "metric", "value")),
         rows("normal_metrics", ("service_name", "metric", "value")),
     )
-    entities = {one.id: one for one in [*topology.entities, *before.entities]}
+    entities = {entity.id: entity for entity in [*topology.entities, *before.entities]}
     edges = dict.fromkeys([*topology.edges, *before.edges])
     return Snapshot(name, Topology([*entities.values()], [*edges]), alerts, lines)
 
@@ -400,7 +403,7 @@ def _datapack_span(row: tuple[Any, ...]) -> ImportedSpan:
     )  # fmt: skip
 
 
-def _compared(
+def _compare(
     spans: Sequence[ImportedSpan], normal: Sequence[ImportedSpan]
 ) -> Iterator[EvidenceLine]:
     """The numbers of calls from each caller in a second, and the time that a service took."""
@@ -412,7 +415,9 @@ def _compared(
                 service, first, "traffic", about=caller, text="calls a second",
                 value=rate, usual=usual[caller, service],
             )  # fmt: skip
-    took, before = (_means((one.service, one.seconds) for one in some) for some in (spans, normal))
+    took, before = (
+        _means((span.service, span.seconds) for span in group) for group in (spans, normal)
+    )
     for service in sorted({*took} & {*before}):
         if took[service] > SLOW_FROM * before[service]:
             yield EvidenceLine(
@@ -452,11 +457,11 @@ def _metrics(
 
 def _means(values: Iterable[tuple[K, float | None]]) -> dict[K, float]:
     """The mean of the values of each key."""
-    found: dict[K, list[float]] = {}
+    groups: dict[K, list[float]] = {}
     for key, value in values:
         if value is not None:
-            found.setdefault(key, []).append(float(value))
-    return {key: fmean(some) for key, some in found.items()}
+            groups.setdefault(key, []).append(float(value))
+    return {key: fmean(group) for key, group in groups.items()}
 
 
 def _text_lines(file: Path) -> Iterator[tuple[int, str]]:

@@ -32,7 +32,7 @@ from .beliefs import (
     World,
 )
 from .controller import Controller, Course, Ended, LedgerLine
-from .frontier import explanation, frontier, ranked
+from .frontier import explanation, frontier, rank_entities
 
 FORMAT = "digmon-investigation"
 
@@ -143,7 +143,7 @@ class Investigation:
     @property
     def answer(self) -> tuple[str, ...]:
         """The frontier, or the guess in its place."""
-        return self.frontier or tuple(one.entity for one in self.ranked[:1])
+        return self.frontier or tuple(entity.entity for entity in self.ranked[:1])
 
     def to_json(self) -> str:
         """The document, on one line."""
@@ -156,8 +156,8 @@ class Investigation:
         Raises:
             SettingsError: It is none.
         """
-        found: Investigation = _validated(cls, text, "is no answer of an investigation")
-        return found
+        answer: Investigation = _validate(cls, text, "is no answer of an investigation")
+        return answer
 
 
 def document(controller: Controller, policy: str) -> Investigation:
@@ -168,12 +168,12 @@ def document(controller: Controller, policy: str) -> Investigation:
         policy: The name of the policy.
     """
     beliefs, claims, world = controller.beliefs, controller.claims, controller.world
-    origins = [one for one, belief in beliefs.items() if belief.label == "origin"]
+    origins = [name for name, belief in beliefs.items() if belief.label == "origin"]
     answer = frontier(claims, origins)
-    facts = {one: world.evidence(one, controller.window) for one in beliefs}
-    order = ranked(beliefs, claims, controller.alerts, facts)
-    order.sort(key=lambda one: one not in answer)  # the rest stays in its order
-    answer = [one for one in order if one in answer]
+    facts = {name: world.evidence(name, controller.window) for name in beliefs}
+    order = rank_entities(beliefs, claims, controller.alerts, facts)
+    order.sort(key=lambda name: name not in answer)  # the rest stays in its order
+    answer = [name for name in order if name in answer]
     links, paths = explanation(claims, answer, controller.alerts)
     return Investigation(
         name=world.name, sha256=world.sha256, policy=policy,
@@ -181,27 +181,29 @@ def document(controller: Controller, policy: str) -> Investigation:
         ended=controller.ended or "stopped", converged=controller.ended == "converged",
         steps=len(controller.ledger), confidence="frontier" if answer else "guess",
         frontier=tuple(answer),
-        ranked=tuple(RankedEntity(one, beliefs[one].weight) for one in order),
-        entities=tuple(_judged(one, beliefs[one], one in answer) for one in sorted(beliefs)),
+        ranked=tuple(RankedEntity(name, beliefs[name].weight) for name in order),
+        entities=tuple(
+            _judge_entity(name, beliefs[name], name in answer) for name in sorted(beliefs)
+        ),
         propagations=tuple(links), claims=tuple(claims),
         alerts_explained=tuple(
-            AlertExplained(one, one in paths, tuple(paths.get(one, ())))
-            for one in controller.alerts
+            AlertExplained(alert, alert in paths, tuple(paths.get(alert, ())))
+            for alert in controller.alerts
         ),
         unexplained=tuple(
-            f"{one.entity}: {one.name}" for one in controller.alerts if one not in paths
+            f"{alert.entity}: {alert.name}" for alert in controller.alerts if alert not in paths
         ),
         ledger=tuple(controller.ledger),
         cost=InvestigationCost(len(controller.ledger)),
     )  # fmt: skip
 
 
-def _judged(entity: str, belief: Belief, is_answer: bool) -> JudgedEntity:
+def _judge_entity(entity: str, belief: Belief, is_answer: bool) -> JudgedEntity:
     return JudgedEntity(entity, belief.label, is_answer, belief.why, belief.evidence)
 
 
 def _finite(window: Window) -> tuple[float | None, float | None]:
-    low, high = (None if abs(one) == float("inf") else one for one in window)
+    low, high = (None if abs(bound) == float("inf") else bound for bound in window)
     return low, high
 
 
@@ -253,11 +255,11 @@ class Stored:
 
 def stored(controller: Controller, policy: str) -> bytes:
     """A checkpoint of a controller after a step."""
-    whole = Stored(
+    state = Stored(
         world=controller.world.sha256, policy=policy, course=controller.course,
         answers=tuple(controller.taken),
     )  # fmt: skip
-    return json.dumps(asdict(whole)).encode()
+    return json.dumps(asdict(state)).encode()
 
 
 def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Controller:
@@ -272,19 +274,19 @@ def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Con
     Raises:
         SettingsError: It was made of another world, policy or course, or is no checkpoint.
     """
-    found = _validated(Stored, checkpoint, "is no checkpoint of an investigation")
-    for what, there, here in (
-        ("world", found.world, world.sha256),
-        ("policy", found.policy, policy),
-        ("course", replace(found.course, budget=None), replace(course, budget=None)),
+    state = _validate(Stored, checkpoint, "is no checkpoint of an investigation")
+    for setting, stored_value, own in (
+        ("world", state.world, world.sha256),
+        ("policy", state.policy, policy),
+        ("course", replace(state.course, budget=None), replace(course, budget=None)),
     ):
-        if there != here:
+        if stored_value != own:
             raise SettingsError(
-                f"the checkpoint was made with another {what}: go on with the same one, or begin "
-                "anew with another file"
+                f"the checkpoint was made with another {setting}: go on with the same one, or "
+                "begin anew with another file"
             )
     controller = Controller(world, course)
-    for answer in found.answers:
+    for answer in state.answers:
         if controller.next() is None:
             break
         controller.take(answer)
@@ -293,7 +295,7 @@ def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Con
 
 def stored_answers(answers: Mapping[str, LocalJudgement]) -> bytes:
     """The answers of a model as a file, to be asked for once only."""
-    return json.dumps({key: asdict(one) for key, one in answers.items()}).encode()
+    return json.dumps({key: asdict(judgement) for key, judgement in answers.items()}).encode()
 
 
 def read_answers(data: bytes) -> dict[str, LocalJudgement]:
@@ -302,20 +304,20 @@ def read_answers(data: bytes) -> dict[str, LocalJudgement]:
     Raises:
         SettingsError: It is no such file.
     """
-    found: dict[str, LocalJudgement] = _validated(
+    answers: dict[str, LocalJudgement] = _validate(
         dict[str, LocalJudgement], data, "has no answers of a model"
     )
-    return found
+    return answers
 
 
-def _validated(shape: Any, text: str | bytes, otherwise: str) -> Any:
+def _validate(shape: Any, text: str | bytes, otherwise: str) -> Any:
     from pydantic import TypeAdapter, ValidationError  # slow to import
 
     try:
         return TypeAdapter(shape).validate_json(text)
     except ValidationError as error:
-        where, what = first_wrong(error)
-        raise SettingsError(f"it {otherwise}: {where or 'the whole'}: {what}") from None
+        place, reason = first_wrong(error)
+        raise SettingsError(f"it {otherwise}: {place or 'the whole'}: {reason}") from None
 
 
 def schema() -> dict[str, Any]:
@@ -328,7 +330,7 @@ def schema() -> dict[str, Any]:
         FORMAT: Investigation, TOPOLOGY: Topology, ALERTS: list[Alert],
         f"a line of {EVIDENCE}": EvidenceLine, TRUTH: SnapshotTruth,
     }  # fmt: skip
-    return {what: TypeAdapter(shape).json_schema() for what, shape in shapes.items()}
+    return {title: TypeAdapter(shape).json_schema() for title, shape in shapes.items()}
 
 
 # --- several runs ---
@@ -344,13 +346,13 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
         runs: The runs, at least one.
         by: What differs between them.
     """
-    frontiers = [set(one.frontier) for one in runs]
+    frontiers = [set(run.frontier) for run in runs]
     answer = most_common(frontiers)
-    nearest = max(runs, key=lambda one: jaccard(set(one.frontier), answer))
+    nearest = max(runs, key=lambda run: jaccard(set(run.frontier), answer))
     pairs = [jaccard(a, b) for a, b in combinations(frontiers, 2)]
     votes = Votes(
         by,
-        tuple(one.frontier for one in runs),
+        tuple(run.frontier for run in runs),
         sum(pairs) / len(pairs) if pairs else 1.0,
     )
     return replace(
@@ -358,17 +360,18 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
         frontier=tuple(sorted(answer)),
         confidence="frontier" if answer else "guess",
         entities=tuple(
-            replace(one, contributing_factor=one.name in answer) for one in nearest.entities
+            replace(entity, contributing_factor=entity.name in answer)
+            for entity in nearest.entities
         ),
         votes=votes,
-        cost=_total([one.cost for one in runs]),
+        cost=_total([run.cost for run in runs]),
     )
 
 
 def most_common(frontiers: Sequence[Collection[str]]) -> set[str]:
     """The entities that more than half of some frontiers have."""
-    votes = Counter(one for some in frontiers for one in {*some})
-    return {one for one, count in votes.items() if count > len(frontiers) / 2}
+    votes = Counter(name for frontier in frontiers for name in {*frontier})
+    return {name for name, count in votes.items() if count > len(frontiers) / 2}
 
 
 def jaccard(a: set[str], b: set[str]) -> float:
@@ -377,11 +380,11 @@ def jaccard(a: set[str], b: set[str]) -> float:
 
 
 def _total(costs: Sequence[InvestigationCost]) -> InvestigationCost:
-    usd = [one.usd for one in costs if one.usd is not None]
+    usd = [cost.usd for cost in costs if cost.usd is not None]
     return InvestigationCost(
-        sum(one.steps for one in costs),
-        sum(one.model_calls for one in costs),
-        sum(one.input_tokens for one in costs),
-        sum(one.output_tokens for one in costs),
+        sum(cost.steps for cost in costs),
+        sum(cost.model_calls for cost in costs),
+        sum(cost.input_tokens for cost in costs),
+        sum(cost.output_tokens for cost in costs),
         sum(usd) if usd else None,
     )

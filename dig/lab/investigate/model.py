@@ -96,10 +96,10 @@ class JudgementReply(BaseModel):
         return LocalJudgement(
             self.label, self.by, self.weight, tuple(self.evidence), self.why,
             tuple(
-                Claim(one.source, one.target, one.condition, one.effect, tuple(one.evidence))
-                for one in self.claims
+                Claim(row.source, row.target, row.condition, row.effect, tuple(row.evidence))
+                for row in self.claims
             ),
-            tuple(NextEntity(one.entity, one.why) for one in self.next),
+            tuple(NextEntity(step.entity, step.why) for step in self.next),
         )  # fmt: skip
 
 
@@ -148,42 +148,54 @@ class ModelPolicy:
     async def judge(self, packet: Packet) -> LocalJudgement | NoAnswer:
         """Ask the model; about each page of a long packet, and then about what it cites."""
         key = sha256(f"{self.name}\n{encode_json(asdict(packet))}".encode()).hexdigest()
-        known = self.answers.get(key)
-        if known is None:
+        answer = self.answers.get(key)
+        if answer is None:
             try:
-                known = await self._judged(packet)
+                answer = await self._judge(packet)
             except (ModelError, StopRunError) as error:
                 return NoAnswer(one_line(error))
-            self.answers[key] = known
-        return known
+            self.answers[key] = answer
+        return answer
 
-    async def _judged(self, packet: Packet) -> LocalJudgement:
+    async def _judge(self, packet: Packet) -> LocalJudgement:
         pages = self._pages(packet)
         if len(pages) == 1:
             return await self._ask(packet, MOST_TEXT)
-        kept: set[str] = set()
+        fact_ids: set[str] = set()
         for number, page in enumerate(pages, 1):
             part = replace(packet, evidence=tuple(page))
             judgement = await self._ask(part, MOST_TEXT, f"page {number} of {len(pages)}")
-            kept |= {*judgement.evidence, *(i for one in judgement.claims for i in one.evidence)}
-        rest = replace(packet, evidence=tuple(one for one in packet.evidence if one.id in kept))
-        most_text = next(
-            (most for most in SHORTER_TEXT if _length(rest, rest.evidence, most) <= self._most), 0
+            fact_ids |= {
+                *judgement.evidence,
+                *(i for claim in judgement.claims for i in claim.evidence),
+            }
+        cited_packet = replace(
+            packet, evidence=tuple(fact for fact in packet.evidence if fact.id in fact_ids)
         )
-        return await self._ask(rest, most_text, f"what {len(pages)} pages of evidence came to")
+        most_text = next(
+            (
+                most
+                for most in SHORTER_TEXT
+                if _length(cited_packet, cited_packet.evidence, most) <= self._most
+            ),
+            0,
+        )
+        return await self._ask(
+            cited_packet, most_text, f"what {len(pages)} pages of evidence came to"
+        )
 
     def _pages(self, packet: Packet) -> list[list[Fact]]:
         """The evidence, cut into pages that fit into one question."""
         room = self._most - _length(packet, (), MOST_TEXT)
         pages: list[list[Fact]] = [[]]
-        left = room
+        space = room
         for fact in packet.evidence:
             size = len(encode_json(_fact(fact, MOST_TEXT))) + 2
-            if size > left and pages[-1]:
+            if size > space and pages[-1]:
                 pages.append([])
-                left = room
+                space = room
             pages[-1].append(fact)
-            left -= size
+            space -= size
         return pages
 
     async def _ask(self, packet: Packet, most_text: int, which: str = "") -> LocalJudgement:
@@ -212,11 +224,11 @@ class ModelPolicy:
 
 
 def _question(packet: Packet, facts: Sequence[Fact], most_text: int, which: str = "") -> str:
-    asked = asdict(replace(packet, evidence=()))
-    asked["evidence"] = [_fact(fact, most_text) for fact in facts]
+    body = asdict(replace(packet, evidence=()))
+    body["evidence"] = [_fact(fact, most_text) for fact in facts]
     if which:
-        asked["evidence_is"] = which
-    return encode_json({key: value for key, value in asked.items() if value not in (None, [], ())})
+        body["evidence_is"] = which
+    return encode_json({key: value for key, value in body.items() if value not in (None, [], ())})
 
 
 def _length(packet: Packet, facts: Iterable[Fact], most_text: int) -> int:

@@ -30,9 +30,9 @@ class ServiceRules:
 
     def judge(self, packet: Packet) -> LocalJudgement:
         """The answer of the first rule that has one; else the entity is healthy."""
-        seen = _Seen(packet)
+        view = _Seen(packet)
         for rule in RULES:
-            judgement = rule(seen)
+            judgement = rule(view)
             if judgement is not None:
                 return judgement
         return LocalJudgement("healthy", weight=0.6, why="no sign of trouble in the window")
@@ -102,22 +102,22 @@ class _Seen:
     @cached_property
     def labels(self) -> dict[str, str]:
         """The latest label that each neighbour has told of itself."""
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for message in self.packet.inbox:
-            found.setdefault(message.sender, message.belief.label)
-        return found
+            labels.setdefault(message.sender, message.belief.label)
+        return labels
 
     @cached_property
     def callers(self) -> list[str]:
         """The entities that may send more: those that facts name, else those of the topology."""
         named = [fact.about for fact in self.traffic if fact.about not in (None, self.me)]
-        known = [
-            one.entity
-            for one in self.packet.neighbours
-            if one.is_source and one.relation == "calls"
+        callees_ = [
+            neighbour.entity
+            for neighbour in self.packet.neighbours
+            if neighbour.is_source and neighbour.relation == "calls"
         ]
-        found = [*dict.fromkeys(filter(None, named))] or known
-        return [one for one in found if one not in self.blamed_for_traffic]
+        callees_ = [*dict.fromkeys(filter(None, named))] or callees_
+        return [name_ for name_ in callees_ if name_ not in self.blamed_for_traffic]
 
     def symptom(
         self, causes: list[str], condition: str, effect: str, shown: list[Fact], weight: float
@@ -132,16 +132,16 @@ class _Seen:
             weight: The certainty of the symptom.
         """
         ids = tuple(fact.id for fact in shown)
-        claims = tuple(Claim(one, self.me, condition, effect, ids) for one in causes)
-        why = f"{effect}, since {name(causes[0])}: {condition}"
-        asked = tuple(NextEntity(one, condition) for one in causes[:2])
-        return LocalJudgement("symptom", causes[0], weight, ids, why, claims, asked)
+        claims = tuple(Claim(cause, self.me, condition, effect, ids) for cause in causes)
+        reason = f"{effect}, since {name(causes[0])}: {condition}"
+        steps = tuple(NextEntity(cause, condition) for cause in causes[:2])
+        return LocalJudgement("symptom", causes[0], weight, ids, reason, claims, steps)
 
-    def origin(self, shown: list[Fact], weight: float, why: str) -> LocalJudgement:
+    def origin(self, shown: list[Fact], weight: float, reason: str) -> LocalJudgement:
         """An origin, with the earliest facts that show it."""
         ids = tuple(fact.id for fact in shown[:3])
-        asked = tuple(NextEntity(one, "it is called") for one in _about(self.calls)[:2])
-        return LocalJudgement("origin", None, weight, ids, why, (), asked)
+        steps = tuple(NextEntity(callee, "it is called") for callee in _about(self.calls)[:2])
+        return LocalJudgement("origin", None, weight, ids, reason, (), steps)
 
 
 def _is_unusual(fact: Fact) -> bool:
@@ -158,106 +158,106 @@ def _about(facts: list[Fact]) -> list[str]:
 # --- the rules, in their order ---
 
 
-def own_change(seen: _Seen) -> LocalJudgement | None:
+def own_change(view: _Seen) -> LocalJudgement | None:
     """A change of its own comes before its trouble: it is an origin, whatever traffic came.
 
     While nobody blames it and it has no trouble, nothing tells that the change had an effect.
     """
-    trouble = [fact for fact in seen.packet.evidence if fact.type in TROUBLE]
+    trouble = [fact for fact in view.packet.evidence if fact.type in TROUBLE]
     first = min(
-        [*(fact.ts for fact in trouble), *(one.ts for one in seen.packet.alerts)],
+        [*(fact.ts for fact in trouble), *(alert.ts for alert in view.packet.alerts)],
         default=float("inf"),
     )
-    changes = [fact for fact in seen.of("change") if fact.ts <= first]
+    changes = [fact for fact in view.of("change") if fact.ts <= first]
     if not changes:
         return None
-    if trouble or seen.packet.alerts:
-        return seen.origin([*changes, *trouble], 0.9, "a change of its own came before its trouble")
-    if seen.blamed or seen.blamed_for_traffic:
-        return seen.origin(changes, 0.8, "it was changed, and others blame it")
+    if trouble or view.packet.alerts:
+        return view.origin([*changes, *trouble], 0.9, "a change of its own came before its trouble")
+    if view.blamed or view.blamed_for_traffic:
+        return view.origin(changes, 0.8, "it was changed, and others blame it")
     ids = tuple(fact.id for fact in changes[:3])
     return LocalJudgement("defer", None, 0.3, ids, "it was changed; no effect of that is known")
 
 
-def failed_part(seen: _Seen) -> LocalJudgement | None:
+def failed_part(view: _Seen) -> LocalJudgement | None:
     """An error names a part: a symptom of that part."""
-    if not seen.parts:
+    if not view.parts:
         return None
-    return seen.symptom(_about(seen.parts), FAILED_PART, "an error names it", seen.parts, 0.8)
+    return view.symptom(_about(view.parts), FAILED_PART, "an error names it", view.parts, 0.8)
 
 
-def own_trouble_first(seen: _Seen) -> LocalJudgement | None:
+def own_trouble_first(view: _Seen) -> LocalJudgement | None:
     """Trouble of its own is earlier than the first failed call: an origin."""
-    own = [fact for fact in seen.own if fact.type != "exhausted" or not seen.traffic]
-    if own and seen.calls and own[0].ts < seen.calls[0].ts:
-        return seen.origin(own, 0.7, "its own trouble came before its calls failed")
+    own = [fact for fact in view.own if fact.type != "exhausted" or not view.traffic]
+    if own and view.calls and own[0].ts < view.calls[0].ts:
+        return view.origin(own, 0.7, "its own trouble came before its calls failed")
     return None
 
 
-def exhausted_by_traffic(seen: _Seen) -> LocalJudgement | None:
+def exhausted_by_traffic(view: _Seen) -> LocalJudgement | None:
     """Something is used up and more traffic came: a symptom of the sender, once it tells of itself.
 
     Until then nothing is known of the sender: being exhausted is trouble of its own, and the sender
     is worth a look.
     """
-    used_up = seen.of("exhausted")
-    if not (used_up and seen.traffic and seen.callers):
+    used_up = view.of("exhausted")
+    if not (used_up and view.traffic and view.callers):
         return None
-    shown = [*used_up, *seen.traffic]
-    senders = [one for one in seen.callers if one in seen.labels]
+    shown = [*used_up, *view.traffic]
+    senders = [caller for caller in view.callers if caller in view.labels]
     if senders:
-        return seen.symptom(senders, MORE_TRAFFIC, "it was overloaded", shown, 0.8)
-    asked = seen.symptom(seen.callers, MORE_TRAFFIC, "it was overloaded", shown, 0.6)
-    return replace(asked, label="origin", by=None, why="it was overloaded; no sender has told")
+        return view.symptom(senders, MORE_TRAFFIC, "it was overloaded", shown, 0.8)
+    judgement = view.symptom(view.callers, MORE_TRAFFIC, "it was overloaded", shown, 0.6)
+    return replace(judgement, label="origin", by=None, why="it was overloaded; no sender has told")
 
 
-def blamed_for_traffic(seen: _Seen) -> LocalJudgement | None:
+def blamed_for_traffic(view: _Seen) -> LocalJudgement | None:
     """Blamed for traffic: a symptom of its caller if it was sent more itself, else an origin."""
-    if not seen.blamed_for_traffic:
+    if not view.blamed_for_traffic:
         return None
-    if seen.traffic and seen.callers:
-        return seen.symptom(seen.callers, MORE_TRAFFIC, "it passes traffic on", seen.traffic, 0.7)
-    shown = [*seen.traffic, *seen.own, *seen.unusual, *seen.of("log", "change")]
+    if view.traffic and view.callers:
+        return view.symptom(view.callers, MORE_TRAFFIC, "it passes traffic on", view.traffic, 0.7)
+    shown = [*view.traffic, *view.own, *view.unusual, *view.of("log", "change")]
     if shown:
-        return seen.origin(shown, 0.7, "it sends more traffic, and no caller of it does")
-    return _gap(seen, "it is blamed for traffic, and nothing was recorded about it")
+        return view.origin(shown, 0.7, "it sends more traffic, and no caller of it does")
+    return _gap(view, "it is blamed for traffic, and nothing was recorded about it")
 
 
-def failed_call(seen: _Seen) -> LocalJudgement | None:
+def failed_call(view: _Seen) -> LocalJudgement | None:
     """Its calls fail: a symptom of the callee."""
-    callees = [one for one in _about(seen.calls) if seen.labels.get(one) != "healthy"]
+    callees = [callee for callee in _about(view.calls) if view.labels.get(callee) != "healthy"]
     if callees:
-        return seen.symptom(callees, FAILED_CALLS, "its calls fail", seen.calls, 0.7)
-    if seen.calls:
-        return seen.origin(
-            [*seen.own, *seen.calls], 0.4, "its calls fail, and all that it calls is healthy"
+        return view.symptom(callees, FAILED_CALLS, "its calls fail", view.calls, 0.7)
+    if view.calls:
+        return view.origin(
+            [*view.own, *view.calls], 0.4, "its calls fail, and all that it calls is healthy"
         )
     return None
 
 
-def own_trouble(seen: _Seen) -> LocalJudgement | None:
+def own_trouble(view: _Seen) -> LocalJudgement | None:
     """Trouble of its own that nothing explains: an origin."""
-    if seen.own:
-        return seen.origin(seen.own, 0.6, "trouble of its own that no neighbour explains")
-    if seen.unusual and (seen.blamed or seen.packet.alerts):
-        return seen.origin(seen.unusual, 0.5, "it behaves unlike usual, and others notice")
+    if view.own:
+        return view.origin(view.own, 0.6, "trouble of its own that no neighbour explains")
+    if view.unusual and (view.blamed or view.packet.alerts):
+        return view.origin(view.unusual, 0.5, "it behaves unlike usual, and others notice")
     return None
 
 
-def nothing_recorded(seen: _Seen) -> LocalJudgement | None:
+def nothing_recorded(view: _Seen) -> LocalJudgement | None:
     """Blamed or alarmed without evidence of its own: not decided."""
-    if seen.blamed or seen.packet.alerts:
-        return _gap(seen, "others notice it, and nothing was recorded about it")
+    if view.blamed or view.packet.alerts:
+        return _gap(view, "others notice it, and nothing was recorded about it")
     return None
 
 
-def _gap(seen: _Seen, why: str) -> LocalJudgement:
+def _gap(view: _Seen, reason: str) -> LocalJudgement:
     """Not decided; what it depends on is worth a look, and explains it if it is in trouble."""
-    ahead = [one.entity for one in seen.packet.neighbours if not one.is_source]
-    ill = [one for one in ahead if seen.labels.get(one) in ("origin", "symptom")]
-    claims = tuple(Claim(one, seen.me, FAILED_CALLS, UNKNOWN_LINK) for one in ill)
-    asked = tuple(NextEntity(one, why) for one in ahead if one not in seen.labels)[:2]
-    return LocalJudgement("defer", None, 0.4, (), why, claims, asked)
+    ahead = [neighbour.entity for neighbour in view.packet.neighbours if not neighbour.is_source]
+    ill = [entity for entity in ahead if view.labels.get(entity) in ("origin", "symptom")]
+    claims = tuple(Claim(entity, view.me, FAILED_CALLS, UNKNOWN_LINK) for entity in ill)
+    steps = tuple(NextEntity(entity, reason) for entity in ahead if entity not in view.labels)[:2]
+    return LocalJudgement("defer", None, 0.4, (), reason, claims, steps)
 
 
 TROUBLE = ("error", "event", "exhausted", "failed-call")

@@ -48,14 +48,23 @@ class RunWorld:
         self.groups: dict[str, SignGroup] = {}
         self._structure = StructuralAnswer(case)
         self._facts: dict[str, list[Fact]] = {agent: [] for agent in case.run.agents}
-        for group in sorted(self._structure.groups, key=lambda one: (one.first.t, one.first.name)):
+        for group in sorted(
+            self._structure.groups, key=lambda group: (group.first.t, group.first.name)
+        ):
             for fact in self._facts_of(group):
                 self.groups[fact.id] = group
                 self._facts[group.agent].append(fact)
-        shown = [(evidence, one.kind) for one in case.failures for evidence in one.evidence]
+        shown = [
+            (evidence, failure.kind) for failure in case.failures for evidence in failure.evidence
+        ]
         self._facts[OUTCOME] = [
-            Fact(f"{one.t or 0}.{kind}.{n}", float(one.t or 0), "failure", text=one.says)
-            for n, (one, kind) in enumerate(shown)
+            Fact(
+                f"{evidence.t or 0}.{kind}.{n}",
+                float(evidence.t or 0),
+                "failure",
+                text=evidence.says,
+            )
+            for n, (evidence, kind) in enumerate(shown)
         ]
 
     @property
@@ -75,19 +84,19 @@ class RunWorld:
 
     def alerts(self) -> Sequence[Alert]:
         """The failures, and the findings about agents."""
-        found = [Alert(OUTCOME, fact.ts, fact.text) for fact in self._facts[OUTCOME]]
-        found += [
+        alerts = [Alert(OUTCOME, fact.ts, fact.text) for fact in self._facts[OUTCOME]]
+        alerts += [
             Alert(agent, float(row.t), str(row.pattern))
             for row, agents in blamed_agents(self.case.run.records)
             for agent in agents
         ]
-        return sorted(found, key=lambda one: (one.ts, one.entity, one.name))
+        return sorted(alerts, key=lambda alert: (alert.ts, alert.entity, alert.name))
 
     def suspects(self, window: Window) -> Sequence[str]:
         """The agents with signs, by the time of the first."""
         return sorted(
-            (one for one, facts in self._facts.items() if facts and one != OUTCOME),
-            key=lambda one: (self._facts[one][0].ts, one),
+            (entity for entity, facts in self._facts.items() if facts and entity != OUTCOME),
+            key=lambda entity: (self._facts[entity][0].ts, entity),
         )
 
     def entities(self) -> Sequence[str]:
@@ -100,7 +109,7 @@ class RunWorld:
 
     def evidence(self, entity: str, window: Window) -> Sequence[Fact]:
         """The signs of an agent; the failures of the run."""
-        return [one for one in self._facts.get(entity, ()) if window[0] <= one.ts <= window[1]]
+        return [fact for fact in self._facts.get(entity, ()) if window[0] <= fact.ts <= window[1]]
 
     def neighbours(self, entity: str) -> Sequence[Neighbour]:
         """The agents between which work was sent, and the outcome."""
@@ -108,27 +117,27 @@ class RunWorld:
 
     @cached_property
     def _neighbours(self) -> Mapping[str, Sequence[Neighbour]]:
-        pairs = {(one, OUTCOME, ENDS_IN) for one in self.case.run.agents}
+        pairs = {(agent, OUTCOME, ENDS_IN) for agent in self.case.run.agents}
         for event in self.case.run.events.values():
             if event.agent is not None and event.is_work:
                 pairs |= {(event.agent, to, WORKS_FOR) for to in _recipients(event)}
-        found: dict[str, list[Neighbour]] = {}
+        neighbours: dict[str, list[Neighbour]] = {}
         for source, target, relation in sorted(pairs):
             if source != target and target in self._facts and source in self._facts:
                 row = Neighbour(target, self.kind(target), relation, False)
-                found.setdefault(source, []).append(row)
+                neighbours.setdefault(source, []).append(row)
                 row = Neighbour(source, self.kind(source), relation, True)
-                found.setdefault(target, []).append(row)
-        return found
+                neighbours.setdefault(target, []).append(row)
+        return neighbours
 
     def others(self, group: SignGroup) -> list[SignGroup]:
         """The other signs of an agent, the strongest first."""
-        some = (
-            one
-            for one in self._structure.groups
-            if one.agent == group.agent and one.first.name != group.first.name
+        groups = (
+            group_
+            for group_ in self._structure.groups
+            if group_.agent == group.agent and group_.first.name != group.first.name
         )
-        return sorted(some, key=lambda one: (-one.score, one.first.t))
+        return sorted(groups, key=lambda group_: (-group_.score, group_.first.t))
 
     def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
         """A fact for each component that the signs of a row have an effect on, one at least."""
@@ -136,7 +145,7 @@ class RunWorld:
         affected: dict[str | None, None] = {}
         for sign in group.signs:
             for event in self.case.analysis.events_of(sign):
-                affected |= dict.fromkeys(self._affected(group.agent, event))
+                affected |= dict.fromkeys(self._agents_after(group.agent, event))
         affected.pop(group.agent, None)
         if group.status != "recovered":
             affected[OUTCOME] = None
@@ -146,14 +155,14 @@ class RunWorld:
                 one_line(first.says, 200), max(0.0, group.score),
             )  # fmt: skip
 
-    def _affected(self, agent: str, event: RecordedEvent) -> list[str]:
+    def _agents_after(self, agent: str, event: RecordedEvent) -> list[str]:
         """The agents that wait for an event or, of one that came from elsewhere, for its result."""
-        known = self.case.run.agents
+        agents = self.case.run.agents
         if event.agent == agent:
-            return [one for one in _recipients(event) if one in known]
+            return [agent_ for agent_ in _recipients(event) if agent_ in agents]
         parts = self.case.analysis.parts
         waiting = [event.agent, parts.report_to(event) if parts is not None else None]
-        return [one for one in waiting if one is not None and one in known]
+        return [agent_ for agent_ in waiting if agent_ is not None and agent_ in agents]
 
 
 def _recipients(event: RecordedEvent) -> list[str]:
@@ -178,15 +187,17 @@ class RunRules:
         if best is not None and _strength(best) >= STRONG:
             return _origin(packet, facts, best)
         explained = max(
-            (one for one in facts if causes[one.id] is not None), key=_strength, default=None
+            (fact for fact in facts if causes[fact.id] is not None), key=_strength, default=None
         )
         if explained is not None:
             cause = causes[explained.id]
-            why = f"{explained.text}; {cause} explains it"
+            reason = f"{explained.text}; {cause} explains it"
             weight = LESS * min(1.0, _strength(explained))
             claims = (Claim(str(cause), packet.entity, MISSING, explained.type, (explained.id,)),)
             onward = _claims(packet, [fact for fact in facts if fact.about != cause], explained)
-            return LocalJudgement("symptom", cause, weight, (explained.id,), why, claims + onward)
+            return LocalJudgement(
+                "symptom", cause, weight, (explained.id,), reason, claims + onward
+            )
         weakest = max(facts, key=_strength)
         weight = LESS * min(1.0, _strength(weakest))
         return LocalJudgement("defer", None, weight, (weakest.id,), weakest.text)
@@ -235,43 +246,47 @@ def _about_me(packet: Packet, message: Message) -> Iterator[Claim]:
 
 
 def _began(claim: Claim) -> float:
-    return min((float(one.partition(".")[0]) for one in claim.evidence), default=float("inf"))
+    return min(
+        (float(fact_id.partition(".")[0]) for fact_id in claim.evidence), default=float("inf")
+    )
 
 
 def _outcome(packet: Packet) -> LocalJudgement:
     """The outcome is a symptom of the origin that is surest."""
-    told = [
-        one
-        for one in packet.inbox
-        if one.belief.label == "origin" and any(_about_me(packet, one)) and packet.evidence
+    messages = [
+        message
+        for message in packet.inbox
+        if message.belief.label == "origin" and any(_about_me(packet, message)) and packet.evidence
     ]
-    if not told:
+    if not messages:
         return LocalJudgement("defer", None, 0.0, (), "no agent has told of trouble of its own")
-    told.sort(key=lambda one: (-one.belief.weight, one.sender))
+    messages.sort(key=lambda message: (-message.belief.weight, message.sender))
     ids = (packet.evidence[0].id,)
-    claims = tuple(Claim(one.sender, packet.entity, MISSING, "it failed", ids) for one in told)
-    return LocalJudgement("symptom", told[0].sender, 0.0, ids, "the run failed", claims)
+    claims = tuple(
+        Claim(message.sender, packet.entity, MISSING, "it failed", ids) for message in messages
+    )
+    return LocalJudgement("symptom", messages[0].sender, 0.0, ids, "the run failed", claims)
 
 
-def believed(case: Case) -> list[list[SignGroup]]:
+def blame_by_beliefs(case: Case) -> list[list[SignGroup]]:
     """The signs of each agent by an investigation of a run, the agents of the frontier first.
 
     The first signs of an agent are those that its belief rests on; their score is its weight.
     """
     world = RunWorld(case)
-    found = investigate(world, RunRules())
-    judged = {one.name: one for one in found.entities}
+    investigation = investigate(world, RunRules())
+    judged = {entity.name: entity for entity in investigation.entities}
     agents: list[list[SignGroup]] = []
-    for one in found.ranked:
-        belief = judged[one.entity]
+    for ranked_entity in investigation.ranked:
+        belief = judged[ranked_entity.entity]
         facts = [fact for fact in belief.evidence if fact in world.groups]
         if facts:
             status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
-            status = "origin" if one.entity in found.frontier else status
-            first = replace(world.groups[facts[0]], score=one.weight, status=status)
+            status = "origin" if ranked_entity.entity in investigation.frontier else status
+            first = replace(world.groups[facts[0]], score=ranked_entity.weight, status=status)
             agents.append(prefer_mechanism([first, *world.others(first)]))
-    return sorted(agents, key=lambda some: (-some[0].score, some[0].first.t, some[0].agent))
+    return sorted(agents, key=lambda groups: (-groups[0].score, groups[0].first.t, groups[0].agent))
 
 
-BELIEFS = BySigns("beliefs", believed)
+BELIEFS = BySigns("beliefs", blame_by_beliefs)
 """The suspects that an investigation of a run names."""

@@ -62,8 +62,8 @@ class InvestigationScore:
         return [
             f"{'':<10} precision  recall      F1",
             *(
-                f"{what:<10} {one.precision:>9.3f} {one.recall:>7.3f} {one.f1:>7.3f}"
-                for what, one in (("roots", self.roots), ("edges", self.edges))
+                f"{name:<10} {row.precision:>9.3f} {row.recall:>7.3f} {row.f1:>7.3f}"
+                for name, row in (("roots", self.roots), ("edges", self.edges))
             ),
             f"proximity {self.proximity:.3f}",
             f"of {self.answers} runs: some right {_yes(self.pass_at_k)}, "
@@ -86,70 +86,76 @@ def score(
     """
     if not answers:
         raise SettingsError("there is no answer to score")
-    for one in answers:
-        if one.sha256 != snapshot.sha256:
+    for answer in answers:
+        if answer.sha256 != snapshot.sha256:
             raise SettingsError(
-                f"an answer is about another snapshot ({one.name}, or this one before a change)"
+                f"an answer is about another snapshot ({answer.name}, or this one before a change)"
             )
-    roots = {snapshot.canonical(one) for one in truth.roots}
+    roots = {snapshot.canonical(root) for root in truth.roots}
     edges = {(snapshot.canonical(a), snapshot.canonical(b)) for a, b in truth.propagation}
     near = _distances(snapshot, edges, roots)
     frontiers = [
-        f for one in answers for f in (one.votes.frontiers if one.votes else [one.frontier])
+        f
+        for answer in answers
+        for f in (answer.votes.frontiers if answer.votes else [answer.frontier])
     ]
     most = most_common(frontiers)
     return InvestigationScore(
         answers=len(frontiers),
-        roots=_mean([Agreement.of({*one.answer}, roots) for one in answers]),
-        edges=_mean([Agreement.of(_leading_on(one), edges) for one in answers]),
-        proximity=_average(_proximity(one.answer, near) for one in answers),
-        pass_at_k=any({*one} == roots for one in frontiers),
+        roots=_mean([Agreement.of({*answer.answer}, roots) for answer in answers]),
+        edges=_mean([Agreement.of(_leading_on(answer), edges) for answer in answers]),
+        proximity=_average(_proximity(answer.answer, near) for answer in answers),
+        pass_at_k=any({*frontier} == roots for frontier in frontiers),
         maj_at_k=most == roots,
     )
 
 
-def _leading_on(found: Investigation) -> set[tuple[str, str]]:
-    graph = successors(found.claims)
-    ahead = {one for source in found.answer for one in reached(graph, source)}
-    return {(one.source, one.target) for one in found.claims if one.source in ahead}
+def _leading_on(investigation: Investigation) -> set[tuple[str, str]]:
+    graph = successors(investigation.claims)
+    ahead = {entity for source in investigation.answer for entity in reached(graph, source)}
+    return {(claim.source, claim.target) for claim in investigation.claims if claim.source in ahead}
 
 
 def _distances(
     snapshot: Snapshot, edges: Iterable[tuple[str, str]], roots: Iterable[str]
 ) -> list[dict[str, int]]:
     """For each true cause, the links to every entity, over topology and truth in any direction."""
-    graph = {one: [row.entity for row in snapshot.neighbours(one)] for one in snapshot.entities()}
+    graph = {
+        entity: [row.entity for row in snapshot.neighbours(entity)]
+        for entity in snapshot.entities()
+    }
     for a, b in edges:
         graph.setdefault(a, []).append(b)
         graph.setdefault(b, []).append(a)
-    found = []
+    distances = []
     for root in sorted(roots):
         steps = {root: 0}
         for entity, before in reached(graph, root).items():
             if before is not None:
                 steps[entity] = steps[before] + 1
-        found.append(steps)
-    return found
+        distances.append(steps)
+    return distances
 
 
 def _proximity(answer: Sequence[str], near: Sequence[dict[str, int]]) -> float:
     best = [
-        max((1 / (1 + steps[one]) for one in answer if one in steps), default=0.0) for steps in near
+        max((1 / (1 + steps[name]) for name in answer if name in steps), default=0.0)
+        for steps in near
     ]
     return _average(best)
 
 
-def _mean(found: Sequence[Agreement]) -> Agreement:
+def _mean(agreements: Sequence[Agreement]) -> Agreement:
     return Agreement(
-        _average(one.precision for one in found),
-        _average(one.recall for one in found),
-        _average(one.f1 for one in found),
+        _average(agreement.precision for agreement in agreements),
+        _average(agreement.recall for agreement in agreements),
+        _average(agreement.f1 for agreement in agreements),
     )
 
 
 def _average(values: Iterable[float]) -> float:
-    known = [*values]
-    return sum(known) / len(known) if known else 0.0
+    numbers = [*values]
+    return sum(numbers) / len(numbers) if numbers else 0.0
 
 
 def _yes(value: bool) -> str:

@@ -107,29 +107,29 @@ class Snapshot:
         """
         self.name = name
         self._names = _canonical_names(topology.entities)
-        kinds = {one.id: one.kind for one in sorted(topology.entities, key=lambda one: one.kind)}
+        kinds = {row.id: row.kind for row in sorted(topology.entities, key=lambda row: row.kind)}
         edges = [
-            TopologyEdge(self.canonical(one.source), self.canonical(one.target), one.kind)
-            for one in topology.edges
+            TopologyEdge(self.canonical(edge.source), self.canonical(edge.target), edge.kind)
+            for edge in topology.edges
         ]
         facts = _facts(rows, self.canonical)
         ends = (end for edge in edges for end in (edge.source, edge.target))
-        self._kinds = {one: kinds.get(one, "") for one in sorted({*kinds, *ends, *facts})}
+        self._kinds = {name: kinds.get(name, "") for name in sorted({*kinds, *ends, *facts})}
         if len(self._kinds) > MOST_ENTITIES:
             raise SettingsError(
                 f"there are {len(self._kinds):,} entities; at most {MOST_ENTITIES:,} can be read"
             )
         self._facts = facts
         self._alerts = sorted(
-            (_renamed(alert, self.canonical) for alert in alerts),
-            key=lambda one: (one.ts, one.entity, one.name),
+            (_rename(alert, self.canonical) for alert in alerts),
+            key=lambda alert: (alert.ts, alert.entity, alert.name),
         )
         self._neighbours = self._all_neighbours(sorted(set(edges), key=astuple))
-        whole = sha256(repr([self._kinds, sorted(self._names.items()), self._alerts]).encode())
-        whole.update(repr(sorted(self._neighbours.items())).encode())
-        for entity, some in facts.items():
-            whole.update(repr((entity, some)).encode())
-        self.sha256 = whole.hexdigest()
+        digest = sha256(repr([self._kinds, sorted(self._names.items()), self._alerts]).encode())
+        digest.update(repr(sorted(self._neighbours.items())).encode())
+        for entity, lines in facts.items():
+            digest.update(repr((entity, lines)).encode())
+        self.sha256 = digest.hexdigest()
 
     @classmethod
     def read(cls, directory: Path) -> Snapshot:
@@ -141,7 +141,7 @@ class Snapshot:
         """
         if not directory.is_dir():
             raise SettingsError(f"{directory} is no directory")
-        if not any((directory / one).exists() for one in (TOPOLOGY, ALERTS, EVIDENCE)):
+        if not any((directory / file).exists() for file in (TOPOLOGY, ALERTS, EVIDENCE)):
             raise SettingsError(f"{directory} has none of {TOPOLOGY}, {ALERTS} and {EVIDENCE}")
         topology = _read(directory / TOPOLOGY, Topology) or Topology()
         alerts = _read(directory / ALERTS, list[Alert]) or []
@@ -160,7 +160,10 @@ class Snapshot:
         """The time of the alarms and five minutes around it; without alarms, all."""
         if not self._alerts:
             return float("-inf"), float("inf")
-        ends = [one.ts if one.until is None else max(one.ts, one.until) for one in self._alerts]
+        ends = [
+            alert.ts if alert.until is None else max(alert.ts, alert.until)
+            for alert in self._alerts
+        ]
         return self._alerts[0].ts - MARGIN_S, max(ends) + MARGIN_S
 
     def alerts(self) -> Sequence[Alert]:
@@ -174,7 +177,7 @@ class Snapshot:
             for fact in facts:
                 if fact.type in ("change", "event") and window[0] <= fact.ts <= window[1]:
                     first.setdefault(entity, fact.ts)
-        return sorted(first, key=lambda one: (first[one], one))
+        return sorted(first, key=lambda entity: (first[entity], entity))
 
     def entities(self) -> Sequence[str]:
         """All entities: declared ones, ends of edges, and those that there is evidence about."""
@@ -186,23 +189,23 @@ class Snapshot:
 
     def evidence(self, entity: str, window: Window) -> Sequence[Fact]:
         """The facts about one entity in a window, in order of time."""
-        return [one for one in self._facts.get(entity, ()) if window[0] <= one.ts <= window[1]]
+        return [fact for fact in self._facts.get(entity, ()) if window[0] <= fact.ts <= window[1]]
 
     def neighbours(self, entity: str) -> Sequence[Neighbour]:
         """Its neighbours in the topology, by name."""
         return self._neighbours.get(entity, ())
 
     def _all_neighbours(self, edges: Iterable[TopologyEdge]) -> Mapping[str, Sequence[Neighbour]]:
-        found: dict[str, list[Neighbour]] = {}
+        neighbours: dict[str, list[Neighbour]] = {}
         for edge in edges:
             if edge.source != edge.target:
                 ends = ((edge.source, edge.target, False), (edge.target, edge.source, True))
-                for one, other, is_source in ends:
+                for source, other, is_source in ends:
                     row = Neighbour(other, self.kind(other), edge.kind, is_source)
-                    found.setdefault(one, []).append(row)
+                    neighbours.setdefault(source, []).append(row)
         return {
-            one: sorted(some, key=lambda row: (row.entity, row.relation, row.is_source))
-            for one, some in found.items()
+            entity: sorted(rows, key=lambda row: (row.entity, row.relation, row.is_source))
+            for entity, rows in neighbours.items()
         }
 
 
@@ -213,28 +216,28 @@ def read_truth(directory: Path) -> SnapshotTruth:
         SettingsError: There is none.
         TraceError: It cannot be read.
     """
-    found: SnapshotTruth | None = _read(directory / TRUTH, SnapshotTruth)
-    if found is None:
+    truth: SnapshotTruth | None = _read(directory / TRUTH, SnapshotTruth)
+    if truth is None:
         raise SettingsError(f"{directory} has no {TRUTH}, so that nothing can be scored")
-    return found
+    return truth
 
 
 def _canonical_names(entities: Iterable[EntityRow]) -> dict[str, str]:
     """The name of the entity by each alias."""
     rows = [*entities]
-    declared = {one.id for one in rows}
-    found: dict[str, str] = {}
+    declared = {row.id for row in rows}
+    names: dict[str, str] = {}
     for row in rows:
         for alias in row.aliases:
             if alias == row.id:
                 continue
-            if alias in declared or found.get(alias, row.id) != row.id:
+            if alias in declared or names.get(alias, row.id) != row.id:
                 raise SettingsError(f"{name(alias)} is a name of two entities")
-            found[alias] = row.id
-    return found
+            names[alias] = row.id
+    return names
 
 
-def _renamed(alert: Alert, canonical: Any) -> Alert:
+def _rename(alert: Alert, canonical: Any) -> Alert:
     if not all(map(isfinite, (alert.ts, alert.until or 0.0))):
         raise SettingsError(f"the time of an alarm about {name(alert.entity)} is no number")
     return Alert(canonical(alert.entity), alert.ts, alert.name, alert.until, alert.severity)
@@ -242,27 +245,29 @@ def _renamed(alert: Alert, canonical: Any) -> Alert:
 
 def _facts(rows: Iterable[EvidenceLine], canonical: Any) -> dict[str, list[Fact]]:
     """The facts by entity in order of time; ids do not depend on the order of the rows."""
-    found: dict[str, list[EvidenceLine]] = {}
-    taken: set[str] = set()
+    lines: dict[str, list[EvidenceLine]] = {}
+    ids: set[str] = set()
     for row in rows:
         if not all(map(isfinite, (row.ts, row.value or 0.0, row.usual or 0.0))):
             raise SettingsError(f"evidence about {name(row.entity)} has a number that is none")
-        if row.id is not None and row.id in taken:
+        if row.id is not None and row.id in ids:
             raise SettingsError(f"two lines of evidence have the id {name(row.id)}")
         if row.id is not None:
-            taken.add(row.id)
-        found.setdefault(canonical(row.entity), []).append(row)
+            ids.add(row.id)
+        lines.setdefault(canonical(row.entity), []).append(row)
     facts: dict[str, list[Fact]] = {}
-    for entity, some in sorted(found.items()):
-        some.sort(key=lambda row: (row.ts, row.type, row.about or "", row.text, repr(row)))
+    for entity, rows_of_entity in sorted(lines.items()):
+        rows_of_entity.sort(
+            key=lambda row: (row.ts, row.type, row.about or "", row.text, repr(row))
+        )
         facts[entity] = []
-        for number, row in enumerate(some, 1):
-            made = row.id if row.id is not None else f"{entity}/{number}"
-            if row.id is None and made in taken:
-                raise SettingsError(f"{name(made)} is an id of a line that has another place")
+        for number, row in enumerate(rows_of_entity, 1):
+            line_id = row.id if row.id is not None else f"{entity}/{number}"
+            if row.id is None and line_id in ids:
+                raise SettingsError(f"{name(line_id)} is an id of a line that has another place")
             about = canonical(row.about) if row.about is not None else None
             facts[entity].append(
-                Fact(made, row.ts, row.type, about, row.text, row.value, row.usual)
+                Fact(line_id, row.ts, row.type, about, row.text, row.value, row.usual)
             )
     return facts
 
@@ -280,7 +285,7 @@ def _read(path: Path, shape: Any) -> Any:
         data = read_file(path)
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
-    return _parsed(path, None, data, _adapter(shape))
+    return _parse(path, None, data, _adapter(shape))
 
 
 def _lines(path: Path) -> Iterator[EvidenceLine]:
@@ -299,7 +304,7 @@ def _lines(path: Path) -> Iterator[EvidenceLine]:
                 if len(line) > MOST_LINE_BYTES:
                     raise TraceError(path, number, f"is longer than {MOST_LINE_BYTES:,} bytes")
                 if line.strip():
-                    yield _parsed(path, number, line, adapter)
+                    yield _parse(path, number, line, adapter)
     except OSError as error:
         raise TraceError(path, None, f"cannot be read: {error.strerror or error}") from None
 
@@ -310,11 +315,11 @@ def _adapter(shape: Any) -> Any:
     return TypeAdapter(shape)
 
 
-def _parsed(path: Path, line: int | None, data: bytes, adapter: Any) -> Any:
+def _parse(path: Path, line: int | None, data: bytes, adapter: Any) -> Any:
     from pydantic import ValidationError
 
     try:
         return adapter.validate_json(data)
     except ValidationError as error:
-        where, what = first_wrong(error)
-        raise TraceError(path, line, f"{where}: {what}" if where else what) from None
+        place, reason = first_wrong(error)
+        raise TraceError(path, line, f"{place}: {reason}" if place else reason) from None

@@ -27,69 +27,75 @@ def step_line(controller: Controller, line: LedgerLine) -> str:
         line: The step.
     """
     belief = line.belief
-    types = {one.id: one.type for one in controller.world.evidence(line.entity, controller.window)}
+    types = {
+        fact.id: fact.type for fact in controller.world.evidence(line.entity, controller.window)
+    }
     shown = types.get(belief.evidence[0], "") if belief.evidence else ""
-    what = belief.label + (f" of {name(belief.by)}" if belief.by is not None else "")
+    label = belief.label + (f" of {name(belief.by)}" if belief.by is not None else "")
     because = f" ({one_line(shown, 40)})" if shown else ""
     return (
-        f"{line.step}/{controller.budget} {name(line.entity)}: {what}{because}; "
+        f"{line.step}/{controller.budget} {name(line.entity)}: {label}{because}; "
         f"{line.active} active"
     )
 
 
-def tell(found: Investigation) -> Iterator[str]:
+def tell(investigation: Investigation) -> Iterator[str]:
     """The answer, the way from it to each alarm, and what changed beliefs."""
-    yield _first_line(found)
-    beliefs = {one.name: one for one in found.entities}
-    for entity in found.answer[:MOST_CAUSES]:
+    yield _first_line(investigation)
+    beliefs = {entity.name: entity for entity in investigation.entities}
+    for entity in investigation.answer[:MOST_CAUSES]:
         judged = beliefs.get(entity)
         if judged is not None:
-            shown = f" [{cut([name(one) for one in judged.evidence], most=3)}]"
+            shown = f" [{cut([name(fact) for fact in judged.evidence], most=3)}]"
             yield f"  {name(entity)}: {one_line(judged.why, 120)}{shown if judged.evidence else ''}"
-    explained = [one for one in found.alerts_explained if one.explained]
-    for one in explained[:MOST_ALERTS]:
-        yield f"{one_line(one.alert.name, 40)} at {name(one.alert.entity)}: {_path(one.by)}"
+    explained = [alert for alert in investigation.alerts_explained if alert.explained]
+    for alert in explained[:MOST_ALERTS]:
+        yield f"{one_line(alert.alert.name, 40)} at {name(alert.alert.entity)}: {_path(alert.by)}"
     if len(explained) > MOST_ALERTS:
         yield f"and {counted(len(explained) - MOST_ALERTS, 'more alarm')}"
-    if found.unexplained:
-        told = cut([one_line(one, 60) for one in found.unexplained], "; ", most=3)
-        yield f"Not explained: {told}"
-    changes = [*_changes(found.ledger)]
+    if investigation.unexplained:
+        unexplained = cut(
+            [one_line(alert, 60) for alert in investigation.unexplained], "; ", most=3
+        )
+        yield f"Not explained: {unexplained}"
+    changes = [*_changes(investigation.ledger)]
     for change in changes[:MOST_CHANGES]:
         yield f"  {change}"
     if len(changes) > MOST_CHANGES:
         yield f"  and {counted(len(changes) - MOST_CHANGES, 'more change')} of a belief"
-    without = "" if found.messages else ", without messages"
+    without = "" if investigation.messages else ", without messages"
     yield (
-        f"{counted(found.steps, 'step')} by {one_line(found.policy, 40)}{without}, "
-        f"{len(found.entities)} of its parts judged: {_ENDED[found.ended]}"
+        f"{counted(investigation.steps, 'step')} by {one_line(investigation.policy, 40)}{without}, "
+        f"{len(investigation.entities)} of its parts judged: {_ENDED[investigation.ended]}"
     )
-    if found.votes is not None:
-        number = len(found.votes.frontiers)
+    if investigation.votes is not None:
+        number = len(investigation.votes.frontiers)
         yield (
-            f"{number} {found.votes.by}; their frontiers agree by {found.votes.agreement:.2f} "
-            "(mean Jaccard index)"
+            f"{number} {investigation.votes.by}; their frontiers agree by "
+            f"{investigation.votes.agreement:.2f} (mean Jaccard index)"
         )
-    if found.cost.model_calls:
-        tokens = found.cost.input_tokens + found.cost.output_tokens
-        usd = f", ${found.cost.usd:.4f}" if found.cost.usd is not None else ""
-        yield f"{counted(found.cost.model_calls, 'request')}, {counted(tokens, 'token')}{usd}"
+    if investigation.cost.model_calls:
+        tokens = investigation.cost.input_tokens + investigation.cost.output_tokens
+        cost = investigation.cost
+        usd = f", ${cost.usd:.4f}" if cost.usd is not None else ""
+        yield f"{counted(cost.model_calls, 'request')}, {counted(tokens, 'token')}{usd}"
 
 
-def _first_line(found: Investigation) -> str:
-    if found.frontier:
-        return f"{name(found.name)}: it began at {_listed(found.frontier)}"
-    if found.answer:
-        return f"{name(found.name)}: no origin was found; a guess is {_listed(found.answer)}"
-    return f"{name(found.name)}: no origin was found, and no entity is in trouble"
+def _first_line(investigation: Investigation) -> str:
+    if investigation.frontier:
+        return f"{name(investigation.name)}: it began at {_list_names(investigation.frontier)}"
+    if investigation.answer:
+        guess = _list_names(investigation.answer)
+        return f"{name(investigation.name)}: no origin was found; a guess is {guess}"
+    return f"{name(investigation.name)}: no origin was found, and no entity is in trouble"
 
 
-def _listed(entities: Sequence[str]) -> str:
-    return cut([name(one) for one in entities], most=MOST_CAUSES)
+def _list_names(entities: Sequence[str]) -> str:
+    return cut([name(entity) for entity in entities], most=MOST_CAUSES)
 
 
 def _path(entities: Sequence[str]) -> str:
-    shown = [name(one) for one in entities]
+    shown = [name(entity) for entity in entities]
     if len(shown) > MOST_ON_A_PATH:
         shown = [*shown[: MOST_ON_A_PATH - 2], "...", shown[-1]]
     return " -> ".join(shown)

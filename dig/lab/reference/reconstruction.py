@@ -60,7 +60,7 @@ class _Reconstruction:
             self._add_event(event)
         for activation in self._plan.order:
             self._add_activation(activation)
-        self._happenings.sort(key=lambda one: one[:2])
+        self._happenings.sort(key=lambda happening: happening[:2])
         self._scribe = Scribe(self._run(run), self._guesses)
         for (at, _, _), _, happen in self._happenings:
             self._scribe.at(micros(at - self._plan.base))
@@ -71,8 +71,8 @@ class _Reconstruction:
     def _run(self, name: str) -> Run:
         agents = tuple(self._source.agents())
         self._guesses.note("all agents were there from the beginning to the end")
-        found = {v.id: self._answer(v) for v in self._plan.order}
-        self._answers = {v: answer for v, answer in found.items() if answer is not None}
+        answers = {v.id: self._answer(v) for v in self._plan.order}
+        self._answers = {v: answer for v, answer in answers.items() if answer is not None}
         last = self._happenings[-1][0] if self._happenings else None
         session = bool(self._answers) and last != self._end_key(next(iter(self._answers)))
         if session:
@@ -136,7 +136,12 @@ class _Reconstruction:
         if fate != "reroute":
             return Fate(event, fate)
         diversions = self._source.events[event].diversions
-        to = [who for one in diversions if one.by == activation.id for who in one.new]
+        to = [
+            recipient
+            for diversion in diversions
+            if diversion.by == activation.id
+            for recipient in diversion.new
+        ]
         if not to:
             self._guesses.note("a reroute that names no new recipient went to nobody", event)
         return Fate(event, fate, tuple(to))
@@ -148,28 +153,28 @@ class _Reconstruction:
             return None
         if len(outputs) == 1 and not self._plan.receivers(outputs[0]):
             return outputs[0]
-        what = "a submission with several outputs, or to agents, is taken for ordinary work"
-        self._guesses.note(what, activation.id)
+        guess = "a submission with several outputs, or to agents, is taken for ordinary work"
+        self._guesses.note(guess, activation.id)
         return None
 
     # --- events ---
 
     def _add_event(self, event: SourceEvent) -> None:
         plan = self._plan
-        at, place = plan.generated(event)
+        at, place = plan.generation(event)
         if not plan.is_agents(event):
             self._add(at, place, _EMIT, partial(self._emit, event))
         for diversion in event.diversions:
             by = plan.place.get(diversion.by or "", -1)
-            when = max(diversion.at, at)
-            self._add(when, max(place, by), _DIVERT, partial(self._divert, event, diversion))
+            time = max(diversion.at, at)
+            self._add(time, max(place, by), _DIVERT, partial(self._divert, event, diversion))
         for remark in event.remarks:
-            told = partial(self._remark, event.id, remark.pattern, remark.note)
-            self._add(max(remark.at, at), place, _REMARK, told)
-        for who in plan.receivers(event):
-            for when, after, is_shown in self._arrivals(event, who):
-                arrive = partial(self._deliver, event.id, who, is_shown)
-                self._add(when, max(place, after), _DELIVER, arrive)
+            remark_step = partial(self._remark, event.id, remark.pattern, remark.note)
+            self._add(max(remark.at, at), place, _REMARK, remark_step)
+        for recipient in plan.receivers(event):
+            for time, after, is_shown in self._arrivals(event, recipient):
+                arrive = partial(self._deliver, event.id, recipient, is_shown)
+                self._add(time, max(place, after), _DELIVER, arrive)
 
     def _emit(self, event: SourceEvent) -> None:
         maker = self._source.activations.get(event.by or "")
@@ -188,31 +193,33 @@ class _Reconstruction:
         flight = self._scribe.graph.event(event.id).flight
         by = self._source.activations.get(diversion.by or "")
         if by is not None and by.fates.get(event.id) == "reroute":  # its fate says where to
-            rest = [who for who in flight if who not in diversion.gone]
-            if len(rest) < len(flight):
-                self._scribe.redirect(event.id, rest)
+            remaining = [
+                recipient for recipient in flight if recipient not in diversion.lost_recipients
+            ]
+            if len(remaining) < len(flight):
+                self._scribe.redirect(event.id, remaining)
         else:
             self._scribe.redirect(event.id, diversion.pending)
 
-    def _deliver(self, name: str, who: str, is_shown: bool) -> None:
+    def _deliver(self, name: str, recipient: str, is_shown: bool) -> None:
         event = self._scribe.graph.event(name)
-        if who in event.copies:
+        if recipient in event.copies:
             return
-        if who not in event.flight:
+        if recipient not in event.flight:
             if not is_shown:
                 return
             self._guesses.note(
                 "an event that was not on its way to an agent was sent to it, as it was shown it",
-                f"{name} to {who}",
+                f"{name} to {recipient}",
             )
-            self._scribe.redirect(name, [*event.flight, who])
-        self._scribe.deliver(name, who)
+            self._scribe.redirect(name, [*event.flight, recipient])
+        self._scribe.deliver(name, recipient)
 
-    def _arrivals(self, event: SourceEvent, who: str) -> Iterator[tuple[float, int, bool]]:
+    def _arrivals(self, event: SourceEvent, recipient: str) -> Iterator[tuple[float, int, bool]]:
         """The key of an event's arrival at an agent, and whether the agent was then shown it."""
         plan = self._plan
-        turns = plan.turns[who]
-        stamps = sorted(event.delivered.get(who, ()))
+        turns = plan.turns[recipient]
+        stamps = sorted(event.delivered.get(recipient, ()))
         held, since = False, float("-inf")
         for number, turn in enumerate(turns):
             if event.id not in turn.fates:
@@ -222,28 +229,31 @@ class _Reconstruction:
                 stamp = next((at for at in stamps if at > since), None)
                 before = turns[number - 1] if number else None
                 low = plan.start[before.id] if before else float("-inf")
-                self._tell_moved(event, who, stamp, low, start)
+                self._tell_moved(event, recipient, stamp, low, start)
                 at = min(
-                    max(start if stamp is None else stamp, low, plan.generated(event)[0]), start
+                    max(start if stamp is None else stamp, low, plan.generation(event)[0]), start
                 )
                 yield at, plan.place[before.id] if before else -1, True
             held = turn.fates[event.id] in (None, "delay")
             since = plan.end[turn.id]
-        taken = any(who in one.gone and one.at >= since for one in event.diversions)
-        if held and taken:
+        is_gone = any(
+            recipient in diversion.lost_recipients and diversion.at >= since
+            for diversion in event.diversions
+        )
+        if held and is_gone:
             self._guesses.note("a copy that was taken back from a buffer stays there",
-                               f"{event.id} at {who}")  # fmt: skip
+                               f"{event.id} at {recipient}")  # fmt: skip
         later = [at for at in stamps if at > since]
-        if not held and later and not taken:
+        if not held and later and not is_gone:
             low = plan.start[turns[-1].id] if turns else float("-inf")
-            self._tell_moved(event, who, later[0], low, float("inf"))
+            self._tell_moved(event, recipient, later[0], low, float("inf"))
             after = plan.place[turns[-1].id] if turns else -1
-            yield max(later[0], low, plan.generated(event)[0]), after, False
+            yield max(later[0], low, plan.generation(event)[0]), after, False
 
     def _tell_moved(
-        self, event: SourceEvent, who: str, stamp: float | None, low: float, high: float
+        self, event: SourceEvent, recipient: str, stamp: float | None, low: float, high: float
     ) -> None:
-        example = f"{event.id} to {who}"
+        example = f"{event.id} to {recipient}"
         if stamp is None or stamp > high:
             self._guesses.note("an event was delivered when the activation began that was shown it",
                                example)  # fmt: skip

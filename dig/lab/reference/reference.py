@@ -51,21 +51,21 @@ def _fits(text: str) -> bool:
     if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     try:
-        whole = parse(text, finite=False)
+        body = parse(text, finite=False)
     except (ValueError, RecordError):
         return False
-    return isinstance(whole, dict) and whole.get("schema") == SCHEMA
+    return isinstance(body, dict) and body.get("schema") == SCHEMA
 
 
 FORMAT = Format(read_reference, _fits)
 
 
-def _graph(whole: Any) -> SourceGraph:
-    if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
+def _graph(body: Any) -> SourceGraph:
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         raise RecordError(f"`schema` must be {SCHEMA!r}")
-    events = _want(whole, "events", dict, "the graph")
-    activations = _want(whole, "activations", dict, "the graph")
-    created = whole.get("created_at")
+    events = _want(body, "events", dict, "the graph")
+    activations = _want(body, "activations", dict, "the graph")
+    created = body.get("created_at")
     return SourceGraph(
         created if isinstance(created, int | float) else None,
         {name: _event(name, body) for name, body in events.items()},
@@ -73,82 +73,83 @@ def _graph(whole: Any) -> SourceGraph:
     )
 
 
-def _want(body: Any, key: str, kind: type[_T], where: str) -> _T:
+def _want(body: Any, key: str, kind: type[_T], place: str) -> _T:
     value = body.get(key) if isinstance(body, dict) else None
     if not isinstance(value, kind):
-        raise RecordError(f"`{key}` of {where} is missing, or is not {_KINDS[kind]}")
+        raise RecordError(f"`{key}` of {place} is missing, or is not {_KINDS[kind]}")
     return value
 
 
-def _number(body: Mapping[str, Any], key: str, where: str) -> float | None:
+def _number(body: Mapping[str, Any], key: str, place: str) -> float | None:
     value = body.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
-        raise RecordError(f"`{key}` of {where} is no time")
+        raise RecordError(f"`{key}` of {place} is no time")
     return float(value)
 
 
 def _event(name: str, body: Any) -> SourceEvent:
-    where = f"event {name[:40]!r}"
+    place = f"event {name[:40]!r}"
     metadata = body.get("metadata") if isinstance(body, dict) else None
     event = SourceEvent(
         id=name,
-        by=_name(body, "source_activation_id", where),
-        label=str(_want(body, "label", str, where)),
-        payload=plain(body.get("payload"), f"payload of {where}"),
-        recipients=list(_want(body, "recipients", dict, where)),
+        by=_name(body, "source_activation_id", place),
+        label=str(_want(body, "label", str, place)),
+        payload=plain(body.get("payload"), f"payload of {place}"),
+        recipients=list(_want(body, "recipients", dict, place)),
         note=_text(metadata, "message"),
         intervention=_text(metadata, "intervention_type"),
     )
-    for stamp in _want(body, "timestamps", list, where):
-        _stamp(event, stamp, where)
+    for stamp in _want(body, "timestamps", list, place):
+        _stamp(event, stamp, place)
     return event
 
 
-def _stamp(event: SourceEvent, stamp: Any, where: str) -> None:
-    at = _number(stamp, "at", where) if isinstance(stamp, dict) else None
+def _stamp(event: SourceEvent, stamp: Any, place: str) -> None:
+    at = _number(stamp, "at", place) if isinstance(stamp, dict) else None
     if at is None:
-        raise RecordError(f"a timestamp of {where} has no time `at`")
+        raise RecordError(f"a timestamp of {place} has no time `at`")
     label = stamp.get("label")
     if label == "generated" and event.at is None:
         event.at = at
     elif label == "delivered":
-        event.delivered.setdefault(_want(stamp, "to", str, f"a delivery of {where}"), []).append(at)
+        event.delivered.setdefault(_want(stamp, "to", str, f"a delivery of {place}"), []).append(at)
     elif label == "modified":
-        change = _want(stamp, "metadata", dict, f"a change of {where}")
+        change = _want(stamp, "metadata", dict, f"a change of {place}")
         if change.get("change") == "reroute":
-            before = _labels(change.get("previous_recipient_reactions"), where)
-            after = _labels(change.get("recipients"), where)
+            before = _labels(change.get("previous_recipient_reactions"), place)
+            after = _labels(change.get("recipients"), place)
             event.diversions.append(Diversion(at, stamp.get("activation_id"), before, after))
         elif change.get("change") == "annotate":
             pattern = str(change.get("intervention_type") or "intervention")
             event.remarks.append(Remark(at, pattern, str(change.get("message") or "")))
 
 
-def _labels(value: Any, where: str) -> dict[str, str]:
+def _labels(value: Any, place: str) -> dict[str, str]:
     """The reactions in a snapshot, by recipient."""
     if not isinstance(value, dict):
-        raise RecordError(f"a reroute of {where} does not say its recipients")
+        raise RecordError(f"a reroute of {place} does not say its recipients")
     return {
-        who: _want(body, "label", str, f"a recipient of {where}") for who, body in value.items()
+        recipient: _want(body, "label", str, f"a recipient of {place}")
+        for recipient, body in value.items()
     }
 
 
 def _activation(name: str, body: Any) -> SourceActivation:
-    where = f"activation {name[:40]!r}"
+    place = f"activation {name[:40]!r}"
     inputs = [
-        _want(event, "id", str, f"an input of {where}")
-        for event in _want(body, "inputs", list, where)
+        _want(event, "id", str, f"an input of {place}")
+        for event in _want(body, "inputs", list, place)
     ]
     metadata = body.get("metadata")
     marks = metadata.get("dig") if isinstance(metadata, dict) else None
     marks = marks if isinstance(marks, dict) else {}
-    reactions = _labels(body.get("input_reactions") or {}, where)
+    reactions = _labels(body.get("input_reactions") or {}, place)
     unknown = [label for label in reactions.values() if label not in FATE_OF]
     if unknown:
         raise RecordError(
-            f"{where} has the reaction {unknown[0][:40]!r}; known: {', '.join(FATE_OF)}"
+            f"{place} has the reaction {unknown[0][:40]!r}; known: {', '.join(FATE_OF)}"
         )
     failed = marks.get("failed")
     # What it does not name it consumed; a failed one declares nothing.
@@ -156,25 +157,25 @@ def _activation(name: str, body: Any) -> SourceActivation:
              for event in inputs}  # fmt: skip
     return SourceActivation(
         id=name,
-        agent=_want(body, "agent_id", str, where),
+        agent=_want(body, "agent_id", str, place),
         fates=fates,
-        began=_number(body, "started_at", where),
-        ended=_number(body, "ended_at", where),
-        error=_failure(failed, where) if failed else None,
+        began=_number(body, "started_at", place),
+        ended=_number(body, "ended_at", place),
+        error=_failure(failed, place) if failed else None,
         submits=bool(marks.get("submitting")),
         intervention=_text(marks, "intervention"),
     )
 
 
-def _failure(failed: Any, where: str) -> str:
+def _failure(failed: Any, place: str) -> str:
     """The failure, as the text that a record has for it."""
-    return failed if type(failed) is str else dumps(plain(failed, f"failure of {where}"))
+    return failed if type(failed) is str else dumps(plain(failed, f"failure of {place}"))
 
 
-def _name(body: Any, key: str, where: str) -> str | None:
+def _name(body: Any, key: str, place: str) -> str | None:
     value = body.get(key) if isinstance(body, dict) else None
     if value is not None and not isinstance(value, str):
-        raise RecordError(f"`{key}` of {where} is no id")
+        raise RecordError(f"`{key}` of {place} is no id")
     return value
 
 

@@ -22,20 +22,20 @@ class Diversion:
     @property
     def new(self) -> list[str]:
         """The new recipients."""
-        return [who for who in self.pending if self.before.get(who) != "pending"]
+        return [recipient for recipient in self.pending if self.before.get(recipient) != "pending"]
 
     @property
     def pending(self) -> list[str]:
         """The recipients that will get the event, or have it and have not reacted."""
-        return [who for who, label in self.after.items() if label == "pending"]
+        return [recipient for recipient, label in self.after.items() if label == "pending"]
 
     @property
-    def gone(self) -> list[str]:
+    def lost_recipients(self) -> list[str]:
         """The recipients from whom the event was taken."""
         return [
-            who
-            for who, label in self.after.items()
-            if label == "reroute" and self.before.get(who) in ("pending", "wait")
+            recipient
+            for recipient, label in self.after.items()
+            if label == "reroute" and self.before.get(recipient) in ("pending", "wait")
         ]
 
 
@@ -102,16 +102,16 @@ class SourceGraph:
 
     def times(self) -> Iterator[float]:
         """All times in the graph."""
-        found = [self.created]
+        times = [self.created]
         for event in self.events.values():
-            found += (event.at, *chain.from_iterable(event.delivered.values()))
+            times += (event.at, *chain.from_iterable(event.delivered.values()))
         for activation in self.activations.values():
-            found += (activation.began, activation.ended)
-        return (at for at in found if at is not None)
+            times += (activation.began, activation.ended)
+        return (at for at in times if at is not None)
 
     def agents(self) -> list[str]:
         """All agents that acted or were recipients, sorted."""
-        found = {activation.agent for activation in self.activations.values()}
+        names = {activation.agent for activation in self.activations.values()}
         for event in self.events.values():
-            found.update(event.recipients, event.delivered)
-        return sorted(found - {SYSTEM})
+            names.update(event.recipients, event.delivered)
+        return sorted(names - {SYSTEM})

@@ -41,7 +41,7 @@ class Schedule:
         self.end: dict[str, float] = {}
         self._shown: dict[str, list[SourceActivation]] = defaultdict(list)
         self._check()
-        self.order = self._sorted()
+        self.order = self._sort()
         self.place = {activation.id: i for i, activation in enumerate(self.order)}
         for activation in self.order:
             self._time(activation)
@@ -51,7 +51,7 @@ class Schedule:
         maker = self._source.activations.get(event.by or "")
         return maker is not None and maker.is_agents
 
-    def generated(self, event: SourceEvent) -> tuple[float, int]:
+    def generation(self, event: SourceEvent) -> tuple[float, int]:
         """The time of an event's generation, and the place of the activation that it follows."""
         if self.is_agents(event) and event.by is not None:
             return self.end[event.by], self.place[event.by]
@@ -60,9 +60,9 @@ class Schedule:
 
     def receivers(self, event: SourceEvent) -> list[str]:
         """All recipients of an event, and the agents that got it or were shown it."""
-        found = dict.fromkeys([*event.recipients, *event.to, *event.delivered])
-        found.update(dict.fromkeys(v.agent for v in self._shown[event.id]))
-        return list(found)
+        recipients = dict.fromkeys([*event.recipients, *event.to, *event.delivered])
+        recipients.update(dict.fromkeys(v.agent for v in self._shown[event.id]))
+        return list(recipients)
 
     def _check(self) -> None:
         source = self._source
@@ -72,16 +72,16 @@ class Schedule:
         for activation in source.activations.values():
             for event in activation.fates:
                 if event not in source.events:
-                    where = f"activation {activation.id[:40]!r}"
-                    raise RecordError(f"{where} was shown {event[:40]!r}, which is not in the file")
+                    place = f"activation {activation.id[:40]!r}"
+                    raise RecordError(f"{place} was shown {event[:40]!r}, which is not in the file")
                 if activation.is_agents:
                     self._shown[event].append(activation)
-        for one in source.events.values():
-            if one.by is not None and one.by not in source.activations:
+        for event_ in source.events.values():
+            if event_.by is not None and event_.by not in source.activations:
                 self._guesses.note("an event of an activation that is not stored is from outside",
-                                   one.id)  # fmt: skip
+                                   event_.id)  # fmt: skip
 
-    def _sorted(self) -> list[SourceActivation]:
+    def _sort(self) -> list[SourceActivation]:
         """The activations after what they depend on; else by the time of their end."""
         import networkx as nx
 
@@ -94,17 +94,17 @@ class Schedule:
             turns = self.turns[activation.agent]
             makers = [self._source.events[event].by for event in activation.fates]
             before = [v.id for v in turns[-1:]] + [by for by in makers if by in rank]
-            needs.add_edges_from((one, activation.id) for one in before)
+            needs.add_edges_from((earlier, activation.id) for earlier in before)
             turns.append(activation)
         order: list[SourceActivation] = []
         try:
             for name in nx.lexicographical_topological_sort(needs, rank.__getitem__):
                 order.append(agents[rank[name]])
         except nx.NetworkXUnfeasible:
-            done = {activation.id for activation in order}
-            stuck = ", ".join(v.id[:40] for v in agents if v.id not in done)
-            what = f"these activations depend on each other in a circle: {stuck[:200]}"
-            raise RecordError(what) from None
+            ordered = {activation.id for activation in order}
+            stuck = ", ".join(v.id[:40] for v in agents if v.id not in ordered)
+            reason = f"these activations depend on each other in a circle: {stuck[:200]}"
+            raise RecordError(reason) from None
         return order
 
     def _time(self, activation: SourceActivation) -> None:
@@ -115,7 +115,7 @@ class Schedule:
             self._guesses.note("an activation without a time began as soon as it could",
                                activation.id)  # fmt: skip
             began = self.base
-        earliest = [self.generated(self._source.events[event])[0] for event in activation.fates]
+        earliest = [self.generation(self._source.events[event])[0] for event in activation.fates]
         if number:
             earliest.append(self.end[turns[number - 1].id])
         start = max([began, *earliest])

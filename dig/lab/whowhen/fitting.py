@@ -62,13 +62,15 @@ class Training:
     @classmethod
     def of(cls, cases: Sequence[Conversation], steps: Sequence[int]) -> Training:
         """Conversations, with their features."""
-        return cls(cases, steps, [features(one) for one in cases])
+        return cls(cases, steps, [features(case) for case in cases])
 
     @cached_property
     def targets(self) -> list[int | None]:
         """The place of the step at fault among the candidates; ``None``: it is none of them."""
         return [
-            next((n for n, one in enumerate(case.candidates) if one.number == step), None)
+            next(
+                (n for n, candidate in enumerate(case.candidates) if candidate.number == step), None
+            )
             for case, step in zip(self.cases, self.steps, strict=True)
         ]
 
@@ -96,12 +98,12 @@ class FitChoice:
     @property
     def names(self) -> list[str]:
         """The features that are used."""
-        return [name for name, one in FEATURES.items() if one.group != self.without]
+        return [name for name, feature in FEATURES.items() if feature.group != self.without]
 
 
 def choices() -> Iterator[FitChoice]:
     """Every choice, the simplest first."""
-    for without in (None, *dict.fromkeys(one.group for one in FEATURES.values())):
+    for without in (None, *dict.fromkeys(feature.group for feature in FEATURES.values())):
         yield from (FitChoice(l2, without) for l2 in L2)
 
 
@@ -127,25 +129,25 @@ def fit(training: Training, choice: FitChoice, data: str = "", command: str = ""
     ]
     if not pairs:
         raise SettingsError("there is no conversation to fit weights to")
-    whole = np.concatenate(blocks)
-    mean, deviation = whole.mean(axis=0), whole.std(axis=0)
+    matrix = np.concatenate(blocks)
+    mean, deviation = matrix.mean(axis=0), matrix.std(axis=0)
     deviation[deviation < SMALL] = 1.0  # a feature that no candidate lacks or has alone
-    found = _newton([((block - mean) / deviation, at) for block, at in pairs], choice.l2)
-    low, high = whole.min(axis=0), whole.max(axis=0)
-    columns = zip(names, found, mean, deviation, low, high, strict=True)
+    weights_found = _newton([((block - mean) / deviation, at) for block, at in pairs], choice.l2)
+    low, high = matrix.min(axis=0), matrix.max(axis=0)
+    columns = zip(names, weights_found, mean, deviation, low, high, strict=True)
     return Weights(
         command=command, data=data, cases=len(training.cases), l2=choice.l2,
         features={
             name: FeatureWeight(
-                weight=_rounded(weight), mean=_rounded(middle), deviation=_rounded(spread),
-                low=_rounded(least), high=_rounded(most),
+                weight=_round(weight), mean=_round(middle), deviation=_round(spread),
+                low=_round(least), high=_round(most),
             )
             for name, weight, middle, spread, least, most in columns
         },
     )  # fmt: skip
 
 
-def _rounded(value: Any) -> float:
+def _round(value: Any) -> float:
     return round(float(value), DIGITS) + 0.0
 
 
@@ -160,13 +162,13 @@ def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
     count = pairs[0][0].shape[1]
     most = max(len(block) for block, _ in pairs)
     blocks = np.zeros((len(pairs), most, count))
-    gone = np.full((len(pairs), most), -np.inf)
+    excluded = np.full((len(pairs), most), -np.inf)
     for n, (block, _) in enumerate(pairs):
-        blocks[n, : len(block)], gone[n, : len(block)] = block, 0.0
+        blocks[n, : len(block)], excluded[n, : len(block)] = block, 0.0
     true = np.stack([block[at] for block, at in pairs]).sum(axis=0)
     weights: Floats = np.zeros(count)
     for _ in range(ROUNDS):
-        scores = blocks @ weights + gone
+        scores = blocks @ weights + excluded
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares = powers / powers.sum(axis=1, keepdims=True)
         means = np.einsum("nc,ncf->nf", shares, blocks)
@@ -216,12 +218,12 @@ def _loss(training: Training, choice: FitChoice, part: Sequence[int]) -> float:
     weights = fit(
         training.only([n for n in range(len(training.cases)) if n not in outside]), choice
     )
-    found = 0.0
+    loss = 0.0
     for n in part:
         target = training.targets[n]
         if target is not None:
-            found -= log(weights.shares(training.rows[n])[target])
-    return found
+            loss -= log(weights.shares(training.rows[n])[target])
+    return loss
 
 
 def cross_fitted(training: Training, parts: int, seed: str) -> Iterator[tuple[list[int], Weights]]:
@@ -233,5 +235,5 @@ def cross_fitted(training: Training, parts: int, seed: str) -> Iterator[tuple[li
         seed: Of the random numbers.
     """
     for part in folds(len(training.cases), parts, seed):
-        rest = training.only([n for n in range(len(training.cases)) if n not in {*part}])
-        yield part, fit(rest, chosen(rest, seed))
+        training_part = training.only([n for n in range(len(training.cases)) if n not in {*part}])
+        yield part, fit(training_part, chosen(training_part, seed))

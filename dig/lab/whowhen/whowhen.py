@@ -90,20 +90,20 @@ def _case(path: Path, row: Mapping[str, Any]) -> Conversation:
 
 
 def _files(directory: Path) -> list[Path]:
-    found = [one for one in directory.glob("*.json") if one.stem.isdigit()]
-    if not found:
+    files_found = [file for file in directory.glob("*.json") if file.stem.isdigit()]
+    if not files_found:
         raise TraceError(directory, None, f"has neither {CASES} nor files of the form 1.json")
-    return sorted(found, key=lambda one: int(one.stem))
+    return sorted(files_found, key=lambda file: int(file.stem))
 
 
 def _rows(path: Path, key: str, kind: type) -> Any:
     try:
-        found = json.loads(read_text(path))[key]
+        value = json.loads(read_text(path))[key]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise TraceError(path, None, f"is no JSON object with `{key}`: {error}") from None
-    if not isinstance(found, kind):
+    if not isinstance(value, kind):
         raise TraceError(path, None, f"`{key}` has another shape")
-    return found
+    return value
 
 
 def read_labels(directory: Path) -> dict[str, BlamedStep]:
@@ -118,14 +118,14 @@ def read_labels(directory: Path) -> dict[str, BlamedStep]:
             name: _label(path, row, "agent", "step")
             for name, row in _rows(path, "labels", dict).items()
         }
-    found = {}
+    labels_by_case = {}
     for path in _files(directory):
         try:
             row = json.loads(read_text(path))
         except (ValueError, RecursionError) as error:
             raise TraceError(path, None, f"is no JSON: {error}") from None
-        found[path.stem] = _label(path, row, "mistake_agent", "mistake_step")
-    return found
+        labels_by_case[path.stem] = _label(path, row, "mistake_agent", "mistake_step")
+    return labels_by_case
 
 
 def _label(path: Path, row: Any, agent: str, step: str) -> BlamedStep:
@@ -135,7 +135,7 @@ def _label(path: Path, row: Any, agent: str, step: str) -> BlamedStep:
         raise TraceError(path, None, f"has no label (`{agent}`, `{step}`)") from None
 
 
-def exchanged(
+def exchange_labels(
     cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int
 ) -> dict[str, BlamedStep]:
     """Labels whose steps are exchanged between cases: what there is to learn from them is gone.
@@ -145,16 +145,16 @@ def exchanged(
         labels: Their labels.
         seed: Of the random numbers.
     """
-    steps = [labels[one.name].step for one in cases]
+    steps = [labels[case.name].step for case in cases]
     random.Random(seed).shuffle(steps)
     at = [case.steps[min(n, len(case.steps) - 1)] for case, n in zip(cases, steps, strict=True)]
     pairs = zip(cases, at, strict=True)
-    return {case.name: BlamedStep(one.agent, one.number) for case, one in pairs}
+    return {case.name: BlamedStep(step.agent, step.number) for case, step in pairs}
 
 
 def checksum(labels: Mapping[str, BlamedStep]) -> str:
     """The version of labels: the beginning of a checksum over all of them."""
-    rows = sorted((name, one.agent, one.step) for name, one in labels.items())
+    rows = sorted((name, label.agent, label.step) for name, label in labels.items())
     return sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
@@ -164,15 +164,17 @@ FIT = "digmon bench whowhen DIR --fit FILE"
 REPETITIONS = 5
 
 
-def blamed_step(found: Attribution) -> BlamedStep | None:
+def blamed_step(attribution: Attribution) -> BlamedStep | None:
     """The answer that an attribution gives."""
-    if not found.candidates:
+    if not attribution.candidates:
         return None
-    steps = tuple(one.step for one in found.candidates if one.step is not None)
-    return BlamedStep(found.candidates[0].agent, steps[0], steps)
+    steps = tuple(
+        candidate.step for candidate in attribution.candidates if candidate.step is not None
+    )
+    return BlamedStep(attribution.candidates[0].agent, steps[0], steps)
 
 
-def trained(cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int) -> Weights:
+def train(cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int) -> Weights:
     """Weights that are chosen and fitted on all cases.
 
     Args:
@@ -183,7 +185,7 @@ def trained(cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], see
     Raises:
         SettingsError: numpy is not installed.
     """
-    training = Training.of(cases, [labels[one.name].step for one in cases])
+    training = Training.of(cases, [labels[case.name].step for case in cases])
     return fit(training, chosen(training, str(seed)), checksum(labels), FIT)
 
 
@@ -206,18 +208,18 @@ def cross_validated(
     Raises:
         SettingsError: numpy is not installed.
     """
-    training = Training.of(cases, [labels[one.name].step for one in cases])
-    found: list[Predictions] = []
+    training = Training.of(cases, [labels[case.name].step for case in cases])
+    runs: list[Predictions] = []
     for repetition in range(REPETITIONS):
         answers: dict[str, BlamedStep | None] = {}
         for part, weights in cross_fitted(training, parts, f"{seed} {repetition}"):
             answers |= {cases[n].name: blamed_step(rank(cases[n], weights)) for n in part}
-        found.append(answers)
+        runs.append(answers)
         tell("repetitions", repetition + 1, REPETITIONS)
-    return found
+    return runs
 
 
-def attributed(
+def attribute_cases(
     attribute: Callable[[Conversation], Attribution],
     cases: Sequence[Conversation],
     tell: Callable[[str, int, int], None] = lambda *_: None,
@@ -230,13 +232,13 @@ def attributed(
         tell: Takes a word for what is counted, how many are done, and how many there are.
     """
     answers: dict[str, BlamedStep | None] = {}
-    for done, case in enumerate(cases, 1):
+    for finished, case in enumerate(cases, 1):
         answers[case.name] = blamed_step(attribute(case))
-        tell("answers", done, len(cases))
+        tell("answers", finished, len(cases))
     return answers
 
 
-def asked(
+def ask_cases(
     by: str, cases: Sequence[Conversation], tell: Callable[[str, int, int], None] = lambda *_: None
 ) -> Predictions:
     """The answers of a function of the user's own.
@@ -254,13 +256,15 @@ def asked(
         raise SettingsError(f"there is no attributor {by!r}; try attribution, or module:object")
     attribute = load_object(by, "attributor")
     answers: dict[str, BlamedStep | None] = {}
-    for done, case in enumerate(cases, 1):
+    for finished, case in enumerate(cases, 1):
         try:
-            said = attribute(case)
-            answers[case.name] = None if said is None else BlamedStep(str(said[0]), int(said[1]))
+            answer = attribute(case)
+            answers[case.name] = (
+                None if answer is None else BlamedStep(str(answer[0]), int(answer[1]))
+            )
         except Exception as error:  # it is the user's, and may raise anything
             raise SettingsError(f"{by} failed about {case.name}: {error!r}") from error
-        tell("answers", done, len(cases))
+        tell("answers", finished, len(cases))
     return answers
 
 
@@ -295,33 +299,39 @@ def hits(answers: Predictions, labels: Mapping[str, BlamedStep]) -> Hits:
         answers: The answers.
         labels: The labels.
     """
-    found = Hits([], [], {far: [] for far in DISTANCES}, [], [], [])
+    hits_by_measure = Hits([], [], {far: [] for far in DISTANCES}, [], [], [])
     for name, true in labels.items():
-        said = answers.get(name)
-        found.agent.append(float(said is not None and said.agent == true.agent))
-        found.step.append(float(said is not None and said.step == true.step))
-        for far, flags in found.within.items():
-            flags.append(float(said is not None and abs(said.step - true.step) <= far))
-        found.first.append(float(said is not None and true.step in _order(said)[:FIRST]))
-        found.official_agent.append(float(said is not None and is_agent_official(said, true)))
-        found.official_step.append(float(said is not None and str(true.step) in str(said.step)))
-    return found
+        answer = answers.get(name)
+        hits_by_measure.agent.append(float(answer is not None and answer.agent == true.agent))
+        hits_by_measure.step.append(float(answer is not None and answer.step == true.step))
+        for far, flags in hits_by_measure.within.items():
+            flags.append(float(answer is not None and abs(answer.step - true.step) <= far))
+        hits_by_measure.first.append(
+            float(answer is not None and true.step in _order(answer)[:FIRST])
+        )
+        hits_by_measure.official_agent.append(
+            float(answer is not None and is_agent_official(answer, true))
+        )
+        hits_by_measure.official_step.append(
+            float(answer is not None and str(true.step) in str(answer.step))
+        )
+    return hits_by_measure
 
 
-def _order(said: BlamedStep) -> tuple[int, ...]:
-    return said.steps or (said.step,)
+def _order(blamed: BlamedStep) -> tuple[int, ...]:
+    return blamed.steps or (blamed.step,)
 
 
-def is_agent_official(said: BlamedStep, true: BlamedStep) -> bool:
+def is_agent_official(blamed: BlamedStep, true: BlamedStep) -> bool:
     """True if the true agent is in the part of an answer that the benchmark's evaluator reads.
 
     It reads an agent up to the first character that is no letter, digit or underscore.
 
     Args:
-        said: The answer.
+        blamed: The answer.
         true: The label.
     """
-    read = _PREDICTED.match(said.agent)
+    read = _PREDICTED.match(blamed.agent)
     return read is not None and true.agent in read[0]
 
 
@@ -354,14 +364,16 @@ def _at(case: Conversation, number: int | None) -> BlamedStep | None:
 
 
 def _of_most_frequent(case: Conversation) -> int:
-    counts = Counter(folded(one.agent) for one in case.steps if one.role in ("planner", "worker"))
-    counts = counts or Counter(folded(one.agent) for one in case.steps)
+    counts = Counter(
+        folded(step.agent) for step in case.steps if step.role in ("planner", "worker")
+    )
+    counts = counts or Counter(folded(step.agent) for step in case.steps)
     most = max(counts, key=lambda name: counts[name])
-    return next(one.number for one in case.steps if folded(one.agent) == most)
+    return next(step.number for step in case.steps if folded(step.agent) == most)
 
 
 def _of_last_worker(case: Conversation) -> int:
-    workers = [one.number for one in case.candidates if one.role == "worker"]
+    workers = [candidate.number for candidate in case.candidates if candidate.role == "worker"]
     return workers[-1] if workers else case.candidates[-1].number
 
 
@@ -377,8 +389,8 @@ def by_chance(
     agents, steps = [], []
     for case in cases:
         true = labels[case.name]
-        names = {one.agent for one in case.candidates}
-        numbers = {one.number for one in case.candidates}
+        names = {candidate.agent for candidate in case.candidates}
+        numbers = {candidate.number for candidate in case.candidates}
         agents.append((true.agent in names) / len(names))
         steps.append((true.step in numbers) / len(numbers))
     return fmean(agents), fmean(steps)
@@ -407,19 +419,19 @@ class WhoWhenScores:
     chance: tuple[float, float]
     notes: Sequence[str] = ()
 
-    def best_floor(self, what: str) -> tuple[str, list[float]]:
+    def best_floor(self, measure: str) -> tuple[str, list[float]]:
         """The floor that is right most often about `agent` or `step`.
 
         Args:
-            what: `agent` or `step`.
+            measure: `agent` or `step`.
         """
-        name = max(self.floors, key=lambda one: fmean(getattr(self.floors[one], what)))
-        return name, getattr(self.floors[name], what)
+        name = max(self.floors, key=lambda floor: fmean(getattr(self.floors[floor], measure)))
+        return name, getattr(self.floors[name], measure)
 
-    def p(self, what: str) -> float:
+    def p(self, measure: str) -> float:
         """McNemar's exact p of the first repetition against the best floor."""
-        _, floor = self.best_floor(what)
-        own: list[float] = getattr(self.runs[0], what)
+        _, floor = self.best_floor(measure)
+        own: list[float] = getattr(self.runs[0], measure)
         return sign_flip([a - b for a, b in zip(own, floor, strict=True)])
 
     def to_json(self, *, official: bool) -> dict[str, Any]:
@@ -428,46 +440,46 @@ class WhoWhenScores:
         Args:
             official: Whether the benchmark's own evaluator is told of.
         """
-        found: dict[str, Any] = {
+        body: dict[str, Any] = {
             "by": self.by, "labels": self.version, "cases": len(self.runs[0].agent),
             "repetitions": len(self.runs),
             "chance": {"agent": self.chance[0], "step": self.chance[1]},
         }  # fmt: skip
-        for what in ("agent", "step"):
-            each = [fmean(getattr(run, what)) for run in self.runs]
-            low, high = self._interval(what)
-            found[what] = {
+        for measure in ("agent", "step"):
+            each = [fmean(getattr(run, measure)) for run in self.runs]
+            low, high = self._interval(measure)
+            body[measure] = {
                 "share": fmean(each), "spread": pstdev(each), "low": low, "high": high,
-                "floor": self.best_floor(what)[0], "p": self.p(what),
+                "floor": self.best_floor(measure)[0], "p": self.p(measure),
             }  # fmt: skip
-        found["within"] = {
+        body["within"] = {
             str(far): fmean(fmean(run.within[far]) for run in self.runs) for far in DISTANCES
         }
-        found["first_3"] = fmean(fmean(run.first) for run in self.runs)
-        found["floors"] = {
-            name: {"agent": fmean(one.agent), "step": fmean(one.step)}
-            for name, one in self.floors.items()
+        body["first_3"] = fmean(fmean(run.first) for run in self.runs)
+        body["floors"] = {
+            name: {"agent": fmean(floor.agent), "step": fmean(floor.step)}
+            for name, floor in self.floors.items()
         }
         if official:
-            found["official"] = self._official()
-        return found | {"notes": [*self.notes]}
+            body["official"] = self._official()
+        return body | {"notes": [*self.notes]}
 
     def _official(self) -> dict[str, Any]:
         run, count = self.runs[0], len(self.runs[0].agent)
         return {
-            what: {
+            measure: {
                 "share": sum(theirs) / count,
                 "only_official": sum(a > b for a, b in zip(theirs, own, strict=True)),
                 "only_strict": sum(a < b for a, b in zip(theirs, own, strict=True)),
             }
-            for what, theirs, own in (
+            for measure, theirs, own in (
                 ("agent", run.official_agent, run.agent), ("step", run.official_step, run.step),
             )
         }  # fmt: skip
 
-    def _interval(self, what: str) -> tuple[float, float]:
+    def _interval(self, measure: str) -> tuple[float, float]:
         count = len(self.runs[0].agent)
-        share = fmean(fmean(getattr(run, what)) for run in self.runs)
+        share = fmean(fmean(getattr(run, measure)) for run in self.runs)
         return wilson(round(share * count), count)
 
     def tables(self, *, official: bool) -> list[Table]:
@@ -477,26 +489,26 @@ class WhoWhenScores:
             official: Whether the benchmark's own evaluator is told of.
         """
         rows: list[list[str | int]] = [[self.by, *self._cells(self.runs)]]
-        rows += [[name, *self._cells([one])] for name, one in self.floors.items()]
+        rows += [[name, *self._cells([floor])] for name, floor in self.floors.items()]
         rows.append(["random", *(f"{100 * share:.1f}" for share in self.chance), *["-"] * 4])
         notes = [
             f"{len(self.runs[0].agent)} cases, labels {self.version}; percent of the cases with "
             f"Wilson's 95 % interval.",
-            *(self._against(what) for what in ("agent", "step")), *self.notes,
+            *(self._against(measure) for measure in ("agent", "step")), *self.notes,
         ]  # fmt: skip
         heads = ["by", "agent", "step", *(f"step +-{far}" for far in DISTANCES), f"first {FIRST}"]
-        found = [Table("whowhen", "Who&When", heads, rows, notes)]
+        tables_ = [Table("whowhen", "Who&When", heads, rows, notes)]
         if official:
             lines = [
-                [what, f"{100 * one['share']:.1f}", one["only_official"], one["only_strict"]]
-                for what, one in self._official().items()
+                [label, f"{100 * share['share']:.1f}", share["only_official"], share["only_strict"]]
+                for label, share in self._official().items()
             ]
             note = "The true text is contained in the answer's; the first repetition."
             heads = ["what", "official", "hits by it alone", "hits that it misses"]
-            found.append(
+            tables_.append(
                 Table("official", "By the benchmark's own evaluator", heads, lines, [note])
             )
-        return found
+        return tables_
 
     def _cells(self, runs: Sequence[Hits]) -> list[str]:
         parts = [[run.agent for run in runs], [run.step for run in runs]]
@@ -506,11 +518,11 @@ class WhoWhenScores:
             *map(_text, [*parts[2:], [run.first for run in runs]]),
         ]
 
-    def _against(self, what: str) -> str:
-        name, flags = self.best_floor(what)
+    def _against(self, measure: str) -> str:
+        name, flags = self.best_floor(measure)
         return (
-            f"The best floor of the {what}: {name} ({100 * fmean(flags):.1f}); McNemar's exact "
-            f"p = {self.p(what):.2g}."
+            f"The best floor of the {measure}: {name} ({100 * fmean(flags):.1f}); McNemar's exact "
+            f"p = {self.p(measure):.2g}."
         )
 
 
@@ -525,7 +537,7 @@ def _interval_text(runs: Sequence[Sequence[float]]) -> str:
     return f"{_text(runs)} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
-def scored(
+def score_runs(
     by: str,
     cases: Sequence[Conversation],
     runs: Sequence[Predictions],
@@ -544,11 +556,11 @@ def scored(
     Raises:
         SettingsError: A case has no label.
     """
-    missing = [one.name for one in cases if one.name not in labels]
+    missing = [case.name for case in cases if case.name not in labels]
     if missing or not cases:
         raise SettingsError(f"no label for {missing[0]}" if missing else "there is no case")
     return WhoWhenScores(
-        by, checksum(labels), [hits(one, labels) for one in runs],
-        {name: hits(one, labels) for name, one in floors(cases).items()},
+        by, checksum(labels), [hits(run, labels) for run in runs],
+        {name: hits(floor, labels) for name, floor in floors(cases).items()},
         by_chance(cases, labels), notes,
     )  # fmt: skip

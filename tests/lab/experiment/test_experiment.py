@@ -247,14 +247,14 @@ def test_a_score_that_is_no_number_is_a_run_that_failed(
 def test_one_run_that_fails_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real: Callable[..., Any] = experiment_runs._measured
+    real: Callable[..., Any] = experiment_runs._measure_cell
 
     def fails(cell: Any, *rest: Any) -> Any:
         if cell.run.name == NAMES[3]:
             raise RuntimeError("no luck")
         return real(cell, *rest)
 
-    monkeypatch.setattr(experiment_runs, "_measured", fails)
+    monkeypatch.setattr(experiment_runs, "_measure_cell", fails)
     outcome = carry_out(SMALL, tmp_path)
     assert [(one.run, one.why) for one in outcome.failed] == [(NAMES[3], "RuntimeError('no luck')")]
     assert len(outcome.rows) == len(NAMES) - 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.lab.investigate.beliefs import Alert, Belief, Claim, Fact
-from dig.lab.investigate.frontier import explanation, frontier, ranked
+from dig.lab.investigate.frontier import explanation, frontier, rank_entities
 
 ENTITIES = "abcdefg"
 LINKS = st.lists(st.tuples(st.sampled_from(ENTITIES), st.sampled_from(ENTITIES)), max_size=20)
@@ -85,5 +85,5 @@ def test_the_ranking_goes_by_weight_reach_time_and_name() -> None:
         for one, ts in {"late": 9.0, "b": 5.0, "a": 5.0, "reaches": 9.0}.items()
     }
     claims = [Claim("reaches", "late")]
-    order = ranked(beliefs, claims, [Alert("late", 1.0, "errors")], facts)
+    order = rank_entities(beliefs, claims, [Alert("late", 1.0, "errors")], facts)
     assert order == ["heavy", "late", "reaches", "a", "b"]

@@ -20,7 +20,7 @@ from dig.lab.investigate.beliefs import (
 )
 from dig.lab.investigate.controller import Course
 from dig.lab.investigate.investigation import investigate
-from dig.lab.investigate.run import MISSING, SPOILT, RunRules, RunWorld, believed
+from dig.lab.investigate.run import MISSING, SPOILT, RunRules, RunWorld, blame_by_beliefs
 from tests.diagnosis.failed_runs import failed
 
 
@@ -74,7 +74,7 @@ def test_without_a_failure_the_outcome_is_no_alarm(silent: Case) -> None:
 
 def test_the_strongest_belief_of_the_frontier_comes_first(silent: Case) -> None:
     """Signs of each agent, with the weight of its belief as their score."""
-    groups: list[list[SignGroup]] = believed(silent)
+    groups: list[list[SignGroup]] = blame_by_beliefs(silent)
     scores = [some[0].score for some in groups]
     assert scores == sorted(scores, reverse=True)
     assert [some[0].status for some in groups].index("origin") == 0

@@ -16,12 +16,12 @@ from dig.lab.whowhen.fitting import FitChoice, Training, chosen, fit, folds
 from dig.lab.whowhen.whowhen import (
     BlamedStep,
     by_chance,
-    exchanged,
+    exchange_labels,
     floors,
     hits,
     load,
     read_labels,
-    scored,
+    score_runs,
 )
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, talk, write
 
@@ -138,7 +138,7 @@ def test_scores_tell_the_best_floor_and_both_evaluators() -> None:
     labels = {one.name: BlamedStep("Map_Expert", 3) for one in cases}
     answers = {one.name: BlamedStep("Map_Expert", 3) for one in cases}
     answers["3"] = BlamedStep("Map_Expert", 33)
-    found = scored("mine", cases, [answers], labels)
+    found = score_runs("mine", cases, [answers], labels)
     row = found.to_json(official=True)
     assert row["step"]["share"] == 0.75 and row["agent"]["share"] == 1
     assert row["official"]["step"] == {"share": 1.0, "only_official": 1, "only_strict": 0}
@@ -147,18 +147,18 @@ def test_scores_tell_the_best_floor_and_both_evaluators() -> None:
     text = "\n".join(table.markdown() for table in found.tables(official=True))
     assert "75.0 [30, 95]" in text and found.version in text
     with pytest.raises(SettingsError, match="no label for 3"):
-        scored("mine", cases, [answers], {k: v for k, v in labels.items() if k != "3"})
+        score_runs("mine", cases, [answers], {k: v for k, v in labels.items() if k != "3"})
 
 
 def test_exchanged_labels_are_labels_of_other_cases() -> None:
     """The same steps as far as cases are long enough, with the agents that speak there."""
     cases = [talk(name=str(number)) for number in range(6)]
     labels = {str(number): BlamedStep(BRIDGES[number][0], number) for number in range(6)}
-    found = exchanged(cases, labels, 1)
+    found = exchange_labels(cases, labels, 1)
     assert sorted(one.step for one in found.values()) == list(range(6))
-    assert found != labels and found == exchanged(cases, labels, 1)
+    assert found != labels and found == exchange_labels(cases, labels, 1)
     assert all(one.agent == BRIDGES[one.step][0] for one in found.values())
-    short = exchanged([talk(BRIDGES[:2], name="a")], {"a": BlamedStep("A", 5)}, 1)
+    short = exchange_labels([talk(BRIDGES[:2], name="a")], {"a": BlamedStep("A", 5)}, 1)
     assert short == {"a": BlamedStep("Map_Expert", 1)}
 
 
@@ -237,7 +237,7 @@ def test_a_case_whose_label_is_no_candidate_is_left_out() -> None:
 def test_shipped_weights_are_the_fit_of_these_cases() -> None:
     """The command that stands in the file gives the file, but for the last digits."""
     cases, labels = load(Path(DATA)), read_labels(Path(DATA))
-    found, shipped = whowhen.trained(cases, labels, 1), Weights.read()
+    found, shipped = whowhen.train(cases, labels, 1), Weights.read()
     assert (found.data, found.l2, found.command) == (shipped.data, shipped.l2, shipped.command)
     assert {name: one.weight for name, one in found.features.items()} == pytest.approx(
         {name: one.weight for name, one in shipped.features.items()}, abs=1e-4
@@ -248,7 +248,7 @@ def test_shipped_weights_are_the_fit_of_these_cases() -> None:
 def test_the_figures_of_the_page() -> None:
     """In 10 folds at least 62 % of agents and 45 % of steps; floors are those that are known."""
     cases, labels = load(Path(DATA)), read_labels(Path(DATA))
-    found = scored("", cases, whowhen.cross_validated(cases, labels, 10, 1), labels)
+    found = score_runs("", cases, whowhen.cross_validated(cases, labels, 10, 1), labels)
     assert fmean(fmean(run.agent) for run in found.runs) >= 0.62
     assert fmean(fmean(run.step) for run in found.runs) >= 0.45
     for what, name, share in (("agent", "most frequent agent", 0.5), ("step", "step 1", 23 / 84)):
@@ -274,8 +274,8 @@ def attribute(case: object) -> tuple[str, int]:
 def test_an_attributor_of_ones_own(tmp_path: Path) -> None:
     """It gets conversations, and what it raises or returns amiss is told."""
     here = "tests.lab.whowhen.test_whowhen"
-    assert whowhen.asked(f"{here}:attribute", [talk()]) == {"talk": BlamedStep("Map_Expert", 3)}
+    assert whowhen.ask_cases(f"{here}:attribute", [talk()]) == {"talk": BlamedStep("Map_Expert", 3)}
     with pytest.raises(SettingsError, match="failed about talk"):
-        whowhen.asked("json:dumps", [talk()])
+        whowhen.ask_cases("json:dumps", [talk()])
     with pytest.raises(SettingsError, match="no attributor"):
-        whowhen.asked("nothing", [talk()])
+        whowhen.ask_cases("nothing", [talk()])
