@@ -100,7 +100,7 @@ def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
     return came or event.id in activation.inputs
 
 
-def is_generated_by(at: Setting, source: Node, target: Node) -> bool:
+def generated(at: Setting, source: Node, target: Node) -> bool:
     """The activation generated the event."""
     return at.event(target).by == source.name
 
