@@ -24,12 +24,12 @@ from dig.detectors.policy import Policy
 from dig.detectors.thresholds import Thresholds
 from dig.diagnosis.goal import Goal, is_healthy
 from dig.diagnosis.learning import Learned, learn
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.graph.records import Usual
+from dig.lab.experiment.markdown_table import Table, TableCell, Value
 from dig.lab.experiment.statistics import mean, share
-from dig.lab.experiment.table import Table, TableCell, Value
 from dig.runtime.workers import Workers
 from dig.tasks.run.arrange import arrange, make_run, make_simulation, make_task
 from dig.tasks.run.execute import Disturbance, execute

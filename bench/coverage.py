@@ -20,7 +20,9 @@ from tempfile import TemporaryDirectory
 
 from dig._util.intervals import wilson
 from dig.lab.experiment.grid import NEWSGROUPS, Cell, Grid, TaskGrid
-from dig.lab.experiment.measures import (
+from dig.lab.experiment.markdown_table import Table, TableCell
+from dig.lab.experiment.results import Row
+from dig.lab.experiment.row_measures import (
     CALLS,
     COMPLETE,
     FINDINGS,
@@ -30,10 +32,8 @@ from dig.lab.experiment.measures import (
     Measure,
     count_of,
 )
-from dig.lab.experiment.results import Row
 from dig.lab.experiment.run import ExecutionOptions, carry_out_cells
 from dig.lab.experiment.statistics import Mean, mean, mean_difference, share, sign_flip
-from dig.lab.experiment.table import Table, TableCell
 from dig.runtime.workers import Workers
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 

@@ -368,7 +368,7 @@ SCHEDULED = [
         "a turn is not shown the notes beside what it was called with", WRAPPED,
     ),
     Mutant(
-        "wrap-instance-stays", "adapters/base/instances.py",
+        "wrap-instance-stays", "adapters/base/agent_instances.py",
         "            self._guard.ask(monitor.leave, instance)\n\n    def empty",
         "            pass\n\n    def empty",
         "an instance of an agent never leaves", WRAPPED,

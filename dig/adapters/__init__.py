@@ -23,7 +23,7 @@ from .base import (
     notes_about,
     waiting,
 )
-from .registry import Adapter
+from .frameworks import Adapter
 
 __all__ = [
     "CAPABILITIES", "Adapter", "Attached", "Mode", "Session", "Statistics", "Turn", "WrapPlan",

@@ -30,7 +30,7 @@ from dig.traces.journal.journal import SEGMENT_BYTES, Keeping, RunDirectory
 from .base import Attached, Mode, Session, WrapPlan
 from .base.guard import logger
 from .base.session import fit_setup
-from .registry import Adapter, adapter_of
+from .frameworks import Adapter, adapter_of
 
 if TYPE_CHECKING:
     from dig.traces.otel.follow import Exporting

@@ -62,8 +62,8 @@ def fork(
         return
     if at is None:
         raise SettingsError("say where it goes on: --at N; --list shows the records")
-    from dig.tasks.run.fork import fork as go_on
-    from dig.tasks.run.fork import named_crew, task_crew
+    from dig.tasks.run.run_fork import fork as go_on
+    from dig.tasks.run.run_fork import named_crew, task_crew
     from dig.traces.journal.journal import read_side
     from dig.traces.journal.reader import trace_path
 

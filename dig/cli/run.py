@@ -19,7 +19,7 @@ from .run_options import ModelOptions, RunOptions
 from .view import View, viewing
 
 if TYPE_CHECKING:
-    from dig.faults.inject.catalogue import Kind
+    from dig.faults.inject.fault_catalogue import Kind
     from dig.monitor.sinks import Sink
     from dig.runtime.alerts import AlertCounts
     from dig.show.summary_text import Row
@@ -271,7 +271,7 @@ def exporting(
 @app.command()
 def faults(as_json: AsJson = False) -> None:
     """Show the faults that a run can be given (`run --fault`)."""
-    from dig.faults.inject.catalogue import KINDS
+    from dig.faults.inject.fault_catalogue import KINDS
 
     kinds = KINDS.values()
     print_result(as_json, lambda: [kind.to_json() for kind in kinds], lambda: map(_about, kinds))

@@ -28,7 +28,7 @@ from .trials.replays import Trying, read_source
 if TYPE_CHECKING:
     from dig.runtime.llm import Model  # slow to import
 
-    from .interventions.asking import ModelHelp
+    from .interventions.model_proposals import ModelHelp
     from .stages.pipeline import ModelMethod
 
 
@@ -124,7 +124,7 @@ def _replace_rules(
 def _helper(source: RunSource, model: Model | None, expected: str | None) -> ModelHelp | None:
     if model is None:
         return None
-    from .interventions.asking import ModelHelp
+    from .interventions.model_proposals import ModelHelp
 
     return ModelHelp(model, guard=guard_of(source, expected), expected=expected)
 

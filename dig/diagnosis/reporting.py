@@ -24,7 +24,7 @@ from .suspects import Asking
 from .trials.arms import TrialCosts, Trials, Tried
 
 if TYPE_CHECKING:
-    from .interventions.asking import ModelHelp  # slow to import
+    from .interventions.model_proposals import ModelHelp  # slow to import
 
 
 class DiagnosisReport:

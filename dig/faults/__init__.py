@@ -5,8 +5,8 @@
 - `benchmark`: sets of runs with known causes; scores of answers, detectors and healing.
 """
 
-from .inject.catalogue import KINDS
 from .inject.fault import Fault
+from .inject.fault_catalogue import KINDS
 from .inject.faulty_team import FaultyTeam
 from .inject.game_day import GameDay, around
 from .inject.run_pair import Played, play

@@ -15,9 +15,9 @@ from dig._util.registry import Registry
 
 Registry.add(
     "methods",
-    watchdog="dig.lab.methods:speak",
-    retry="dig.lab.methods:ask_again",
-    judge="dig.lab.methods:judge",
+    watchdog="dig.lab.compared_methods:speak",
+    retry="dig.lab.compared_methods:ask_again",
+    judge="dig.lab.compared_methods:judge",
 )
 Registry.add("suspects", beliefs="dig.lab.investigate.run:BELIEFS")
 Registry.add("formats", **{"dig-graph": "dig.lab.reference.reference:FORMAT"})

@@ -48,8 +48,8 @@ from dig.monitor.monitor import KEEP, Monitor
 from dig.monitor.sanitize import MOST_IN_ERROR
 from dig.monitor.sinks import Sink
 
+from .agent_errors import TeamRequests, describe, stack_incident, stack_of
 from .agents import Tool, View, as_decision, with_note
-from .errors import TeamRequests, describe, stack_incident, stack_of
 from .result import GAVE_UP, STALLED, ComponentFailure, RunResult, remaining_work
 from .reviewer import Reviewer, ReviewLog
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from dig.traces.run import RecordedEvent, RecordedRun
 
-from .ranges import Range, Ranges, covers, intersection, merge, range_of
+from .number_ranges import Range, Ranges, covers, intersection, merge, range_of
 
 SOLUTION = "solution"
 """The type of events that carry what was found out about some parts."""

@@ -22,7 +22,7 @@ from dig.traces.run import RecordedRun
 
 from .accounting import PAYLOADS, Accounting, TaskParts
 from .milestones import Milestone, part_milestones
-from .ranges import Range, common, merge
+from .number_ranges import Range, common, merge
 from .task import Score
 
 MOST_COUNT = 10**15

@@ -15,7 +15,7 @@ from dig.show.document import Evidence
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .accounting import SOLUTION, TaskParts
-from .ranges import Ranges, common, difference, length, merge
+from .number_ranges import Ranges, common, difference, length, merge
 from .task import Score
 
 MOST = 5

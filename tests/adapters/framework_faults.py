@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from dig.adapters import Session, Turn
 from dig.adapters.base import Guard, patching
-from dig.adapters.base.holds import HoldWaiter
+from dig.adapters.base.held_events import HoldWaiter
 from dig.detectors import standard, standard_healers
 from dig.runtime.host import Setup
 from tests.helpers import Recorder

@@ -20,7 +20,8 @@ import pytest
 
 from dig import Budget, Finding, Limits
 from dig.adapters import Session
-from dig.adapters.base import calls, guard, holds, session, turn
+from dig.adapters.base import calls, guard, session, turn
+from dig.adapters.base import held_events as holds
 from dig.adapters.plain import adapter as plain
 from dig.graph.records import HealRow
 from dig.monitor import recorder

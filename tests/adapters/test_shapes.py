@@ -14,7 +14,7 @@ import pytest
 
 import dig
 from dig import Limits
-from dig.adapters.registry import adapter_of
+from dig.adapters.frameworks import adapter_of
 from dig.errors import SettingsError
 
 

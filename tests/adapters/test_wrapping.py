@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import dig
 from dig import Finding, Limits
 from dig.adapters import need_version
-from dig.adapters.registry import KINDS
+from dig.adapters.frameworks import KINDS
 from dig.detectors.policy import HEAL_ALL
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.thresholds import Thresholds

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 from dig.diagnosis.conversations.explaining import explain
 from dig.diagnosis.conversations.reading import read_conversation
 from dig.diagnosis.pictures import draw_conversation
-from dig.lab.investigate.drawing import draw_investigation
 from dig.lab.investigate.investigation import investigate
+from dig.lab.investigate.investigation_page import draw_investigation
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.snapshot import Snapshot
 from tests.browser.conftest import Witness

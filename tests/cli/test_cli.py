@@ -16,7 +16,7 @@ import networkx as nx
 import pytest
 
 from dig import cli
-from dig.tasks.run import fork
+from dig.tasks.run import run_fork as fork
 from tests.traces.journals import LARGE, reseal, rows_of, story, write
 
 NOBODY: dict[str, Any] = {}

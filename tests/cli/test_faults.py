@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 
 RUN = ("run", "count-frequency", "--size", 2000, "--agents", 3, "--method", "mas")
 

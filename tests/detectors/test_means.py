@@ -13,7 +13,7 @@ from dig.graph.records import Emit, HealRow, IncidentRow, Record, Redirect
 from dig.runtime import Setup
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import fork
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.reader import read_records

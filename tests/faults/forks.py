@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dig.errors import DigError
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam, disturbance_of
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import fork
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import read_side
 from dig.traces.journal.reader import TRACE

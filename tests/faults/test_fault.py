@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 
 
 @given(

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from dig.errors import ReplayError, SettingsError
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam, disturbance_of
 from dig.graph.records import Join, Leave
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import Crew, fork
+from dig.tasks.run.run_fork import Crew, fork
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.journal.journal import read_side
 from dig.traces.journal.reader import TRACE, read_records

@@ -11,7 +11,7 @@ import pytest
 import dig
 from dig.errors import SettingsError
 from dig.faults import Fault, GameDay, around
-from dig.faults.inject.payloads import GARBAGE
+from dig.faults.inject.payload_changes import GARBAGE
 from dig.graph.records import Start
 from tests.helpers import Recorder, backends
 

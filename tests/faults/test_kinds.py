@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import Played, play
 from dig.graph.behaviour import same_behaviour

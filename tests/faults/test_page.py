@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from dig.faults.inject import catalogue
-from dig.faults.inject.catalogue import KINDS, Kind
+from dig.faults.inject import fault_catalogue as catalogue
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS, Kind
 from dig.faults.inject.injector import COMMON, Parameter
 from dig.faults.inject.run_pair import play
 from dig.graph.records import Emit

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import FindingRow
 from dig.tasks.run.team_run import TeamRun

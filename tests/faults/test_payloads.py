@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dig.faults.inject.payloads import GARBAGE, TRANSFORMS, UNKNOWN, damage, payloads_of
+from dig.faults.inject.payload_changes import GARBAGE, TRANSFORMS, UNKNOWN, damage, payloads_of
+from dig.tasks.simulated.message_reading import Numbers
 from dig.tasks.simulated.parts import Job, Partial, RawData
-from dig.tasks.simulated.reading import Numbers
 
 READING = Numbers()
 JOB = Job(READING.task, (0, 100), (0, 300), 100, "ann")

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.run_pair import lines, play
 from dig.graph.records import Emit, End, IncidentRow, Leave, Start

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import FaultyTeam
 from dig.faults.inject.injector import OnMessage
-from dig.faults.inject.payloads import payloads_of
+from dig.faults.inject.payload_changes import payloads_of
 from dig.graph.records import SYSTEM, Join, Leave
 from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
+from dig.tasks.simulated.message_reading import Numbers
 from dig.tasks.simulated.parts import Job, Partial
-from dig.tasks.simulated.reading import Numbers
 
 from .plays import STEADY, on_bus, simulated
 

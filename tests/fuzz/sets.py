@@ -24,13 +24,13 @@ from dig.lab.benchmark.scores_answers import score
 from dig.lab.benchmark.scores_detectors import score_detectors
 from dig.lab.benchmark.scores_healing import NO_ERRORS, HealingScores, Pair, heal
 from dig.lab.benchmark.storing import make_set
+from dig.lab.experiment.experiment_report import all_tables
 from dig.lab.experiment.file import read_grid
 from dig.lab.experiment.grid import NEWSGROUPS, Grid, TaskGrid
-from dig.lab.experiment.report import all_tables
+from dig.lab.experiment.markdown_table import Table
 from dig.lab.experiment.results import read_rows
 from dig.lab.experiment.run import RESULTS, carry_out
 from dig.lab.experiment.samples import Samples
-from dig.lab.experiment.table import Table
 
 from .entrance import Entrance, assert_short
 

@@ -14,8 +14,8 @@ from dig.diagnosis.conversations.reading import read_conversation
 from dig.diagnosis.pictures import draw_conversation
 from dig.errors import JournalError
 from dig.lab.investigate.beliefs import JudgingPolicy, Label, LocalJudgement, Packet
-from dig.lab.investigate.drawing import draw_investigation
 from dig.lab.investigate.investigation import investigate
+from dig.lab.investigate.investigation_page import draw_investigation
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.snapshot import Snapshot
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, write

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.runtime.llm.agent import Toolbox
+from dig.runtime.llm.model_agent import Toolbox
 from dig.runtime.llm.replies import Function, ToolCall
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from dig.errors import ModelError, SettingsError, StopRunError
 from dig.graph.records import IncidentRow
 from dig.monitor.messages import Output
 from dig.runtime import Bus, Decision, NewEvent, Setup, View, simulate
-from dig.runtime.errors import MOST_STACK, describe, stack_of
+from dig.runtime.agent_errors import MOST_STACK, describe, stack_of
 from tests.helpers import Recorder, Scripted, rows, story, submit
 
 pytestmark = pytest.mark.anyio

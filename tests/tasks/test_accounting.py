@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dig.graph.codec import decode
 from dig.monitor.messages import Output
 from dig.tasks.accounting import PAYLOADS, TaskParts
-from dig.tasks.ranges import (
+from dig.tasks.number_ranges import (
     Range,
     between,
     common,

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dig.detectors.interventions import Intervention
 from dig.errors import ReplayError, SettingsError, TraceError
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.faulty_team import disturbance_of
 from dig.graph.records import (
     Deliver,
@@ -39,8 +39,8 @@ from dig.runtime.checkpoint import PastActivation, is_deterministic
 from dig.runtime.simulator import Simulation
 from dig.tasks.run.arrange import arrange, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import Crew, fork, simulated_crew, task_crew
 from dig.tasks.run.judging import Judging
+from dig.tasks.run.run_fork import Crew, fork, simulated_crew, task_crew
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.journal import SIDE, Journal, read_side

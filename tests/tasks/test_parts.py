@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dig._util.json_values import plain
-from dig.tasks.ranges import Range, merge
+from dig.tasks.number_ranges import Range, merge
+from dig.tasks.simulated.message_reading import Numbers
 from dig.tasks.simulated.parts import Job, Partial, RawData, disjoint, join
-from dig.tasks.simulated.reading import Numbers
 
 NUMBERS = Numbers()
 JOB = Job(NUMBERS.task, (0, 40), (0, 40), 20, "a1")

@@ -16,8 +16,8 @@ from dig.graph.records import HealRow, Record
 from dig.runtime.result import RunResult
 from dig.tasks.run.arrange import make_problem, make_simulation, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import fork
 from dig.tasks.run.methods import METHODS
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import METHOD_NAMES, TeamRun
 from dig.tasks.simulated.profile import Profile
 

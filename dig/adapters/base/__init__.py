@@ -14,14 +14,14 @@
 
 from __future__ import annotations
 
-from dig.runtime.errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
+from dig.runtime.agent_errors import MOST_IN_ERROR, RECORDED_STACK, STACK, describe
 
+from .call_errors import CalledOffError
 from .calls import Call, RunAgent, StreamedCall, ToolCalls, current_turn
 from .capabilities import CAPABILITIES, RELIEVING, allowing, names_in
 from .context import current, enclosing, inside, notes, notes_about, waiting
-from .errors import CalledOffError
 from .guard import Guard
-from .holds import LoopCaller, RecipientOrder
+from .held_events import LoopCaller, RecipientOrder
 from .patching import ADAPTER_FAILED, NOTE, AdapterState, Patches, like
 from .payload import as_call, as_payload, is_whole, unjson
 from .plan import (

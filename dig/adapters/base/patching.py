@@ -8,7 +8,7 @@ from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, signature
 from typing import Any, ClassVar, TypeVar, cast
 
-from .errors import CalledOffError
+from .call_errors import CalledOffError
 from .session import Session
 
 _T = TypeVar("_T")

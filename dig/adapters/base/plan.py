@@ -17,7 +17,7 @@ from dig.errors import SettingsError
 from dig.monitor.sinks import Sink
 
 from .capabilities import Veto
-from .holds import LoopCaller
+from .held_events import LoopCaller
 from .patching import AdapterState
 from .session import Session
 

@@ -15,11 +15,11 @@ import anyio
 
 from dig.detectors.interventions import Reroute
 
+from .agent_instances import AgentInstances
+from .call_errors import CalledOffError
 from .capabilities import RELIEVING
-from .errors import CalledOffError
 from .guard import Guard
-from .holds import LoopCaller, Waker
-from .instances import AgentInstances
+from .held_events import LoopCaller, Waker
 
 RELIEVED = CalledOffError("another agent was asked in its place")
 """The recorded error of turns that were given to another agent; never raised."""

@@ -29,6 +29,8 @@ from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.observers import ask_person
 from dig.runtime.result import ComponentFailure, RunResult
 
+from .agent_instances import AgentInstances
+from .call_errors import RaisedErrors
 from .capabilities import (
     CAPABILITIES,
     RELIEVING,
@@ -39,10 +41,8 @@ from .capabilities import (
     demand,
 )
 from .context import inside
-from .errors import RaisedErrors
 from .guard import NONE, Guard, in_step
-from .holds import HoldWaiter, Waker
-from .instances import AgentInstances
+from .held_events import HoldWaiter, Waker
 from .payload import as_small_payload
 from .relief import Relief
 from .turn import Turn, recipients

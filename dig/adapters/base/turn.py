@@ -16,11 +16,11 @@ from dig._util.ranges import union
 from dig.errors import DecisionError, PayloadError
 from dig.graph.records import HANDOFF, SYSTEM, Failure, Fate
 from dig.monitor.messages import About, Output, Pending, Started
-from dig.runtime.errors import stack_incident
+from dig.runtime.agent_errors import stack_incident
 
-from .errors import RaisedErrors, TurnFailure
+from .call_errors import RaisedErrors, TurnFailure
 from .guard import Guard, in_step
-from .holds import HoldWaiter
+from .held_events import HoldWaiter
 from .payload import as_small_payload, is_whole
 from .relief import RELIEVED
 

@@ -53,7 +53,8 @@ def plan(
     with base.importing("LangGraph", ("langgraph",), VERSIONS, extra="langgraph"):
         from langgraph.checkpoint.base import BaseCheckpointSaver
 
-        from . import graph, routes, run
+        from . import compiled_graph as graph
+        from . import routes, run
         from .messages import SharedState
     can = base.allowing(allow, {"reassign"}) | {"annotate", "tell", "reroute", "hold"}
     shared = SharedState(annotate or routes.as_messages, handoff or routes.is_handoff, tools)

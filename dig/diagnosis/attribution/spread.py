@@ -21,7 +21,7 @@ from dig.diagnosis.causes import OUTCOME, TASK
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.graph.records import Deliver, Emit, Finish, Start
 from dig.show.document import Candidate
-from dig.tasks.ranges import difference
+from dig.tasks.number_ranges import difference
 from dig.traces.run import RecordedRun
 
 SHARE = 0.45

@@ -12,7 +12,7 @@ from json import dumps
 
 from dig.diagnosis.signs.analysis import RunAnalysis
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import Ranges, difference, intersection, merge
+from dig.tasks.number_ranges import Ranges, difference, intersection, merge
 from dig.traces.run import RecordedEvent
 
 WAITS = 0.1

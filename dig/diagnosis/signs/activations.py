@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import Ranges, difference
+from dig.tasks.number_ranges import Ranges, difference
 from dig.traces.run import RecordedActivation, RecordedEvent
 
 from .analysis import Occurrence, RunAnalysis

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from dig.graph.records import Emit, Join, Leave, Run
 from dig.tasks.accounting import Accounting, TaskParts
-from dig.tasks.ranges import Ranges, merge
+from dig.tasks.number_ranges import Ranges, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 from .traits import TeamHabits, Trait, list_traits

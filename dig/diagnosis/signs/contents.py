@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dig._util.text import name, names
 from dig.tasks.accounting import SOLUTION
-from dig.tasks.ranges import common, difference, length
+from dig.tasks.number_ranges import common, difference, length
 from dig.traces.run import RecordedEvent
 
 from .activations import is_unreadable

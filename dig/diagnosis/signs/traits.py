@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dig.graph.records import SYSTEM, Expire
 from dig.tasks.accounting import TaskParts
-from dig.tasks.ranges import Ranges, difference, length, merge
+from dig.tasks.number_ranges import Ranges, difference, length, merge
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 Question = tuple[str, ...]

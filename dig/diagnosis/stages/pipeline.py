@@ -26,8 +26,8 @@ from dig.show.document import Candidate, Evidence, StageRow, Status
 
 from .asking import StageAnswers, keep_exchanges
 from .deciding import Decided, ModelTestimony, blame_complaint, decide
+from .plain_questions import RIVALS
 from .requests import MOST_CHARACTERS, Exemplar, Requests, nearest
-from .rivals import RIVALS
 from .shapes import StepVerdict
 from .stages import STAGES, Known, Part, Stage
 

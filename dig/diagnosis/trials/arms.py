@@ -29,7 +29,7 @@ from .replays import Replay, Replayer, ReplayRequest, make_replay, read_fork
 from .significance import Row, fisher, verdict
 
 if TYPE_CHECKING:
-    from dig.diagnosis.interventions.asking import ModelHelp  # slow to import
+    from dig.diagnosis.interventions.model_proposals import ModelHelp  # slow to import
 
 _ORIGINS = {
     "made": "",

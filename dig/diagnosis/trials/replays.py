@@ -37,11 +37,11 @@ from dig.diagnosis.interventions.proposing import ask_again
 from dig.errors import DigError, ReplayError, SettingsError
 from dig.graph.codec import dumps, encode
 from dig.runtime.checkpoint import is_deterministic
-from dig.tasks.run import fork as forking
+from dig.tasks.run import run_fork as forking
 from dig.tasks.run.arrange import Disturbance
 from dig.tasks.run.execute import INTERRUPTED
-from dig.tasks.run.fork import Crew
 from dig.tasks.run.methods import Arrangement
+from dig.tasks.run.run_fork import Crew
 from dig.tasks.run.teams import models
 from dig.tasks.user_objects import load
 from dig.traces.journal.durable_files import write_file

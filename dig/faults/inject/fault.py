@@ -11,7 +11,7 @@ from dig._util.text import names, one_line
 from dig.detectors.thresholds import MOST_SECONDS
 from dig.errors import SettingsError
 
-from .catalogue import Kind, is_foreign, kind_of
+from .fault_catalogue import Kind, is_foreign, kind_of
 from .injector import Parameter
 
 
@@ -20,7 +20,7 @@ class Fault:
     """A kind of fault on an agent, for a window of time.
 
     Attributes:
-        kind: The kind's name in `dig.faults.inject.catalogue.KINDS`.
+        kind: The kind's name in `dig.faults.inject.fault_catalogue.KINDS`.
         target: The agent.
         start_s: The start of the window, in seconds since the run began. The fault acts on each
             activation that starts in the window, with all that the activation sends.

@@ -25,7 +25,7 @@ from dig.runtime.keyed_random import KeyedRandom, repeat_key
 
 from .fault import Fault
 from .injector import Act, Injector, Occasion
-from .payloads import Payloads
+from .payload_changes import Payloads
 
 
 @dataclass(frozen=True)

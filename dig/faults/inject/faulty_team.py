@@ -25,7 +25,7 @@ from .fault import Fault
 from .faulty_agent import ActiveFault, FaultContext, FaultyAgent, FaultyPolicy
 from .injections import ActLocator
 from .injector import NO_TURN, Act, Change, Occasion
-from .payloads import UNKNOWN, Payloads, payloads_of
+from .payload_changes import UNKNOWN, Payloads, payloads_of
 
 
 @dataclass

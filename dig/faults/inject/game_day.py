@@ -17,7 +17,7 @@ from dig.errors import SettingsError
 from .fault import Fault
 from .faulty_agent import ActiveFault, FaultContext
 from .injector import Act, AgentCall, Occasion
-from .payloads import UNKNOWN
+from .payload_changes import UNKNOWN
 
 _Make = Callable[[AgentCall], Awaitable[Any]]
 _Hook = Callable[[AgentCall, Occasion], Awaitable[Any]]

@@ -17,7 +17,7 @@ from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom
 
-from .payloads import Payloads
+from .payload_changes import Payloads
 
 _T = TypeVar("_T")
 

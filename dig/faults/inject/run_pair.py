@@ -15,7 +15,7 @@ from dig.graph.records import DISTURBANCE, Emit, FindingRow, Record, Run
 from dig.runtime.result import RunResult
 from dig.tasks.accounting import PAYLOADS, ReferenceAccounting, TaskParts
 from dig.tasks.frequency import FrequencyTask
-from dig.tasks.ranges import Range
+from dig.tasks.number_ranges import Range
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.task import Score

@@ -18,9 +18,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 
-from .reading import read_model
+from .set_reading import read_model
 
 
 def _each_once(numbers: tuple[int, ...]) -> tuple[int, ...]:

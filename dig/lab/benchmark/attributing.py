@@ -29,7 +29,7 @@ from dig.traces.run import RecordedRun
 from . import baselines
 from .answers import Answer, Answers, CausalStep, RootCause
 from .instances import FaultSet, Instance
-from .reading import step_at
+from .set_reading import step_at
 
 Attributor = Callable[[Case], Answer | Iterable[Candidate]]
 """Names the causes of a run's failure; none, if nothing went wrong."""

@@ -18,7 +18,7 @@ from dig.diagnosis.causes import OUTCOME
 from dig.diagnosis.signs.analysis import UsualTeam
 from dig.diagnosis.signs.table import find_signs, learn_habits
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.graph.records import (
     Emit,
     End,
@@ -31,8 +31,8 @@ from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
 from .instances import BASELINE, FaultSet
-from .reading import read_run, step_at
 from .rules import rules
+from .set_reading import read_run, step_at
 
 Baseline = Callable[[Case], Answer]
 """Names the causes of a run's failure, by its trace; none, if nothing went wrong."""

@@ -24,7 +24,7 @@ from .candidates import Configuration, InstanceDraft, Stratum
 from .generate import splits
 from .hidden import Made, first_difference
 from .instances import CARD, INDEX, LABEL, TWIN, Index, Label, RunEnding, TrueCause
-from .reading import read_model, read_run, step_at
+from .set_reading import read_model, read_run, step_at
 from .storing import as_json_bytes, filling, write, write_instance
 
 NO_METHOD = {"method": "mas", "to": "one"}

@@ -13,8 +13,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Literal
 
-from dig.faults.inject.catalogue import KINDS, Kind, kind_of
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS, Kind, kind_of
 from dig.graph.records import Record, Start
 from dig.lab.experiment.grid import NEWSGROUPS, WINDOWS
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from statistics import fmean
 
-from dig.lab.experiment.table import SIMULATED_AGENTS, Table
+from dig.lab.experiment.markdown_table import SIMULATED_AGENTS, Table
 
 from .answers import Answers
 from .candidates import Recipe

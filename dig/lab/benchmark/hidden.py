@@ -27,7 +27,7 @@ from dig.lab.truth.verification import (
 
 from .candidates import InstanceDraft
 from .instances import Label, RunEnding, TrueCause
-from .reading import step_at
+from .set_reading import step_at
 
 DRAWS = 16
 """The number of times that faults are drawn until all take effect: many fit few agents only."""

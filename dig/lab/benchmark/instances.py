@@ -39,8 +39,8 @@ from pydantic import (
 from dig._util.text import one_line
 from dig.diagnosis.causes import CausalGraph
 from dig.errors import RecordError, SettingsError
-from dig.faults.inject.catalogue import KINDS, is_foreign
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS, is_foreign
 from dig.faults.inject.injections import Injection
 from dig.faults.inject.run_pair import Played
 from dig.graph.records import Record
@@ -48,7 +48,7 @@ from dig.lab.experiment.results import MOST, Amount, Count
 from dig.tasks.run.team_run import Recipients, TeamRun
 from dig.traces.journal.reader import TRACE
 
-from .reading import check_sum, read_model, read_run, read_text
+from .set_reading import check_sum, read_model, read_run, read_text
 
 INDEX = "set.json"
 DROPPED = "dropped.json"

@@ -21,8 +21,8 @@ from dig._util.text import counted, cut, name
 from dig.diagnosis.causes import CausalGraph
 from dig.diagnosis.components import record_components
 from dig.errors import SettingsError
+from dig.lab.experiment.markdown_table import Table, Value
 from dig.lab.experiment.statistics import Mean, as_json, share, spread
-from dig.lab.experiment.table import Table, Value
 
 from .answers import Answer, Answers
 from .attributing import FLOORS, answer, attributor, case_about

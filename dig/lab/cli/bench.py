@@ -14,7 +14,7 @@ from dig.cli.options import AsJson, Jobs
 from dig.errors import file_errors
 
 if TYPE_CHECKING:
-    from dig.lab.experiment.table import Table
+    from dig.lab.experiment.markdown_table import Table
 
 bench = typer.Typer(
     help="Make and score runs whose failure has a known cause. (Its speed: `make bench`.)",

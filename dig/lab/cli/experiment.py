@@ -54,7 +54,8 @@ def experiment(
     the paper's grid; `ablation` says what each part of healing contributes; `traces` makes a set
     of traces. Exit status 0 if all runs were carried out, 1 if some were not.
     """
-    from dig.lab.experiment import ablation, report, run, trace_set
+    from dig.lab.experiment import ablation, run, trace_set
+    from dig.lab.experiment import experiment_report as report
 
     chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
     chosen |= {"judge": judge, "set": given, "config": config}

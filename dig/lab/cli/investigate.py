@@ -126,7 +126,7 @@ def investigate(
         raise typer.Exit(INTERRUPTED) from None
     _print(found, as_json)
     if report is not None:
-        from dig.lab.investigate.drawing import draw_investigation
+        from dig.lab.investigate.investigation_page import draw_investigation
 
         draw_investigation(found, snapshot, report)
     raise typer.Exit(0 if found.frontier else 1)
@@ -183,7 +183,7 @@ class _Work:
 
         policy: JudgingPolicy = ServiceRules()
         if model is not None:
-            from dig.lab.investigate.model import ModelPolicy
+            from dig.lab.investigate.model_policy import ModelPolicy
 
             policy = ModelPolicy(model, sample=number, answers=answers)
         controller = Controller(self.snapshot, course)
@@ -206,7 +206,7 @@ class _Work:
         line: "LedgerLine",
     ) -> None:  # fmt: skip
         from dig.lab.investigate.investigation import stored, stored_answers
-        from dig.lab.investigate.telling import step_line
+        from dig.lab.investigate.investigation_lines import step_line
         from dig.traces.journal.durable_files import write_output
 
         print(safe_text(step_line(controller, line)), file=sys.stderr, flush=True)
@@ -298,7 +298,7 @@ def _answers(path: Path) -> "Iterator[Investigation]":
 
 
 def _print(investigation: "Investigation", as_json: bool) -> None:
-    from dig.lab.investigate.telling import tell
+    from dig.lab.investigate.investigation_lines import tell
 
     if as_json:
         print(investigation.to_json())

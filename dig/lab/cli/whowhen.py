@@ -20,7 +20,7 @@ from .bench import bench
 if TYPE_CHECKING:
     from dig.diagnosis.conversations.reading import Conversation
     from dig.diagnosis.stages.pipeline import ModelMethod
-    from dig.lab.whowhen.whowhen import BlamedStep, Predictions
+    from dig.lab.whowhen.conversation_benchmark import BlamedStep, Predictions
 
 _ASKED = ConversationModelOptions()
 
@@ -58,7 +58,7 @@ class AnsweringOptions:
             SettingsError: An option is wrong, or numpy is not there.
         """
         from dig.diagnosis.conversations.ranking import Weights, rank
-        from dig.lab.whowhen import whowhen as benchmark
+        from dig.lab.whowhen import conversation_benchmark as benchmark
 
         with progress_shown() as tell:
             if method is not None:
@@ -102,7 +102,7 @@ def whowhen(
     as_json: AsJson = False,
 ) -> None:
     """Score blamed agents and steps of Who&When conversations."""
-    from dig.lab.whowhen import whowhen as benchmark
+    from dig.lab.whowhen import conversation_benchmark as benchmark
 
     cases, labels = benchmark.load(known), benchmark.read_labels(known)
     if shuffle is not None:

@@ -27,14 +27,14 @@ from .effects import (
     quick_note,
     shortcomings,
 )
+from .experiment_report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .grid import Cell, Grid
-from .measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
+from .markdown_table import Table, settings_notes
 from .paper_figures import PAPER_PATTERNS
-from .report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .results import Row
+from .row_measures import BASELINE, CALLS, COMPLETE, GRAPHLESS, OURS, RMSE, SECONDS, VALID
 from .run import ExecutionOptions, Outcome, Progress, carry_out_cells
 from .samples import Pool, Samples
-from .table import Table, settings_notes
 
 COMPLIANCES = (0.0, 0.3, 0.6, 0.9, 1.0)
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

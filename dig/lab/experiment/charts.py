@@ -14,7 +14,8 @@ from dig._util.text import counted, one_line
 from dig.errors import SettingsError
 
 from .grid import Grid
-from .measures import (
+from .paper import value_of
+from .row_measures import (
     CALLS,
     COMPLETE,
     FINDINGS,
@@ -28,7 +29,6 @@ from .measures import (
     shown_patterns,
     title,
 )
-from .paper import value_of
 from .samples import Samples
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from dig._util.intervals import LEVEL
 
-from .measures import (
+from .markdown_table import Table, TableCell, number
+from .row_measures import (
     BASELINE,
     CALLS,
     COMPLETE,
@@ -24,7 +25,6 @@ from .measures import (
 )
 from .samples import Pool, Samples
 from .statistics import Mean, holm, sign_flip
-from .table import Table, TableCell, number
 
 QUICK = 30
 """With fewer seeds an experiment is a quick look."""

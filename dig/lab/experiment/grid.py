@@ -20,7 +20,7 @@ from dig.tasks.run.judging import LIKE_TEAM, Judging
 from dig.tasks.run.team_run import LADDER, METHOD_NAMES, SIMULATED, Recipients, TeamRun
 from dig.tasks.simulated.profile import Profile
 
-from .table import SIMULATED_AGENTS
+from .markdown_table import SIMULATED_AGENTS
 
 NEWSGROUPS = "newsgroups"
 LEVELS = ("easy", "medium", "hard")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .grid import Grid
-from .measures import (
+from .markdown_table import Table, TableCell, Value
+from .paper_figures import PAPER_PATTERNS
+from .row_measures import (
     COMPLETE,
     FINDINGS,
     RMSE,
@@ -18,9 +20,7 @@ from .measures import (
     shown_patterns,
     title,
 )
-from .paper_figures import PAPER_PATTERNS
 from .samples import Samples
-from .table import Table, TableCell, Value
 
 READING = (
     "Each cell: mean over seeds [95 % interval], in brackets the paper's figure. RMSE and seconds "

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from .measures import RMSE, GridSetting, Measure
 from .results import Row
+from .row_measures import RMSE, GridSetting, Measure
 from .statistics import Mean, mean, mean_difference, share
 
 ALL_TASKS, ALL_LEVELS = "all tasks", "all levels"

@@ -18,11 +18,11 @@ from dig.errors import SettingsError, file_errors
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.traces.journal.journal import Journal
 
+from .experiment_report import write
 from .grid import Cell, Grid
-from .report import write
+from .markdown_table import SIMULATED_AGENTS, as_csv, settings_notes
 from .results import Row
 from .run import ExecutionOptions, Failed, Outcome, Progress, measure
-from .table import SIMULATED_AGENTS, as_csv, settings_notes
 
 CARD = "README.md"
 INDEX = "index.csv"

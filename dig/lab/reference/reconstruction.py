@@ -17,8 +17,8 @@ from dig.detectors.thresholds import Thresholds
 from dig.graph.records import SYSTEM, Fate, Limits, Record, Run, micros
 from dig.traces.interchange.scribe import Guesses, Scribe
 
+from .record_order import Schedule, natural
 from .reference_nodes import Diversion, SourceActivation, SourceEvent, SourceGraph
-from .schedule import Schedule, natural
 
 Key = tuple[float, int, int]
 """The sort key of a happening: its time, the place of the activation it follows, the phase."""

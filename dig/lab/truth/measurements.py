@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dig.graph.records import End
 from dig.tasks.accounting import SOLUTION, TaskParts
-from dig.tasks.ranges import (
+from dig.tasks.number_ranges import (
     Range,
     Ranges,
     between,

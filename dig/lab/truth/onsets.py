@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from dig.tasks.ranges import named_range
+from dig.tasks.number_ranges import named_range
 from dig.traces.run import RecordedEvent, RecordedRun
 
 from .matching import Matching

@@ -9,7 +9,7 @@ from dig.diagnosis.causes import Node
 from dig.faults.inject.injections import Injection
 from dig.graph.records import Emit, FindingRow
 from dig.tasks.accounting import TaskParts
-from dig.tasks.ranges import Ranges, common, length, merge, named_range
+from dig.tasks.number_ranges import Ranges, common, length, merge, named_range
 from dig.traces.run import RecordedEvent, RecordedRun
 
 

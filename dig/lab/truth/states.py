@@ -13,7 +13,7 @@ from itertools import groupby
 from dig.diagnosis.causes import OUTCOME, TASK, Node
 from dig.graph.records import End, Leave
 from dig.tasks.accounting import TaskParts
-from dig.tasks.ranges import named_range, range_name
+from dig.tasks.number_ranges import named_range, range_name
 from dig.traces.run import RecordedEvent
 
 from .baseline import Baseline

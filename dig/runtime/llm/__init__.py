@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from .agent import ModelAgent
 from .model import Keep, Model
+from .model_agent import ModelAgent
 from .replies import Reply
 from .settings import ModelSettings
 

@@ -27,7 +27,7 @@ from dig.errors import SettingsError
 from dig.graph.records import Limits, Usual
 from dig.tasks.catalogue import TASKS
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
-from dig.tasks.ranges import Range
+from dig.tasks.number_ranges import Range
 from dig.tasks.simulated.profile import Profile
 
 from .judging import Judging

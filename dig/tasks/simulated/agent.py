@@ -28,11 +28,11 @@ from dig.graph.records import NOTICE, FateName
 from dig.monitor.messages import About, Pending
 from dig.runtime.agents import Decision, EventFate, NewEvent, Plan, View
 from dig.runtime.keyed_random import KeyedRandom, repeat_key
-from dig.tasks.ranges import Range, missing
+from dig.tasks.number_ranges import Range, missing
 
+from .message_reading import Numbers, Reading
 from .parts import Job, Partial, RawData, disjoint, join, parts_in
 from .profile import Profile
-from .reading import Numbers, Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from dig.runtime.keyed_random import KeyedRandom
 from dig.tasks.newsgroups import TASK
 from dig.tasks.newsgroups_posts import GROUPS, sections
 
+from .message_reading import miscount
 from .profile import Profile
-from .reading import miscount
 
 _WORD = re.compile(r"[a-z0-9]+")
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dig.tasks.accounting import ANSWERS
-from dig.tasks.ranges import Range, merge, missing, range_of
+from dig.tasks.number_ranges import Range, merge, missing, range_of
 
-from .reading import Reading
+from .message_reading import Reading
 
 MOST_WEIGHED = 12
 """Overlapping partial counts up to this many are chosen from by trying all ways, 2^12 at most."""

@@ -15,7 +15,7 @@ from dig.monitor.messages import Pending
 from dig.runtime.agents import Decision, NewEvent, Plan, View
 from dig.runtime.checkpoint import PastActivation
 from dig.tasks.accounting import ANSWERS, REFERENCE, WHOLE
-from dig.tasks.ranges import Range, merge, missing, range_of
+from dig.tasks.number_ranges import Range, merge, missing, range_of
 
 from .agent import SimulatedAgent
 

@@ -21,7 +21,7 @@ from dig.graph.graph import InteractionGraph
 from dig.graph.records import Deliver, Emit, FindingRow, Finish, HealRow, IncidentRow, Record
 from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
-from dig.runtime.errors import MOST_STACK, STACK
+from dig.runtime.agent_errors import MOST_STACK, STACK
 
 from .activation_spans import MOST_LISTED, Activations
 from .content import Content, FewLabels, label

@@ -12,9 +12,9 @@ from dig.graph.records import Emit, End, IncidentRow, Record
 from dig.monitor.messages import Effect, Output, Over, Started, Wake
 from dig.monitor.monitor import Monitor
 from dig.runtime import checkpoint
+from dig.runtime.agent_errors import STACK
 from dig.runtime.agents import with_note
 from dig.runtime.checkpoint import ExternalInput, PastActivation, PendingStart, RunningActivation
-from dig.runtime.errors import STACK
 from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
 from dig.runtime.reviewer import Reviewer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dig.diagnosis.case import read_case
-from dig.diagnosis.interventions.asking import ModelHelp
+from dig.diagnosis.interventions.model_proposals import ModelHelp
 from dig.diagnosis.interventions.secrecy import AnswerGuard
 from dig.runtime.llm import Model, ModelSettings
 from tests.diagnosis.failed_runs import failed

@@ -15,10 +15,10 @@ from dig.lab.experiment.effects import (
     paper_in_words,
     shortcomings,
 )
+from dig.lab.experiment.experiment_report import HEADLINE, NO_BETTER, NOTHING, all_tables
 from dig.lab.experiment.grid import Grid, TaskGrid
-from dig.lab.experiment.measures import CALLS, COMPLETE, RMSE, SECONDS, VALID, shown_measures
-from dig.lab.experiment.report import HEADLINE, NO_BETTER, NOTHING, all_tables
 from dig.lab.experiment.results import Row
+from dig.lab.experiment.row_measures import CALLS, COMPLETE, RMSE, SECONDS, VALID, shown_measures
 from dig.lab.experiment.samples import Pool, Samples
 from dig.lab.experiment.statistics import Mean, holm, sign_flip
 

@@ -24,20 +24,20 @@ from dig.detectors import patterns
 from dig.detectors.interventions import MEANS
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.lab.experiment import measures
+from dig.lab.experiment import row_measures as measures
 from dig.lab.experiment import run as experiment_runs
 from dig.lab.experiment.ablation import ARMS, ablate
+from dig.lab.experiment.experiment_report import HEADLINE, all_tables, write_report
 from dig.lab.experiment.file import read_grid
 from dig.lab.experiment.grid import WINDOWS, Grid, TaskGrid, on_windows, paper_tasks
+from dig.lab.experiment.markdown_table import SIMULATED_AGENTS, Table, harmless
 from dig.lab.experiment.paper_figures import FIGURES, PAPER_PATTERNS
-from dig.lab.experiment.report import HEADLINE, all_tables, write_report
 from dig.lab.experiment.results import Row, append_rows, read_rows
 from dig.lab.experiment.run import RESULTS, ExecutionOptions, carry_out, carry_out_cells
 from dig.lab.experiment.samples import Samples
-from dig.lab.experiment.table import SIMULATED_AGENTS, Table, harmless
 from dig.lab.experiment.trace_set import make_set
 from dig.lab.judge.judge import Verdict
-from dig.lab.judge.model import INSTRUCTIONS
+from dig.lab.judge.model_judge import INSTRUCTIONS
 from dig.tasks.frequency import FrequencyTask
 from dig.tasks.run.judging import Judging
 from dig.tasks.run.methods import METHODS

@@ -19,17 +19,17 @@ from dig.detectors.watch import Watch
 from dig.errors import SettingsError
 from dig.graph.codec import decode
 from dig.graph.records import Emit
+from dig.lab.compared_methods import judge
 from dig.lab.judge.judge import Verdict, log_text
 from dig.lab.judge.judged import Judged, judged_healers
 from dig.lab.judge.simulated import SimulatedJudge, look
-from dig.lab.methods import judge
 from dig.runtime import Decision, NewEvent, Plan, PlannedAgent, Setup, View, simulate
 from dig.runtime.reviewer import Reviewer, ReviewMaterial
 from dig.tasks.run.arrange import make_simulation, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import fork
 from dig.tasks.run.judging import Judging
 from dig.tasks.run.methods import Arrangement
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.replay.rerun import replay, rerun
@@ -64,7 +64,7 @@ def heard(run: TeamRun, monkeypatch: pytest.MonkeyPatch) -> list[tuple[View, Pla
     def make(seed: int, judging: Judging) -> Listens:
         return Listens(SimulatedJudge(seed, judging), listened)
 
-    monkeypatch.setattr("dig.lab.methods.SimulatedJudge", make)
+    monkeypatch.setattr("dig.lab.compared_methods.SimulatedJudge", make)
     make_simulation(run, make_task(run), lambda record: None).run()
     return listened
 

@@ -12,11 +12,11 @@ from dig.detectors import JUDGE, standard
 from dig.detectors.policy import HEAL_ALL
 from dig.errors import SettingsError
 from dig.graph.records import Emit, End
+from dig.lab.compared_methods import judge
 from dig.lab.judge.judge import JudgeReport, Remedy, Verdict
 from dig.lab.judge.judged import Judged, judged_healers
-from dig.lab.judge.model import INSTRUCTIONS, ModelJudge, brief
+from dig.lab.judge.model_judge import INSTRUCTIONS, ModelJudge, brief
 from dig.lab.judge.simulated import SimulatedJudge
-from dig.lab.methods import judge
 from dig.runtime import Agent, Bus, RunResult, Setup, View
 from dig.runtime.llm import Model, ModelSettings
 from dig.runtime.reviewer import Reviewer, ReviewMaterial

@@ -31,7 +31,7 @@ from dig.runtime.simulator import Happening
 from dig.show.terminal.terminal_state import TerminalState
 from dig.tasks.run.arrange import make_bus, make_problem, make_simulation, make_task
 from dig.tasks.run.execute import execute
-from dig.tasks.run.fork import fork
+from dig.tasks.run.run_fork import fork
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.replay.rerun import replay, rerun

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from bench.coverage import false_alarms, mended
 from dig._util.intervals import wilson
 from dig.lab.experiment.grid import Grid, paper_tasks
-from dig.lab.experiment.measures import CALLS, SECONDS, VALID, Measure
 from dig.lab.experiment.results import Row
+from dig.lab.experiment.row_measures import CALLS, SECONDS, VALID, Measure
 from dig.lab.experiment.run import ExecutionOptions, carry_out_cells
 from dig.lab.experiment.statistics import (
     Mean,

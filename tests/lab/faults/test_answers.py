@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.lab.benchmark.answers import (
     Answer,
     Answers,

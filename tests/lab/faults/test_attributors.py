@@ -12,7 +12,7 @@ import pytest
 
 from dig.diagnosis.case import Case
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.graph.records import (
     Record,
     Run,

@@ -31,7 +31,7 @@ from tests.faults.plays import STEADY
 OWN = '''
 """A kind of fault of a user's own."""
 
-from dig.faults.inject.catalogue import Kind
+from dig.faults.inject.fault_catalogue import Kind
 from dig.faults.inject.injector import Occasion, OnMessage
 from dig.runtime.agents import NewEvent, View
 

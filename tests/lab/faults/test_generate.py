@@ -16,7 +16,7 @@ import networkx as nx
 import pytest
 
 from dig.errors import SettingsError
-from dig.faults.inject.catalogue import KINDS
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.run_pair import lines, play
 from dig.lab.benchmark.candidates import (
     CONFIGURATIONS,

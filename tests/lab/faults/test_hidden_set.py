@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from dig.faults.inject import run_pair
-from dig.faults.inject.catalogue import KINDS
 from dig.faults.inject.fault import Fault
+from dig.faults.inject.fault_catalogue import KINDS
 from dig.faults.inject.run_pair import Played, lines, publish_records
 from dig.graph.records import Emit, FindingRow, Run
 from dig.lab.benchmark.attributing import FLOORS, attribute_all

@@ -13,7 +13,6 @@ from dig.errors import SettingsError
 from dig.lab.benchmark.answers import Answer, Answers, CausalStep, RootCause
 from dig.lab.benchmark.attributing import FLOORS, attribute_all
 from dig.lab.benchmark.instances import FILES, TWIN, Entry, FaultSet, RunEnding
-from dig.lab.benchmark.reading import step_at
 from dig.lab.benchmark.scores_answers import METRICS, NO_HARM, ScoredRun, Scores, score
 from dig.lab.benchmark.scores_detectors import (
     DetectorScores,
@@ -22,7 +21,8 @@ from dig.lab.benchmark.scores_detectors import (
     score_detectors,
 )
 from dig.lab.benchmark.scores_healing import ROWS, HealingScores, Pair, score_healing
-from dig.lab.experiment.table import Value
+from dig.lab.benchmark.set_reading import step_at
+from dig.lab.experiment.markdown_table import Value
 
 
 def perfect(known: FaultSet) -> Answers:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from dig.lab.investigate.beliefs import LocalJudgement, Packet
 from dig.lab.investigate.controller import Controller, Course
 from dig.lab.investigate.investigation import Investigation, document, investigate, proceed
-from dig.lab.investigate.model import JudgementReply, ModelPolicy
+from dig.lab.investigate.model_policy import JudgementReply, ModelPolicy
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.snapshot import EvidenceLine, Snapshot
 from dig.runtime.llm import Model, ModelSettings

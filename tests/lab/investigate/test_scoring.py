@@ -16,10 +16,10 @@ from dig.lab.investigate.investigation import (
     investigate,
     majority,
 )
+from dig.lab.investigate.investigation_lines import step_line, tell
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.scoring import Agreement, score
 from dig.lab.investigate.snapshot import EvidenceLine, Snapshot, SnapshotTruth, read_truth
-from dig.lab.investigate.telling import step_line, tell
 from tests.lab.investigate.worlds import FLASH_SALE, world
 
 KNOWN = Snapshot.read(FLASH_SALE)

@@ -11,9 +11,8 @@ import pytest
 
 from dig.diagnosis.conversations.ranking import Weights
 from dig.errors import SettingsError, TraceError
-from dig.lab.whowhen import whowhen
-from dig.lab.whowhen.fitting import FitChoice, Training, chosen, fit, folds
-from dig.lab.whowhen.whowhen import (
+from dig.lab.whowhen import conversation_benchmark as whowhen
+from dig.lab.whowhen.conversation_benchmark import (
     BlamedStep,
     by_chance,
     exchange_labels,
@@ -23,6 +22,7 @@ from dig.lab.whowhen.whowhen import (
     read_labels,
     score_runs,
 )
+from dig.lab.whowhen.fitting import FitChoice, Training, chosen, fit, folds
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, talk, write
 
 DATA = os.environ.get("DIG_WHOWHEN", "")

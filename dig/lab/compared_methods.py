@@ -68,7 +68,7 @@ def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
         return SimulatedJudge(run.key, run.judging)
     from dig.runtime.llm import Model, ModelSettings  # slow to import
 
-    from .judge.model import ModelJudge
+    from .judge.model_judge import ModelJudge
 
     if model is None:
         return ModelJudge(Model(ModelSettings(by)))

@@ -12,7 +12,9 @@ from dig.errors import SettingsError
 from dig.tasks.user_objects import load
 
 from .injector import COMMON, Injector, Parameter
-from .kinds import agents, coordination, messages
+from .kinds import agent_faults as agents
+from .kinds import coordination
+from .kinds import message_faults as messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def kind_of(name: str) -> Kind:
     if not isinstance(kind, Kind):
         raise SettingsError(
             f"{name} is no kind of fault: it must be a subclass of "
-            "dig.faults.inject.injector.Injector, or a dig.faults.inject.catalogue.Kind"
+            "dig.faults.inject.injector.Injector, or a dig.faults.inject.fault_catalogue.Kind"
         )
     return kind
 

@@ -11,8 +11,8 @@ from typing import Any
 from dig.tasks.count_frequency import TASK as COUNT_FREQUENCY
 from dig.tasks.newsgroups import TASK as NEWSGROUPS
 from dig.tasks.simulated.classifying import Posts
+from dig.tasks.simulated.message_reading import Numbers, Reading
 from dig.tasks.simulated.parts import Job, Partial, disjoint, join
-from dig.tasks.simulated.reading import Numbers, Reading
 
 Transform = Callable[[Any], Any]
 """Damages a payload; ``None``: the transform does not fit the payload."""

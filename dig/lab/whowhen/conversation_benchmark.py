@@ -30,8 +30,8 @@ from dig.diagnosis.conversations.reading import (
     with_roles,
 )
 from dig.errors import SettingsError, TraceError
+from dig.lab.experiment.markdown_table import Table
 from dig.lab.experiment.statistics import sign_flip
-from dig.lab.experiment.table import Table
 from dig.tasks.user_objects import load as load_object
 from dig.traces.interchange.imports import read_text
 

@@ -18,7 +18,7 @@ from typing import Any
 from anyio import get_cancelled_exc_class
 
 from dig.graph.records import base_name
-from dig.runtime.errors import describe, stack_of
+from dig.runtime.agent_errors import describe, stack_of
 
 CalledOffError = FutureCancelledError
 """The recorded error of turns that were called off; never raised."""

@@ -23,11 +23,11 @@ from .effects import (
     shortcomings,
 )
 from .grid import Grid
-from .measures import BASELINE, OURS, RMSE, shown_measures
+from .markdown_table import Table, settings_notes
 from .paper import paper_tables
 from .results import Row
+from .row_measures import BASELINE, OURS, RMSE, shown_measures
 from .samples import Pool, Samples
-from .table import Table, settings_notes
 
 ALL = "tables.md"
 

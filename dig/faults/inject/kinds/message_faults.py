@@ -16,7 +16,7 @@ from dig.faults.inject.injector import (
     Parameter,
     Parameters,
 )
-from dig.faults.inject.payloads import TRANSFORMS, damage
+from dig.faults.inject.payload_changes import TRANSFORMS, damage
 from dig.monitor.policies import Delayed, Disturbed, Expiring, ToAgents
 from dig.runtime.agents import Decision, NewEvent, View
 
