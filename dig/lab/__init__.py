@@ -1,4 +1,4 @@
-"""The laboratory: code that only evaluates. Nothing in dig but the command line imports it.
+"""The laboratory: code for evaluation only. In dig, only the command line imports `lab`.
 
 - `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
 - `experiment`: the experiments of the paper; `methods`, `judge`, `rivals`: what healing is

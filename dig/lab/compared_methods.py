@@ -1,4 +1,4 @@
-"""Methods that healing is compared with: a judge, and two rivals that see only silence."""
+"""Methods to compare with healing: a judge, and two rivals that notice only silence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ask_again(run: TeamRun, plain: Arrangement) -> Arrangement:
 def _rival(
     plain: Setup, detector: Callable[[], Detector], healers: Mapping[str, Callable[[], Healer]]
 ) -> Setup:
-    """A setup in which a rival is heard beside the detectors, and does all that it wants."""
+    """A setup with a rival beside the detectors; the policy carries out all acts of the rival."""
     return replace(
         plain,
         detectors=lambda: [*plain.detectors(), detector()],
@@ -61,7 +61,7 @@ def judge(run: TeamRun, plain: Arrangement) -> Arrangement:
 
 
 def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
-    """The judge of a team: a model, the team's own if that is meant, or a simulated judge."""
+    """The judge of a team: a model, perhaps the team's own, or a simulated judge."""
     by = run.judging.by
     model = next((agent.model for agent in team.values() if hasattr(agent, "model")), None)
     if by == SIMULATED or (by == LIKE_TEAM and model is None):

@@ -1,4 +1,4 @@
-"""Rivals of healing that know no graph: all that they see is when something happened last.
+"""Rivals of healing, without a graph: only the time of the last record counts.
 
 A person who watches a team without any graph would see that nothing happens, which agents are
 idle, and the text of the problem. `Silence` sees no more: it reads the records one by one, as a
@@ -113,7 +113,7 @@ class Silence(Detector):
         yield Finding(self.pattern, graph.t, us, {}, evidence)
 
     def awaited(self) -> tuple[str, ...]:
-        """The problem, as long as it has no answer: it may be given again."""
+        """The problem, as long as there is no answer: a healer may repeat the problem."""
         return (self._problem,) if self._problem is not None and self._unanswered else ()
 
     def _set_due(self) -> None:
@@ -128,16 +128,16 @@ class HealByWord(Healer):
     recorded_as = "dig.detectors.rivals.HealByWord"
 
     def about(self, finding: Finding) -> object:
-        """The silence: each further one is another subject, so that all of them are answered."""
+        """The silence: each silence is another subject, so that all of them are answered."""
         return finding.evidence["times"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """One system event for all agents that are present."""
+        """Send a system event to all present agents."""
         yield Create(WORD, tuple(graph.agents))
 
 
 class HealByProblem(Healer):
-    """Gives the problem again to the agent that has been idle for longest, without a note."""
+    """Repeats the problem for the agent with the longest idle time, without a note."""
 
     recorded_as = "dig.detectors.rivals.HealByProblem"
     repeats_problems = True
@@ -147,7 +147,7 @@ class HealByProblem(Healer):
         return finding.evidence["times"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
-        """The same event for that agent; a word, if it has the event in front of it still."""
+        """Repeat the problem for the agent; a word, if the agent still has the problem to do."""
         problem, agent = finding.evidence["problem"], finding.evidence["idle"][0]
         if agent in graph.event(problem).copies:  # it cannot have one event twice
             yield Create(WORD, (agent,))

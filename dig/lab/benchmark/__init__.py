@@ -1,4 +1,4 @@
-"""Sets of faulty runs with known causes: made, read, and answers about them scored.
+"""Sets of faulty runs with known causes: how sets are made and read, and how answers are scored.
 
 - `candidates`: configurations and faults to try. `generate`: finds verified instances.
 - `storing`, `datasheet`: write a set. `instances`, `reading`: read one.

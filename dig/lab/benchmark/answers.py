@@ -51,7 +51,7 @@ class RootCause(_Part):
 
 
 class CausalStep(_Part):
-    """One step on the way from cause to consequence: what went wrong here made that go wrong."""
+    """A step from cause to consequence: a failure of `source` led to a failure of `target`."""
 
     source: Name
     """The component that the step leads from: an agent, `task` or `outcome`."""
@@ -62,7 +62,7 @@ class CausalStep(_Part):
 
 
 class Answer(_Part):
-    """An answer about one run; empty, if nothing was wrong with it."""
+    """An answer about a run; empty, if nothing went wrong."""
 
     root_causes: tuple[RootCause, ...] = ()
     """Every root cause: two, where two faults met."""
@@ -77,7 +77,7 @@ class Answer(_Part):
 
 
 class Answers(_Part):
-    """Answers about a set. A run that is not among them counts as answered by nothing."""
+    """Answers about a set. A run without an answer counts as a run with an empty answer."""
 
     format: Literal["digmon-answers"] = "digmon-answers"
     """Says what the file is."""

@@ -1,4 +1,4 @@
-"""Attributors: functions of a `Case` that say what went wrong in the run.
+"""Attributors: functions of a `Case` that return the causes of the run's failure.
 
     def mine(case: Case) -> Answer: ...
 
@@ -36,7 +36,7 @@ Attributor = Callable[[Case], Answer | Iterable[Candidate]]
 
 
 def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
-    """Attributors that ask suspects of `dig.diagnosis`; the runs without a fault are the measure.
+    """Make attributors of suspects of `dig.diagnosis`; runs without a fault give the usual habits.
 
     Args:
         *names: The suspects, whose candidates are merged.
@@ -88,7 +88,7 @@ def attributor(name: str, fault_set: FaultSet) -> Attributor:
 
 
 def case_of(name: str, records: Sequence[Record]) -> Case:
-    """The case of a failed run, from its records alone.
+    """Make the case of a failed run from the records alone.
 
     Its header tells neither the seed nor the run's own name. If the records do not show a failure,
     that is one that somebody complains of: every run of a set is asked about.
@@ -140,7 +140,7 @@ def attribute_all(
 
 
 def case_about(instance: Instance, *, structure_only: bool = False) -> Case:
-    """The case of an instance; nothing of its label is read.
+    """Make the case of an instance, without a look at the label.
 
     Args:
         instance: The instance.
@@ -184,7 +184,7 @@ def answer(name: str, attribute: Attributor, case: Case) -> Answer:
 
 
 def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
-    """The answer that candidates give: those of status `origin`, else the first one.
+    """Make an answer of candidates: of all with status `origin`, else of the first candidate.
 
     Args:
         case: The case.
@@ -220,7 +220,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
 def spread_of(
     sets: Iterable[FaultSet], progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> Spread:
-    """The ways that failures took, from the public parts of some sets.
+    """Learn how failures spread, from the public parts of some sets.
 
     A run counts if the suspects name an agent at fault, by the mechanism that they name.
 

@@ -62,7 +62,7 @@ def by_rules(fault_set: FaultSet) -> Baseline:
 
 
 def earliest_deviation(fault_set: FaultSet) -> Baseline:
-    """The agent of the first sign that runs without a fault hardly ever have."""
+    """Blame the agent of the first sign that is rare in runs without a fault."""
     peers = Peers(fault_set)
 
     def attribute(case: Case) -> Answer:
@@ -125,7 +125,7 @@ RARE = 0.02
 
 
 def kind_of_mechanism(mechanism: str | None) -> str:
-    """The kind of fault that a mechanism looks like; one that looks like none keeps its name."""
+    """The kind of fault that resembles a mechanism; else the name of the mechanism."""
     return KIND_OF.get(mechanism, mechanism) if mechanism is not None else UNKNOWN
 
 
@@ -137,7 +137,7 @@ def _header(run: Sequence[Record]) -> Run:
 
 
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
-    """The configuration of a run, as far as its trace tells it."""
+    """The configuration of a run, as far as the trace shows the settings."""
     first = _header(run)
     posed = next((record for record in run if isinstance(record, Emit)), None)
     problem, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
@@ -149,14 +149,14 @@ def _is_healed(run: Sequence[Record]) -> bool:
 
 
 def _last(run: Sequence[Record]) -> Start | None:
-    """The start of the activation that ended last."""
+    """The start of the activation with the last end."""
     starts = {record.activation: record for record in run if isinstance(record, Start)}
     ends = [record for record in run if isinstance(record, End)]
     return starts[ends[-1].activation] if ends else None
 
 
 def blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
-    """Blame an agent; from it the failure went to the agent that worked last, and the outcome.
+    """Blame an agent for a failure; the path goes over the last agent at work to the outcome.
 
     Args:
         run: The records.

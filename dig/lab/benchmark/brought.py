@@ -1,4 +1,4 @@
-"""Sets of failing runs that were made elsewhere: what can be verified is, the rest is as they say.
+"""Sets of failing runs from elsewhere: checks labels against traces, and believes the rest.
 
     DIR/NAME/            a run directory, or trace.dig.jsonl
     DIR/NAME/twin/       the same of the run without the fault; or twin.dig.jsonl
@@ -33,7 +33,7 @@ _SAYS = "label"
 
 
 class BroughtLabel(BaseModel):
-    """The label that the maker of a run gives to its fault."""
+    """The label of a run by the maker of the run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -48,7 +48,7 @@ def bring_set(
     out: Path, source: Path,
     progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
 ) -> Index:  # fmt: skip
-    """Make a set of failing runs that were made elsewhere.
+    """Make a set of failing runs from elsewhere.
 
     Args:
         out: An empty directory, or one that is made.
@@ -123,7 +123,7 @@ def _brought(folder: Path) -> Made:
 def _contradictions(
     says: BroughtLabel, run: Sequence[Record], twin: Sequence[Record]
 ) -> Iterator[str]:
-    """The claims of a label that the traces do not bear out."""
+    """Find the claims of a label that contradict the traces."""
     header, last = run[0], run[-1]
     if not isinstance(header, Run) or says.agent not in header.agents:
         yield f"no agent is called {says.agent!r:.60}"

@@ -1,4 +1,4 @@
-"""Candidates for instances: configurations, kinds of faults, and how one is drawn from a seed.
+"""Candidates for instances: configurations, kinds of faults, and how a seed draws candidates.
 
 A stratum is a configuration (task, size, team) with a kind of fault, or two for a hybrid, and a
 sort of difficulty. In each the same number of candidates is tried, until it has enough instances.
@@ -71,7 +71,7 @@ SUBTLE = {"probability": 0.5, "at_most": 2}
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A sort of run: all of it but its seed and its faults.
+    """A sort of run: all settings but the seed and the faults.
 
     Attributes:
         size: The size of the problem, in the task's elements.
@@ -94,7 +94,7 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the configuration's folder."""
         further = "-healed" if self.is_healed else ""
         further += f"-{self.problems}p" if self.problems > 1 else ""
         further += "-memory" if self.remembers else ""
@@ -102,11 +102,11 @@ class Configuration:
 
     @property
     def kinds(self) -> Sequence[tuple[str, ...]]:
-        """The kinds of faults, and pairs of them, that are put into runs of this sort."""
+        """The kinds of faults, and pairs of kinds, for runs of this sort."""
         return HEALED if self.is_healed else [*((kind,) for kind in KINDS), *HYBRIDS]
 
     def run(self, seed: int) -> TeamRun:
-        """A run of this sort."""
+        """Make a run of this sort."""
         return TeamRun(
             task=self.task,
             size=self.size,
@@ -212,7 +212,7 @@ HEALED = (
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The source of instances: a sort of run, the kinds of its faults, and the difficulty.
+    """The source of instances: a sort of run, the kinds of faults, and the difficulty.
 
     Attributes:
         configuration: The sort of run.
@@ -226,12 +226,12 @@ class Stratum:
 
     @property
     def kind(self) -> str:
-        """The kinds of its faults: `drop`, or `drop + slow`."""
+        """The kinds of the faults: `drop`, or `drop + slow`."""
         return " + ".join(kind_of(kind).name for kind in self.kinds)
 
     @property
     def name(self) -> str:
-        """The label of its random numbers."""
+        """The label of the stratum's random numbers."""
         sort = "" if self.sort in ("plain", "hybrid", "concurrent") else f"/{self.sort}"
         return f"{self.configuration.name}/{' + '.join(self.kinds)}{sort}"
 
@@ -262,7 +262,7 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """The key that all random numbers of the set are drawn by."""
+        """The key of all random numbers of the set."""
         return f"{self.seed}/{self.salt}"
 
     @property
@@ -272,7 +272,7 @@ class Recipe:
 
     @property
     def strata(self) -> list[Stratum]:
-        """Each configuration with each kind and each hybrid, and their difficulties."""
+        """Each configuration with each kind and each hybrid, and the difficulties."""
         return [stratum for place in self.sorts_of_runs for stratum in self._strata(place)]
 
     def _strata(self, place: Configuration) -> list[Stratum]:
@@ -291,7 +291,7 @@ class Recipe:
         ]
 
     def most_of(self, stratum: Stratum) -> float:
-        """The most instances that may come from a stratum: more, where there are few strata."""
+        """The most instances that may come from a stratum: more if there are few strata."""
         if stratum.sort == "foreign":
             return max(self.most_of_a_stratum, 2 * self.count // len(self.strata))
         weight = WEIGHTS.get(stratum.sort, 1.0)
@@ -300,14 +300,14 @@ class Recipe:
         return self.most_of_a_stratum * weight
 
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
-        """Runs of a configuration without a fault; no candidate has one of their seeds."""
+        """Make runs of a configuration without a fault; no candidate has the same seeds."""
         chance = random.Random(f"{self.key}/{configuration.name}/baseline")
         seeds = [chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs)]
         return [salt_run(configuration.run(seed), self.key, chance) for seed in seeds]
 
 
 def salt_run(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
-    """The run in a set: with a salt of its own, from any agent on.
+    """Prepare a run for the set: with a secret salt, and a random agent to get the problem.
 
     Args:
         run: The run by its configuration.
@@ -327,7 +327,7 @@ def _sort_of(kinds: Sequence[str]) -> Sort:
 
 @dataclass(frozen=True, slots=True)
 class InstanceDraft:
-    """One try in a stratum.
+    """A try in a stratum.
 
     Attributes:
         stratum: The stratum of the instance.
@@ -352,7 +352,7 @@ class InstanceDraft:
         return self.stratum.sort in ("decoys", "gradual")
 
     def faults(self, twin: Sequence[Record], again: int = 0) -> tuple[Fault, ...]:
-        """The faults to inject, drawn by the records of the run without them.
+        """Draw the faults to inject, from the records of the run without faults.
 
         A fault of an agent that does nothing any more has no effect, so each target is an agent
         that begins an activation before `LATEST`, and its fault begins just before one of these.
@@ -401,7 +401,7 @@ class InstanceDraft:
     def _made_hard(
         self, fault: Fault, starts: Sequence[float], end_s: float, chance: random.Random
     ) -> Fault:
-        """The fault, as the sort of its stratum has it."""
+        """Make a fault as hard to find as the sort of the stratum says."""
         if self.stratum.sort == "gradual":
             rise_s = round(end_s * chance.uniform(0.4, 1.0), 3)
             begins = round(max(0.0, min(starts) - LEAD_S * chance.random()), 3)
@@ -421,7 +421,7 @@ class InstanceDraft:
 
 
 def _starts(run: Sequence[Record]) -> dict[str, list[float]]:
-    """When each agent begins its activations, as long as work is going on."""
+    """The starts of each agent's activations, as long as work is going on."""
     starts: dict[str, list[float]] = {}
     for record in run:
         if isinstance(record, Start) and record.ts <= LATEST * run[-1].ts:
@@ -437,7 +437,7 @@ def _draw(
     kind: str, target: str, starts: Sequence[float], end_s: float, chance: random.Random,
     parameters: Mapping[str, Any],
 ) -> Fault:  # fmt: skip
-    """A fault that begins just before an activation; half of all faults end.
+    """Draw a fault with a start just before an activation; half of all faults end.
 
     Args:
         kind: Its kind.
@@ -454,7 +454,7 @@ def _draw(
 
 
 def _parameters(kind: Kind, chance: random.Random) -> dict[str, Any]:
-    """A value for each parameter that has named ones; all others keep their defaults."""
+    """Draw a value for each parameter with named choices; the others keep their defaults."""
     return {
         name: chance.choice(parameter.choices)
         for name, parameter in kind.parameters.items()

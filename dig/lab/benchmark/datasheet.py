@@ -1,4 +1,4 @@
-"""The datasheet of a set, `CARD.md`: its content, making, dropped candidates and limits."""
+"""The datasheet of a set, `CARD.md`: content, making, dropped candidates and limits."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _strata(crop: Harvest) -> Table:
 
 
 def _aims(scores: Scores) -> Table:
-    """The aims of the set, and whether they are met."""
+    """Compare the set with the aims."""
     rows: list[list[str]] = []
     strata = {name: [name] for name in HARD} | {"all of them": [*HARD]}
     for name, counted_strata in strata.items():

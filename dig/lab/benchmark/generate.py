@@ -1,4 +1,4 @@
-"""Finds verified instances: plays candidates until there are enough, and counts the dropped ones.
+"""Finds verified instances: plays candidates until there are enough, counts dropped candidates.
 
 The same seed gives the same bytes, with any number of processes: every candidate follows from the
 seed, its stratum and its number alone, and results are taken in the order of candidates.
@@ -52,7 +52,7 @@ def harvest(
     recipe: Recipe, baselines: Mapping[Configuration, Baseline], workers: Workers,
     progress: Progress,
 ) -> Harvest:  # fmt: skip
-    """Play candidates, one of each stratum in turn, until there are enough instances.
+    """Play candidates, one for each stratum in turn, until there are enough instances.
 
     Args:
         recipe: The settings of the set.
@@ -94,14 +94,13 @@ def harvest(
 
 
 def _count_raised(raised: dict[str, Counter[str]], ending: Ending | None) -> None:
-    """Count the patterns that were raised in a candidate."""
     if ending is not None:
         for pattern in ending.raised:
             raised.setdefault(pattern, Counter())["good" if ending.is_good else "bad"] += 1
 
 
 def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
-    """A candidate of each stratum that wants one, in an order of the seed's, again and again.
+    """Draw rounds of candidates: a candidate for each open stratum, in random order.
 
     All strata get some instances, as far as they can be had, before any gets more.
     """
@@ -122,7 +121,7 @@ def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceD
 
 
 def splits(instances: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
-    """The instances in the order of their ids, half of each kind held out."""
+    """Sort the instances into the order of their ids, half of each kind held out."""
     chance = random.Random(f"{key}/split")
     shuffled = list(instances)
     chance.shuffle(shuffled)

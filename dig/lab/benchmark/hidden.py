@@ -1,4 +1,4 @@
-"""Candidates, played and verified: their end decides whether they are failures.
+"""Candidates, played and verified: the end of the run decides whether a candidate is a failure.
 
 A run with a right and complete answer is no failure, whatever was raised. Of several faults each
 is left out in turn: if what the run comes to changes, it is a root cause, else a bystander.
@@ -40,7 +40,7 @@ NOT_INNOCENT = "no decoy without harm"
 
 @dataclass(frozen=True)
 class Made:
-    """A candidate that is an instance.
+    """A candidate that became an instance.
 
     Attributes:
         label: Its label, which has no instance's name yet.
@@ -58,13 +58,13 @@ class Made:
 
     @property
     def kind(self) -> str:
-        """The kinds of its faults."""
+        """The kinds of the faults."""
         return self.label.kind
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """A run with its decoys and faults.
+    """A run with decoys and faults.
 
     Attributes:
         decoys: The innocent oddities, which are in the twin as well.
@@ -79,7 +79,7 @@ class _Plan:
 
     @property
     def told(self) -> Played:
-        """The run, with its faults and their acts alone."""
+        """The run, with the acts of the faults alone."""
         first = len(self.decoys)
         acts = (
             replace(injection, fault=injection.fault - first)
@@ -89,14 +89,14 @@ class _Plan:
         return replace(self.faulted, faults=self.faults, injections=tuple(acts))
 
     def left_out(self, number: int) -> Played:
-        """The run without one of its faults."""
+        """Play the run without one fault."""
         faults = list(self.faults)
         faults[number] = at_rest(faults[number])
         return play(self.faulted.run, (*self.decoys, *faults))
 
 
 def attempt(draft_and_baseline: tuple[InstanceDraft, Baseline]) -> Made | Dropped:
-    """Play a candidate and its twin, and verify the consequences against its baseline."""
+    """Play a candidate and the twin, and verify the consequences against the baseline."""
     draft, baseline = draft_and_baseline
     plan = _plan_instance(draft, baseline)
     if isinstance(plan, Dropped):
@@ -117,7 +117,7 @@ def attempt(draft_and_baseline: tuple[InstanceDraft, Baseline]) -> Made | Droppe
 
 
 def _plan_instance(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
-    """Draw decoys, then faults, until they are such as are wanted."""
+    """Draw decoys and then faults, until all act and the decoys are innocent."""
     run, decoys = draft.run, tuple[Fault, ...]()
     twin = play(run)
     if draft.has_decoys:
@@ -148,7 +148,7 @@ def _all_acted(run: Played, number: int) -> bool:
 def _causes(
     plan: _Plan, played: Played, graph: CausalGraph
 ) -> tuple[list[TrueCause], list[TrueCause]]:
-    """The faults that the graph leads from, and the others."""
+    """Sort the faults into root causes of the graph and bystanders."""
     targets = {cause.component for cause in graph.root_causes}
     causes: list[TrueCause] = []
     bystanders: list[TrueCause] = []
@@ -168,7 +168,7 @@ def _causes(
 
 
 def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], causes: set[int]) -> str:
-    """Why leaving a fault or the decoys out contradicts what was verified; else empty."""
+    """Play without each fault and without decoys; return the first contradiction, else ""."""
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
             is_same = verdicts(plan.left_out(number), baseline, plan.twin) == came_to
@@ -184,7 +184,7 @@ def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], cause
 
 
 def first_difference(records: Sequence[Record], twin_records: Sequence[Record]) -> int:
-    """The number of the first record that is not the same in both runs."""
+    """The number of the first record that differs between both runs."""
     pairs = zip(records, twin_records, strict=False)
     shorter = min(len(records), len(twin_records))
     return next((t for t, (record, other) in enumerate(pairs) if record != other), shorter)
@@ -194,7 +194,7 @@ def _make(
     draft: InstanceDraft, plan: _Plan, graph: CausalGraph, causes: Sequence[TrueCause],
     bystanders: Sequence[TrueCause], ending: Ending,
 ) -> Made:  # fmt: skip
-    """The instance of a candidate that is verified.
+    """Make the instance of a verified candidate.
 
     Args:
         draft: The candidate.

@@ -1,4 +1,4 @@
-"""A set of instances on disk: what its files are called, and how they are read.
+"""A set of instances on disk: the names of the files, and how to read them.
 
     set.json                     the index, with checksums
     CARD.md  dropped.json        the datasheet; the dropped candidates, and why
@@ -77,10 +77,9 @@ class _Part(BaseModel):
 
 
 class RunEnding(_Part):
-    """The end of a run: its outcome, the validity, completeness and error of its answer, and its
-    findings by pattern.
+    """The end of a run: outcome; validity, completeness and error of the answer; raised patterns.
 
-    That of a session is good as far as all of its problems are; `problems` has the end of each.
+    A session ends well if all of its problems do; `problems` has the end of each.
     """
 
     outcome: str
@@ -98,12 +97,12 @@ class RunEnding(_Part):
 
     @property
     def is_bad(self) -> bool:
-        """Whether there is no valid answer, or one that is not complete."""
+        """Whether there is no valid answer, or an incomplete answer."""
         return not self.valid or self.complete is False
 
     @classmethod
     def of(cls, played: Played) -> RunEnding:
-        """The end of a run that was played."""
+        """Measure the end of a played run."""
         if len(played.problems) > 1:
             return cls._of_session(tuple(map(cls.of, played.problems)))
         result, score = played.result, played.score
@@ -132,7 +131,7 @@ class RunEnding(_Part):
 
 
 class Endings(RootModel[tuple[RunEnding, ...]]):
-    """The ends of the runs of a baseline, in their order."""
+    """The ends of the runs of a baseline, in order."""
 
 
 class _Candidates(BaseModel):
@@ -175,7 +174,7 @@ _InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
 
 
 class TrueCause(_Part):
-    """One fault of a run.
+    """A fault of a run.
 
     Attributes:
         number: Its place among the faults of the label.
@@ -195,7 +194,7 @@ class TrueCause(_Part):
 
 
 class Label(_Part):
-    """The faults of a run, and its end with and without them.
+    """The faults of a run, and how the run ended with and without them.
 
     Attributes:
         instance: The instance; empty until it has a name.
@@ -257,7 +256,7 @@ class Label(_Part):
         return self.injected_of(())
 
     def injected_of(self, foreign: Collection[str]) -> tuple[Fault, ...]:
-        """The faults, which may be of some users' own kinds; no other code is run for a file.
+        """Read the faults, also of users' own kinds; a file runs no other code.
 
         Args:
             foreign: The kinds, as `module:object`, that the caller allows.
@@ -271,7 +270,7 @@ class Label(_Part):
             raise SettingsError(f"{self.instance} cannot be played again: {error}") from None
 
     def is_of(self, kinds: Collection[str]) -> bool:
-        """Whether a fault is of one of some kinds, by name or `module:object`; all, if none."""
+        """Whether a fault has a given kind, by name or `module:object`; true without kinds."""
         named = {*self.kind.split(" + "), *(str(fault["kind"]) for fault in self.faults)}
         return not kinds or not named.isdisjoint(kinds)
 
@@ -288,7 +287,7 @@ class Label(_Part):
 
 
 def by_kind(items: Iterable[T], kind_of: Callable[[T], str]) -> dict[str, list[T]]:
-    """Items by the kinds of their faults: single kinds first, then hybrids."""
+    """Group items by the kinds of faults: single kinds first, then hybrids."""
     groups: dict[str, list[T]] = {}
     for item in items:
         groups.setdefault(kind_of(item), []).append(item)
@@ -341,7 +340,7 @@ class Index(_Part):
 
 @dataclass(frozen=True)
 class Instance:
-    """One instance of a set; the checksum of each file is compared as it is read.
+    """An instance of a set; every read compares the checksum of the file.
 
     Attributes:
         entry: Its line in the index.
@@ -393,7 +392,7 @@ class Instance:
             raise SettingsError(f"{path} is no causal graph: {one_line(error)}") from None
 
     def _check(self, path: Path) -> Path:
-        """The same path, after its file's checksum was compared with the index."""
+        """Compare the checksum of a file with the index."""
         check_sum(path, self.entry.sha256[path.name])
         return path
 
@@ -423,7 +422,7 @@ class FaultSet:
         return cls(path, read_model(Index, path / INDEX))
 
     def instances(self, *splits: Split) -> Iterator[Instance]:
-        """The instances, those of some parts alone if parts are named, in order of their ids."""
+        """Read the instances in order of ids; with names of parts, only these parts."""
         for entry in self.index.instances:
             if not splits or entry.split in splits:
                 folder = self.path / entry.split / entry.id
@@ -441,7 +440,7 @@ class FaultSet:
             yield path.parent.name, read_model(Endings, path).root
 
     def raised(self, *, in_sessions: bool = False) -> Mapping[str, Mapping[str, int]]:
-        """For each pattern, in how many candidates with which end it was raised.
+        """For each pattern, the numbers of candidates with a good and with a bad end.
 
         Args:
             in_sessions: Whether in candidates with several problems, or in all others.
@@ -456,7 +455,7 @@ class FaultSet:
         return candidates.raised_in_sessions if in_sessions else candidates.raised
 
     def labelled(self, *splits: Split) -> list[Instance]:
-        """The instances whose labels are there.
+        """The instances with labels.
 
         Raises:
             SettingsError: No labels are there.

@@ -1,4 +1,4 @@
-"""The oracle: what the twin of a run tells about its cause. No attributor has a twin.
+"""The oracle: names the causes of a run by comparison with the twin. No attributor has a twin.
 
 It names the agent of the first record that differs. It names a second agent that by itself did
 something else than in the twin: with the same inputs in the same turn it decided otherwise or took
@@ -26,7 +26,7 @@ _LATE_US = 1_000
 
 
 class _Difference(NamedTuple):
-    """An agent's deed that differs by itself: the record, the agent, the kind it looks like."""
+    """A deed of an agent that differs from the twin: record, agent, and the most similar kind."""
 
     t: int
     agent: str
@@ -34,7 +34,7 @@ class _Difference(NamedTuple):
 
 
 def oracle(instance: Instance) -> Answer:
-    """The root causes of a run, by its twin.
+    """Name the root causes of a run by comparison with the twin.
 
     Raises:
         SettingsError: The instance has no labels.
@@ -53,7 +53,7 @@ def oracle(instance: Instance) -> Answer:
 
 
 def _first(run: Sequence[Record], twin: Sequence[Record]) -> _Difference | None:
-    """The first record that differs, and the agent whose act it is."""
+    """The first different record, and the agent behind the record."""
     pairs = zip(run, twin, strict=False)
     t = next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(run), len(twin)) - 1)
     ours, theirs = run[t], twin[min(t, len(twin) - 1)]
@@ -64,7 +64,7 @@ def _first(run: Sequence[Record], twin: Sequence[Record]) -> _Difference | None:
 
 
 def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
-    """The deeds that differ although the same lay in front of the agents, in the same team."""
+    """Find decisions that differ although the agents had the same inputs, in the same team."""
     parted = min((run.records[t].us for t in run.leaves.values()), default=None)
     turns = dict(_turns(twin))
     for key, activation in _turns(run):
@@ -84,7 +84,7 @@ def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
 
 
 def _turns(run: RecordedRun) -> Iterator[tuple[tuple[str, int], RecordedActivation]]:
-    """The activations, each with its agent and the number of its turn."""
+    """The activations, each with the agent and the number of the agent's turn."""
     counts: dict[str, int] = {}
     for activation in run.activations.values():
         counts[activation.agent] = counts.get(activation.agent, 0) + 1
@@ -102,7 +102,7 @@ def _content(event: RecordedEvent) -> str:
 def _decided_otherwise(
     run: RecordedRun, activation: RecordedActivation, twin: RecordedRun, other: RecordedActivation
 ) -> str | None:
-    """The kind of fault that two decisions about the same differ by, if they do.
+    """The kind of fault that explains how two decisions about the same inputs differ, if they do.
 
     Args:
         run: The run.
@@ -132,7 +132,7 @@ def _decided_otherwise(
 def _sent_otherwise(
     run: RecordedRun, mine: RecordedEvent, twin: RecordedRun, its: RecordedEvent
 ) -> Iterator[_Difference]:
-    """Whether a message was lost or late that in the twin was not.
+    """Find a message that was lost or late, but not in the twin.
 
     Args:
         run: The run.
@@ -152,7 +152,7 @@ def _sent_otherwise(
 
 
 def _maker(run: Sequence[Record], record: Record) -> str | None:
-    """The agent whose act a record is."""
+    """The agent who caused a record."""
     if isinstance(record, Start | Leave):
         return record.agent
     by = record.activation if isinstance(record, End) else None
@@ -164,7 +164,7 @@ def _maker(run: Sequence[Record], record: Record) -> str | None:
 
 
 def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
-    """The kind of fault that a first difference looks like most."""
+    """The kind of fault most similar to a first difference."""
     match ours:
         case Leave():
             return "leave"

@@ -1,4 +1,4 @@
-"""A page of rules: if this sign is there, that kind of fault is at work.
+"""A page of rules: from a visible sign to the kind of fault.
 
 Written from the public catalogue of kinds alone, and shipped so that everybody sees how far reading
 the surface of a trace goes. They follow no causes and know no other runs.
@@ -29,7 +29,7 @@ Found = tuple[str, str, int]
 
 
 def rules(records: Sequence[Record]) -> Found | None:
-    """The agent that shows the plainest sign most often, and the first record that shows it."""
+    """The agent with the most of the plainest signs, and the first record with such a sign."""
     run = RecordedRun(records)
     accusations = [*_of_records(run), *_of_activations(run), *_of_messages(run)]
     for kind in ORDER:
@@ -126,7 +126,7 @@ def _repetition(before: RecordedEvent, event: RecordedEvent) -> str:
 
 
 def _lacks(payload: object) -> bool:
-    """Whether an answer does not cover all that was asked for."""
+    """Whether an answer covers less than the problem."""
     if not isinstance(payload, Mapping):
         return True
     covers, problem = payload.get("covers"), payload.get("whole")
@@ -136,7 +136,7 @@ def _lacks(payload: object) -> bool:
 
 
 def _is_off(payload: object) -> bool:
-    """Whether the sum of the counts is not about the number of elements that they cover."""
+    """Whether the sum of the counts is far from the number of covered elements."""
     if not isinstance(payload, Mapping):
         return True
     counts, covers = payload.get("counts"), payload.get("covers")

@@ -1,4 +1,4 @@
-"""Scores of answers about a set: each is compared with the verified causal graph of its run.
+"""Scores of answers about a set: compares each answer with the verified causal graph of the run.
 
 The named causes are scored by themselves, and so are the named steps from there to the
 consequences, over components: agents, `task` and `outcome`. Where the predicted set and the true
@@ -67,7 +67,7 @@ NO_HARM = "no harm"
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The truth about one run, over components.
+    """The truth about a run, over components.
 
     Attributes:
         nodes: The components that take part.
@@ -159,12 +159,11 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
 
 
 def _is_near(step: int | None, steps: Iterable[int]) -> bool:
-    """Whether a step is one of some steps, or the next to one."""
     return step is not None and any(abs(step - near_step) <= 1 for near_step in steps)
 
 
 def agreement(named: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
-    """Precision, recall and F1 of a set that is said against the one that is true."""
+    """Precision, recall and F1 of a named set against the true set."""
     if not named and not true:
         return 1.0, 1.0, 1.0
     shared = len(named & true)
@@ -176,7 +175,7 @@ def agreement(named: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float
 def _path(
     anchors: Iterable[str], steps: Iterable[_Way], truth: Truth, named: AbstractSet[str]
 ) -> float:
-    """Whether steps lead from one of the anchors to an alarm.
+    """Whether steps lead from an anchor to an alarm.
 
     An alarm at a true cause itself needs no step, but counts only if there is none elsewhere.
     """
@@ -193,7 +192,7 @@ def _path(
 
 
 def _evidence(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -> float:
-    """The share of evidence that holds; a claim without any is one piece that does not."""
+    """The share of evidence that holds; a claim without evidence counts as a wrong piece."""
     claims = [({cause.component}, cause.evidence) for cause in answer.root_causes]
     claims += [({step.source, step.target}, step.evidence) for step in answer.propagation]
     holds = [
@@ -211,7 +210,7 @@ def _evidence(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """One run, and the metrics of the answer about it.
+    """A run, and the metrics of the answer.
 
     Attributes:
         entry: Its line in the index.
@@ -243,7 +242,7 @@ _STRATA: Sequence[Callable[[ScoredRun], str]] = (
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of the answers of one attributor.
+    """The scores of an attributor's answers.
 
     Attributes:
         scored: The runs, by id.
@@ -261,8 +260,7 @@ class Scores:
     exchanged: Sequence[ScoredRun] = ()
 
     def strata(self) -> Iterator[tuple[str, list[ScoredRun]]]:
-        """All failures, those of each part, difficulty, task, size of team and kind of fault, and
-        the runs without harm."""
+        """Group the runs: all failures, failures by each of `_STRATA`, and runs without harm."""
         failures = [run for run in self.scored if run.harm]
         yield "all", failures
         for stratum_of in _STRATA:
@@ -307,7 +305,7 @@ class Scores:
         ]  # fmt: skip
 
     def _by_share(self) -> Iterator[Table]:
-        """The rate at which the first component is a true one, by its share."""
+        """How often the first named component is a true cause, by share."""
         of_third: dict[str, list[ScoredRun]] = {third: [] for third in _THIRDS}
         for run in self.failures:
             if run.share is not None:
@@ -327,7 +325,7 @@ class Scores:
 
     @property
     def failures(self) -> list[ScoredRun]:
-        """The runs that are failures."""
+        """The failures among the runs."""
         return [run for run in self.scored if run.harm]
 
     def _floors(self) -> Iterator[tuple[str, list[ScoredRun]]]:
@@ -352,7 +350,7 @@ class Scores:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as plain JSON, those of each run too."""
+        """The scores as plain JSON, also of each run."""
         floors = {floor: _plain(runs) for floor, runs in self._floors()}
         return {
             "by": self.by,
@@ -387,7 +385,7 @@ def score(
     answers: Answers, fault_set: FaultSet, shuffle: int | None = None, *, with_floors: bool = True,
     structure_only: bool = False,
 ) -> Scores:  # fmt: skip
-    """The scores of answers about a set, beside those of the floors.
+    """Score the answers about a set, beside the floors.
 
     Args:
         answers: The answers.
@@ -452,7 +450,7 @@ def _shuffle(labelled: Sequence[Instance], seed: int) -> list[Instance]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A run that answers are scored about, and what is true of it."""
+    """A run to score answers about, and the truth."""
 
     entry: Entry
     label: Label
@@ -461,7 +459,7 @@ class _Asked:
 
     @classmethod
     def about(cls, instance: Instance, truth: Instance) -> _Asked:
-        """The run of an instance with the truth of the same one, or of another."""
+        """The run of an instance with the truth of the same instance, or of another."""
         run, label = instance.records(), truth.label()
         true = Truth.of(truth.graph(), label)
         return cls(instance.entry, label, true, record_components(run))
@@ -479,7 +477,7 @@ class _Asked:
 
 
 def _mean(runs: Sequence[ScoredRun], metric: str) -> Mean | None:
-    """The mean over runs; those with one twin count as one, since they are alike."""
+    """The mean over runs; runs with the same twin count once, since they are alike."""
     of_each: dict[str, list[float]] = {}
     for run in runs:
         if metric in run.marks:

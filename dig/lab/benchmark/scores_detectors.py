@@ -31,7 +31,7 @@ GIVEN = {
 
 @dataclass(frozen=True)
 class SeenKind:
-    """The findings of one run.
+    """The findings of a run.
 
     Attributes:
         kind: The kinds of its faults; `no fault` for a run of the baseline.
@@ -64,7 +64,7 @@ class FaultFree:
 
 @dataclass(frozen=True)
 class PatternScore:
-    """The scores of one pattern.
+    """The scores of a pattern.
 
     Attributes:
         name: The pattern.
@@ -81,7 +81,7 @@ class PatternScore:
     delays: tuple[tuple[int, float], ...]
 
     def row(self) -> list[str | int | Value]:
-        """Its line in the table."""
+        """The pattern's line in the table."""
         records = spread([records for records, _ in self.delays])
         seconds = spread([seconds for _, seconds in self.delays])
         return [
@@ -109,7 +109,7 @@ class PatternScore:
 
 @dataclass(frozen=True)
 class DetectorScores:
-    """The findings in the failures of a set and in its baseline, and their scores.
+    """The findings in the failures and in the baseline of a set, and the scores.
 
     Attributes:
         seen: The failures.
@@ -124,7 +124,7 @@ class DetectorScores:
 
     @property
     def patterns(self) -> list[str]:
-        """The patterns: the standard ones, and others that were raised."""
+        """The standard patterns, and all other raised patterns."""
         raised = {pattern for run in self.seen for pattern in run.delays}
         raised |= {pattern for run in self.fault_free for pattern in run.raised}
         return [*NAMES, *sorted(raised - {*NAMES})]
@@ -185,7 +185,7 @@ class DetectorScores:
 
     @property
     def bad_by_themselves(self) -> int:
-        """The number of runs of the baseline that ended badly."""
+        """The number of bad ends among the runs of the baseline."""
         return sum(run.is_bad for run in self.fault_free)
 
     def to_json(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class DetectorScores:
 
 
 def score_detectors(fault_set: FaultSet) -> dict[str, DetectorScores]:
-    """The scores of the findings that the traces of a set have.
+    """Score the findings in the traces of a set.
 
     Runs that are healed are left out: their agents have habits that fail without any fault. So are
     runs without harm.
@@ -278,7 +278,7 @@ def _see_instance(instance: Instance, label: Label) -> SeenKind:
 
 
 def _fault_free(fault_set: FaultSet) -> dict[str, list[FaultFree]]:
-    """The runs of the baseline that are not healed, by the recipients of the problem."""
+    """The unhealed runs of the baseline, by the recipients of the problem."""
     runs: dict[str, list[FaultFree]] = {}
     for name, endings in fault_set.baseline_endings():
         team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
@@ -304,7 +304,7 @@ def _delays(
 
 
 def _rate(flags: Sequence[bool]) -> Mean | None:
-    """A share with Wilson's interval: in hundreds of runs the usual one for rare events."""
+    """A share with Wilson's interval: with hundreds of runs the usual interval for rare events."""
     if not flags:
         return None
     hits, count = sum(flags), len(flags)

@@ -27,7 +27,7 @@ ROWS = (NONE, OTHER_DRAWS, *(name for name in METHOD_NAMES if name != UNHEALED))
 
 @dataclass(frozen=True)
 class Pair:
-    """One run, unhealed and healed.
+    """A run, unhealed and healed.
 
     Attributes:
         kind: The kinds of its faults.
@@ -48,7 +48,7 @@ class Pair:
     good: frozenset[str] = frozenset()
 
     def by(self, method: str) -> RunEnding | None:
-        """Its end by a method."""
+        """The end of the run by a method."""
         return {NONE: self.plain, HEALED: self.healed, **self.rivals}.get(method)
 
 
@@ -59,7 +59,7 @@ class HealingScores:
     pairs: tuple[Pair, ...]
 
     def tables(self) -> list[Table]:
-        """The methods beside one another, and healing by kind of fault."""
+        """Tables of all methods side by side, and of healing by kind of fault."""
         return [self._methods(), self.table()]
 
     def _methods(self) -> Table:
@@ -84,7 +84,7 @@ class HealingScores:
         )
 
     def _between(self) -> str:
-        """The pairs in which one way of healing saves what the other loses."""
+        """Count the pairs where only `dig` gives a valid answer, and where only `dig+` does."""
         rerun_and_healed = [(pair.by(ONCE), pair.healed) for pair in self.pairs]
         ways = [(rerun.valid, healed.valid) for rerun, healed in rerun_and_healed if rerun]
         return (
@@ -184,7 +184,7 @@ NO_ERRORS = Baseline(0, {})
 
 
 def _errors(fault_set: FaultSet) -> Iterator[tuple[str, Baseline]]:
-    """For each configuration the errors of its runs without a fault: what tells a wrong answer."""
+    """For each configuration the errors of runs without a fault: the measure for wrong answers."""
     for name, endings in fault_set.baseline_endings():
         each = [problem for ending in endings for problem in ending.problems or (ending,)]
         errors = sorted(round(problem.rmse, DIGITS) for problem in each if problem.rmse is not None)
@@ -192,7 +192,7 @@ def _errors(fault_set: FaultSet) -> Iterator[tuple[str, Baseline]]:
 
 
 def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
-    """Play one run by each method, with its faults, and with healing without them.
+    """Play a run with faults by each method, and with healing but without faults.
 
     Args:
         task: The label of the run, and fault-free runs of its sort.
@@ -249,7 +249,7 @@ def _cells(pairs: Sequence[Pair]) -> dict[str, Value | int]:
 
 
 def _differences(pairs: Sequence[tuple[RunEnding, RunEnding]]) -> list[float]:
-    """The first RMSE minus the second, of the pairs in which both answers have one."""
+    """The differences of RMSE between pairs of answers."""
     return [a.rmse - b.rmse for a, b in pairs if a.rmse is not None and b.rmse is not None]
 
 

@@ -1,4 +1,4 @@
-"""Reads the files of sets of faults strictly, since they may come from anywhere."""
+"""Reads the files of sets of faults strictly, since sets may come from anywhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_model(model: type[T], path: Path) -> T:
-    """The object that a file of JSON describes.
+    """Read an object from a JSON file.
 
     Raises:
         SettingsError: The file cannot be read or does not fit the model; the message names the
@@ -54,7 +54,7 @@ def read_text(path: Path) -> str:
 
 
 def read_run(path: Path) -> tuple[Record, ...]:
-    """The records of a trace; they keep the rules of the graph, on which callers may rely.
+    """Read the records of a trace, and check the rules of the graph.
 
     Raises:
         TraceError: The trace cannot be read or breaks a rule; the line is named.
@@ -69,7 +69,7 @@ def read_run(path: Path) -> tuple[Record, ...]:
 
 
 def step_at(records: Sequence[Record], t: int) -> int:
-    """The activation that a record belongs to or, between two, the one that began before it."""
+    """The activation of a record; between two activations, the earlier activation."""
     row = records[t]
     name = getattr(row, "activation", None) or getattr(row, "by", None)
     starts = [record for record in records if isinstance(record, Start)]
@@ -80,7 +80,7 @@ def step_at(records: Sequence[Record], t: int) -> int:
 
 
 def check_sum(path: Path, expected: str) -> None:
-    """Compare a file's checksum with the expected one.
+    """Compare a file's checksum with the expected checksum.
 
     Raises:
         SettingsError: The file cannot be read, or has another checksum.
@@ -96,7 +96,7 @@ def check_sum(path: Path, expected: str) -> None:
 
 
 def _first_errors(error: ValidationError) -> str:
-    """The first things that are wrong, each with its place."""
+    """The first errors, each with the place."""
     errors = error.errors(include_url=False, include_input=False)
     parts = [f"{_place(row['loc'])}: {_lower_first(row['msg'])}" for row in errors]
     return one_line(cut(parts, "; ", most=3))

@@ -1,4 +1,4 @@
-"""Writes a set of faults, as `dig.lab.benchmark.instances` reads it: all of it or nothing."""
+"""Writes a set of faults for `dig.lab.benchmark.instances` to read: complete, or nothing at all."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def make_set(
 
 @contextmanager
 def filling(out: Path) -> Iterator[Path]:
-    """A directory within `out` whose files are moved there in the end, if nothing goes wrong.
+    """Yield a directory within `out`; if all goes well, the files move to `out` in the end.
 
     It is within `out`, since that may be another file system, or a shell's current directory.
     """
@@ -148,7 +148,7 @@ def write_instance(folder: Path, name: str, split: Split, instance: Made) -> Ent
 def _write_baseline(
     folder: Path, recipe: Recipe, workers: Workers, progress: Progress
 ) -> dict[Configuration, Baseline]:
-    """Write the fault-free runs of each configuration, their endings, and their baseline."""
+    """Write the fault-free runs of each configuration, with the endings and the baseline."""
     usual_runs = [run for sort in recipe.sorts_of_runs for run in recipe.baseline(sort)]
     played = workers.each(play, usual_runs)
     baselines: dict[Configuration, Baseline] = {}
@@ -191,7 +191,7 @@ def as_json_bytes(value: Any) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file, with the folders that lead to it."""
+    """Write a file, and make the folders above."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, data, mode=0o666)
 

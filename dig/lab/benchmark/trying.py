@@ -56,7 +56,7 @@ class AsGoodAsTwin:
 
     @classmethod
     def of(cls, twin: RunEnding) -> AsGoodAsTwin:
-        """The test of runs that have this twin."""
+        """Make the test of runs with this twin."""
         return cls(twin.rmse, frozenset(twin.raised))
 
     def __call__(self, run: Finished) -> Judgement:
@@ -75,7 +75,7 @@ class AsGoodAsTwin:
 
 @dataclass(frozen=True)
 class TriedInstance:
-    """The experiments' result about one run.
+    """The results of the experiments about a run.
 
     Attributes:
         instance: Its name.
@@ -118,7 +118,7 @@ class TrialScores:
 
     @property
     def judged(self) -> list[TriedInstance]:
-        """The runs that were tried."""
+        """The runs with experiments."""
         return [instance for instance in self.tried if not instance.why_not]
 
     def table(self) -> Table:
@@ -145,7 +145,7 @@ class TrialScores:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain JSON."""
+        """The scores as plain JSON."""
         skipped = {
             instance.instance: instance.why_not for instance in self.tried if instance.why_not
         }
@@ -205,7 +205,7 @@ def score_trials(
     fault_set: FaultSet, *, jobs: int = 1, count: int | None = None, kinds: Collection[str] = (),
     progress: Callable[[str, int, int], None] = lambda stage, finished, total: None,
 ) -> TrialScores:  # fmt: skip
-    """Try hypotheses about the runs of a set whose causes are known.
+    """Try hypotheses about the runs of a set with known causes.
 
     Args:
         fault_set: The set; runs without labels are left out, those that were healed, and those with
@@ -233,7 +233,7 @@ def score_trials(
 
 
 def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInstance:
-    """Try hypotheses about one run, and let the search find its cause.
+    """Try hypotheses about a run, and let the search find the cause.
 
     Args:
         instance: The run.
@@ -275,7 +275,7 @@ def _skip(instance: TriedInstance, reason: str) -> TriedInstance:
 def _made_again(
     instance: Instance, label: Label, disturb: Callable[[Arrangement], FaultyTeam], folder: Path
 ) -> Path:
-    """The run in a directory of its own, which can be forked.
+    """Play the run again in a separate directory, to fork from.
 
     Args:
         instance: The run of the set.
@@ -346,13 +346,13 @@ def _seat(
 
 
 def _has_policy(run: RecordedRun, activation: RecordedActivation) -> bool:
-    """Whether a policy delivers what an activation generated; an edit would take it away."""
+    """Whether a policy delivers the outputs of an activation; an edit would drop the delivery."""
     outputs = (run.records[event.t] for event in run.outputs(activation))
     return any(isinstance(record, Emit) and record.policy is not None for record in outputs)
 
 
 def _nothing(case: Case, activation: RecordedActivation) -> Hypothesis:
-    """A change that changes nothing: a decision as it was."""
+    """Make a hypothesis with the unchanged decision: the null experiment."""
     assert activation.end is not None
     row = {
         "kind": "edit", "at": activation.end.t, "edit": decision_of(case.run, activation),
@@ -361,14 +361,14 @@ def _nothing(case: Case, activation: RecordedActivation) -> Hypothesis:
 
 
 def _acting(run: RecordedRun, agent: str, t: int) -> RecordedActivation | None:
-    """The activation of an agent in which something happened: the last one that had started."""
+    """The last activation of an agent with a start up to a record; else the agent's first."""
     mine = [activation for activation in run.activations.values() if activation.agent == agent]
     before = [activation for activation in mine if activation.t <= t]
     return before[-1] if before else (mine[0] if mine else None)
 
 
 def _counting(trial: Tried) -> tuple[int, int]:
-    """The good replays among those that count, and how many count: the run fails without."""
+    """Good replays and all counting replays: only replays count where the unchanged run fails."""
     pairs = zip(trial.changed.good, trial.unchanged.good, strict=True)
     counting = [good for k, (good, control) in enumerate(pairs) if k == 0 or not control]
     return sum(counting), len(counting)

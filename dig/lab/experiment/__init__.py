@@ -1,4 +1,4 @@
-"""Experiments: a grid of runs, its results, tables and charts.
+"""Experiments: a grid of runs, results, tables and charts.
 
 - `grid`: the grid. `file`: a grid from a TOML file. `run`: carries it out, with `workers`.
 - `results`: a row a run. `measures`: what tables have of it. `statistics`: intervals and tests.

@@ -1,4 +1,4 @@
-"""The contribution of each part of healing: its means, its words, and the patterns that it heals.
+"""The contribution of each part of healing: of the means, the words, and each healed pattern.
 
 Each arm heals with something taken away, on the same seeds. Blank notes carry out all
 interventions without words or data, so they tell what waking, redirects and returned answers do
@@ -151,21 +151,21 @@ class Habits:
         return f"{self.name}{' x' if self.name == 'bad habits' else ''} {self.value:g}"
 
     def profile(self, usual: Profile) -> Profile:
-        """The profile of agents with these habits."""
+        """Change the profile of agents to these habits."""
         if self.name == "compliance":
             return replace(usual, compliance=self.value)
         return replace(usual, **{name: min(1.0, getattr(usual, name) * self.value) for name in BAD})
 
 
 def all_habits(usual: Profile) -> list[Habits]:
-    """The usual habits first, then each change of them."""
+    """The usual habits first, then each change."""
     compliances = dict.fromkeys((usual.compliance, *COMPLIANCES))
     factors = [Habits("bad habits", factor) for factor in FACTORS if factor != 1.0]
     return [*(Habits("compliance", value) for value in compliances), *factors]
 
 
 class Ablation:
-    """The runs of an ablation, and their results."""
+    """The runs of an ablation, and the results."""
 
     def __init__(self, grid: Grid) -> None:
         """Take the hardest size and the largest team of a grid."""
@@ -189,14 +189,14 @@ class Ablation:
                     yield habits, arm, Cell(level=levels[run.task], run=run)
 
     def carry_out(self, out: Path, jobs: int, progress: Progress) -> Outcome:
-        """Carry out the runs that are not there yet."""
+        """Carry out the missing runs."""
         cells = [cell for _, _, cell in self._cells]
         outcome = carry_out_cells(cells, out, ExecutionOptions(), jobs=jobs, progress=progress)
         self._rows = {row.run: row for row in outcome.rows}
         return outcome
 
     def usual(self) -> Samples:
-        """The runs with the usual habits, in which the arm stands for the method."""
+        """The runs with the usual habits; the arm takes the place of the method."""
         return Samples([
             replace(row, method=arm.name)
             for habits, arm, row in self._play()
@@ -204,7 +204,7 @@ class Ablation:
         ])  # fmt: skip
 
     def swept(self) -> Samples:
-        """The runs with all habits, in which the habits stand for the level."""
+        """The runs with all habits; the habits take the place of the level."""
         return Samples([
             replace(row, method=arm.name, level=f"{habits}")
             for habits, arm, row in self._play()
@@ -272,7 +272,7 @@ def _compare(samples: Samples, pools: Sequence[Pool], pairs: Sequence[Pair]) -> 
 
 
 def _sweep(ablation: Ablation, notes: Sequence[str]) -> Table:
-    """The main contributions with other habits, one changed at a time."""
+    """The main contributions with other habits, each change alone."""
     samples = ablation.swept()
     pools = [
         Pool(tuple(setting for setting in samples.settings if setting.level == level))

@@ -103,7 +103,7 @@ def _bar_chart(
     grid: Grid, samples: Samples, head: str, ticks: Sequence[str],
     measures: Sequence[tuple[int, Measure]], label: str = "",
 ) -> Figure:  # fmt: skip
-    """A panel for each task and level, in which each measure has a bar for each method.
+    """Draw a panel for each task and level: for each measure, a bar for each method.
 
     Args:
         grid: The grid that was run.
@@ -140,7 +140,7 @@ def _bar_chart(
 
 
 def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -> None:
-    """One method's bars, with their intervals, beside those of the others."""
+    """Draw the bars of a method, with intervals, beside the other methods."""
     width = 0.8 / len(grid.methods)
     at = [i + (place - (len(grid.methods) - 1) / 2) * width for i in range(len(means))]
     heights = [m.mean if m else 0.0 for m in means]

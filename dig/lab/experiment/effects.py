@@ -1,4 +1,4 @@
-"""The effects of methods: differences with intervals, exact tests, and what they say in words."""
+"""The effects of methods: differences with intervals, exact tests, and sentences about both."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEffect:
-    """The difference of two methods in one measure.
+    """The difference of two methods in a measure.
 
     Attributes:
         difference: The mean difference; ``None``: no seed has both.
@@ -64,7 +64,7 @@ class MeasuredEffect:
 
     @property
     def sign(self) -> int:
-        """-1 or 1 if the corrected test says that there is a difference, else 0."""
+        """-1 or 1 if the corrected test shows a difference, else 0."""
         if self.difference is None or self.corrected > 1 - LEVEL + 1e-12:
             return 0
         return (self.difference.mean > 0) - (self.difference.mean < 0)
@@ -234,7 +234,7 @@ def _seeds(samples: Samples, pool: Pool) -> str:
 
 
 def quick_note(seeds: int) -> list[str]:
-    """The sentence that stands above each table if there were few seeds."""
+    """The note above each table of an experiment with few seeds."""
     return [f"A quick look: {seeds} seeds tell little."] if seeds < QUICK else []
 
 
@@ -282,7 +282,7 @@ def paper_in_words(compared: Sequence[Contrast]) -> list[str]:
 
 
 def _effect_of(contrast: Contrast, measure: Measure) -> MeasuredEffect | None:
-    """The effect in a measure, or in what stands for it where several tasks are together."""
+    """The effect in a measure, or in the relative measure of several tasks."""
     for name in (measure.name, f"{measure.name}, relative"):
         if name in contrast.effects and contrast.effects[name].difference is not None:
             return contrast.effects[name]

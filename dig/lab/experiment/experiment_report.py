@@ -1,4 +1,4 @@
-"""Writes down what came of an experiment: tables as Markdown and CSV, and charts.
+"""Writes the report of an experiment: tables as Markdown and CSV, and charts.
 
 What is in all tables stands above them in words: the headline, where DIG is no better than a
 rival, and whether the differences go the way they go in the paper.
@@ -63,7 +63,7 @@ def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> tuple[list[Path]
 
 
 def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
-    """All tables of a grid, and what they say in words."""
+    """Make all tables of a grid, and the sentences about them."""
     rows, methods = samples.rows, pairs(grid.methods)
     notes = [*quick_note(len(grid.seeds)), *settings_notes(grid.settings(), rows)]
     measures = shown_measures(rows)
@@ -89,7 +89,7 @@ def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
 
 
 def write_tables(tables: Iterable[Table], out: Path, words: Words) -> list[Path]:
-    """Write tables: each as CSV, and all of them in one file of Markdown.
+    """Write tables: each as CSV, and all in a common file of Markdown.
 
     Args:
         tables: The tables.
@@ -107,7 +107,7 @@ def write_tables(tables: Iterable[Table], out: Path, words: Words) -> list[Path]
 
 
 def write(path: Path, text: str) -> Path:
-    """Write a file in one step, so that nobody ever reads half of it.
+    """Write a file in a single step, so that nobody ever reads half a file.
 
     Raises:
         SettingsError: The file cannot be written.

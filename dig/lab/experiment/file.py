@@ -40,7 +40,7 @@ MOST_SEEDS = 1_000_000
 
 
 def read_grid(path: Path) -> Grid:
-    """The grid that a file describes.
+    """Read a grid from a file.
 
     Raises:
         SettingsError: The file cannot be read, or a value in it is wrong; the message names it.

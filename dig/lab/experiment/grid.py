@@ -1,4 +1,4 @@
-"""An experiment: a grid of runs, one for each task, size, team, method and seed.
+"""An experiment: a grid of runs, for each task, size, team, method and seed.
 
 All settings are fixed before anything is compared, and are the same for all methods. The paper's
 grid (section 6) has two tasks, three sizes, teams of 1, 3 and 6, and the methods `mas`, `judge` and
@@ -42,7 +42,7 @@ in which nobody makes progress, and a part of a run in which healing can still b
 
 
 def on_windows(thresholds: Thresholds) -> Thresholds:
-    """The thresholds of an experiment, with the given ones in place of its own."""
+    """The thresholds of an experiment, replaced as far as thresholds are given."""
     return WINDOWS.model_copy(
         update={name: getattr(thresholds, name) for name in thresholds.model_fields_set}
     )
@@ -51,7 +51,7 @@ def on_windows(thresholds: Thresholds) -> Thresholds:
 def paper_tasks(
     names: Sequence[str] = (), data: str | None = None, **settings: Any
 ) -> tuple[TaskGrid, ...]:
-    """The paper's tasks with their sizes.
+    """The paper's tasks with the paper's sizes.
 
     Args:
         names: The tasks that are wanted; none: all.
@@ -98,7 +98,7 @@ class TaskGrid:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One run of a grid.
+    """A run of a grid.
 
     Attributes:
         level: The name of its size.
@@ -156,7 +156,7 @@ class Grid:
                 raise SettingsError(f"the experiment names one of its {part} twice")
 
     def cells(self) -> Iterator[Cell]:
-        """All runs, those that have the same problem one after the other, each once.
+        """All runs, each once; runs with the same problem follow each other.
 
         A team of the user's that has its own size is the same for all of `agents`.
 
@@ -188,7 +188,7 @@ class Grid:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether some of its agents are simulated."""
+        """Whether some of the agents are simulated."""
         return any(cell.run.agents_are == SIMULATED for cell in self.cells())
 
     @property
@@ -197,7 +197,7 @@ class Grid:
         return f" ({SIMULATED_AGENTS})" if self.is_simulated else ""
 
     def settings(self) -> dict[str, str]:
-        """The settings that all methods share, to be printed with every table."""
+        """The common settings of all methods, printed with every table."""
         judging, usual = self.judging, Profile()
         changed = {k: v for k, v in asdict(self.profile).items() if v != getattr(usual, k)}
         by = judging.by

@@ -31,7 +31,7 @@ class Value:
     parts: ClassVar[tuple[str, ...]] = ("", " low", " high", " runs", " paper")
 
     def __str__(self) -> str:
-        """`1.30 [0.90, 1.70] (2.67)`: the mean, its interval, and the paper's figure."""
+        """`1.30 [0.90, 1.70] (2.67)`: the mean, the interval, and the paper's figure."""
         text = "-"
         if self.ours is not None:
             text = number(self.ours.mean)
@@ -47,13 +47,13 @@ class Value:
 
 
 class Columns(Protocol):
-    """A cell that is several columns in a CSV file."""
+    """A cell with several columns in a CSV file."""
 
     parts: ClassVar[tuple[str, ...]]
     """The addition to the head of the column, for each of them."""
 
     def columns(self) -> list[str]:
-        """Their values."""
+        """The values of the columns."""
         ...
 
 
@@ -86,7 +86,7 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """The table as CSV: each mean with its interval and the paper's figure in columns."""
+        """The table as CSV: mean, interval and the paper's figure each have a column."""
         notes = [[f"# {note}"] for note in (self.title, *self.notes)]
         rows = [[part for cell in row for part in _parts(cell)] for row in self.rows]
         return as_csv([*notes, self._heads(), *rows])
@@ -98,7 +98,7 @@ class Table:
 
 
 def settings_notes(settings: Mapping[str, str], rows: Iterable[Row]) -> list[str]:
-    """Notes of a table: the settings that were fixed before the comparison, and the data."""
+    """Notes of a table: the settings, fixed before the comparison, and the data."""
     data = sorted({row.data_are for row in rows})
     fixed = "; ".join(f"{name}: {value}" for name, value in settings.items())
     notes = [f"Fixed before any comparison, the same for all methods: {fixed}."]
@@ -114,7 +114,7 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that no spreadsheet reads as a formula."""
     text = safe_text(text)
     if text.lstrip()[:1] in ("=", "+", "-", "@") and not _isnumber(text):
         return "'" + text
@@ -134,7 +134,7 @@ def _isnumber(text: str) -> bool:
 
 
 def number(value: float) -> str:
-    """A number with two decimals, or none if it is large; never a negative zero."""
+    """A number with two decimals, or without decimals if large; never a negative zero."""
     if round(value, 2) == 0:
         value = 0.0
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

@@ -39,7 +39,7 @@ def paper_tables(grid: Grid, samples: Samples, notes: Sequence[str]) -> list[Tab
 
 
 def _overview(grid: Grid, samples: Samples, notes: Sequence[str]) -> Table:
-    """All levels of a task and a team size on one line."""
+    """All levels of a task and a team size on the same line."""
     measures = shown_measures(samples.rows, (FINDINGS, RMSE, SECONDS, VALID, COMPLETE))
     levels = samples.levels
     lines: list[list[TableCell]] = []

@@ -22,7 +22,7 @@ PAPER_PATTERNS = ("ET", "MC", "OE", "DL", "ER", "CLA", "RSP")
 
 @dataclass(frozen=True)
 class Figures:
-    """One row of the paper's tables 3 to 5, and its valid output rate from table 2.
+    """A row of the paper's tables 3 to 5, and the valid output rate from table 2.
 
     Attributes:
         findings: By pattern.
@@ -49,7 +49,7 @@ def _read(line: str) -> tuple[Key, Figures]:
 
 
 def paper(task: str, size: int, level: str, agents: int, method: str) -> Figures | None:
-    """The paper's figures for a setting; ``None``: it has no such setting."""
+    """The paper's figures for a setting; ``None``: the paper has no such setting."""
     is_there = size in PAPER_SIZES.get(task, ())
     return FIGURES.get((task, level, agents, method)) if is_there else None
 

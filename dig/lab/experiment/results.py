@@ -26,7 +26,7 @@ Amount = Annotated[float, Field(ge=-1e300, le=1e300)]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One run, measured.
+    """A measured run.
 
     Attributes:
         run: The name of its configuration, from which all else follows in virtual time.
@@ -78,17 +78,17 @@ class Row:
 
     @property
     def errors(self) -> int:
-        """The number of errors that the detectors raised."""
+        """The number of errors from the detectors."""
         return self._of("error")
 
     @property
     def warnings(self) -> int:
-        """The number of warnings that the detectors raised."""
+        """The number of warnings from the detectors."""
         return self._of("warning")
 
     @property
     def notices(self) -> int:
-        """The number of notices that the detectors raised."""
+        """The number of notices from the detectors."""
         return self._of("notice")
 
     def _of(self, severity: Severity) -> int:
@@ -115,7 +115,7 @@ _ROW = TypeAdapter(Row)
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows that a file has; none, if it is not there. A torn last line is none.
+    """Read the rows of a file; a missing file has no rows, a torn last line is no row.
 
     Raises:
         SettingsError: A line is no row; the message says which.

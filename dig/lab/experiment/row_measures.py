@@ -36,7 +36,7 @@ def title(method: str) -> str:
 
 @dataclass(frozen=True)
 class GridSetting:
-    """The setting of a method: a task, the level and size of its problem, and a team's size."""
+    """The setting of a method: task, level and size of the problem, and size of the team."""
 
     task: str
     level: str
@@ -46,7 +46,7 @@ class GridSetting:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A number that is measured of each run.
+    """A number to measure for each run.
 
     Attributes:
         name: Its name in tables.
@@ -65,13 +65,13 @@ class Measure:
     scales: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
 
     def value(self, row: Row) -> float | None:
-        """Its value of a run, in its scale."""
+        """The value of a run, scaled."""
         value = self.of(row)
         scale, _ = self.scales.get((row.task, row.level), (1.0, 1.0))
         return value if value is None else value / scale
 
     def figure(self, setting: GridSetting, method: str) -> float | None:
-        """The paper's figure for a method in a setting, in its scale."""
+        """The paper's figure for a method in a setting, scaled."""
         figures = paper(setting.task, setting.size, setting.level, setting.agents, method)
         value = self.paper(figures) if self.paper and figures else None
         _, scale = self.scales.get((setting.task, setting.level), (1.0, 1.0))
@@ -114,18 +114,18 @@ time are of valid answers only."""
 
 
 def shown_measures(rows: Sequence[Row], measures: Sequence[Measure] = MEASURES) -> list[Measure]:
-    """The measures that some run has: of simulated agents no tokens, for instance."""
+    """The measures with a value in some run: simulated agents use no tokens, for instance."""
     return [measure for measure in measures if any(measure.of(row) is not None for row in rows)]
 
 
 def shown_patterns(rows: Sequence[Row]) -> list[str]:
-    """The patterns of the paper, and all others that were raised in some run."""
+    """The patterns of the paper, and all other patterns with findings."""
     raised = {pattern for row in rows for pattern, count in row.findings.items() if count}
     return [name for name in NAMES if name in raised.union(PAPER_PATTERNS)]
 
 
 def count_of(pattern: str) -> Measure:
-    """The measure that counts a pattern's findings."""
+    """The measure with the count of a pattern's findings."""
     return Measure(
         pattern,
         lambda row: row.findings.get(pattern, 0),

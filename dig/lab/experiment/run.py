@@ -1,4 +1,4 @@
-"""Carries out the runs of an experiment in parallel; runs that have a result are left out."""
+"""Carries out the runs of an experiment in parallel, except runs with a result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ignore(line: str) -> None:
 
 @dataclass
 class Allowance:
-    """A budget for runs that are carried out one after the other.
+    """A budget for runs in sequence.
 
     Attributes:
         max_tokens: The most tokens of all runs together; ``None``: no limit.
@@ -65,7 +65,7 @@ class Allowance:
 
     @property
     def used_up(self) -> str:
-        """A sentence that says that the budget is used up; empty if it is not."""
+        """A sentence about the used-up budget; empty if there is budget left."""
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             spent = f"{self.tokens:,.0f} of {self.max_tokens:,} tokens"
         elif self.max_usd is not None and self.usd >= self.max_usd:
@@ -115,7 +115,7 @@ class ExecutionOptions:
 
 @dataclass(frozen=True)
 class Failed:
-    """A run that could not be carried out."""
+    """A failed run, with the reason."""
 
     run: str
     why: str
@@ -143,7 +143,7 @@ def carry_out(
     progress: Progress = lambda finished, total: None,
     tell: Tell = ignore,
 ) -> Outcome:
-    """Carry out those runs of a grid whose results are not there yet.
+    """Carry out the runs of a grid without results.
 
     Args:
         grid: The grid.
@@ -174,7 +174,7 @@ def carry_out_cells(
     jobs: int = 1,
     progress: Progress = lambda finished, total: None,
 ) -> Outcome:
-    """As `carry_out`, for runs of any sort; those with the same problem follow each other."""
+    """Carry out runs of any sort, as `carry_out`; runs with the same problem are adjacent."""
     kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
     for run in kinds.values():
         arranged = arrange(
@@ -242,7 +242,7 @@ def measure(batch: Batch, options: ExecutionOptions) -> list[Row | Failed]:
 
 
 def _measure_cell(cell: Cell, task: Task, options: ExecutionOptions) -> Row | Failed:
-    """One run as a row, unless it was cut short: by its budget or a wrong key, for instance.
+    """Measure a run as a row; a run cut short, by the budget or a wrong key, is `Failed`.
 
     Raises:
         KeyboardInterrupt: The user interrupted the run.

@@ -16,7 +16,7 @@ ALL_TASKS, ALL_LEVELS = "all tasks", "all levels"
 
 @dataclass(frozen=True)
 class Pool:
-    """Settings of one team size that are looked at together; a single one is looked at alone."""
+    """Settings with the same team size to look at together; a single setting is looked at alone."""
 
     settings: tuple[GridSetting, ...]
 
@@ -27,13 +27,13 @@ class Pool:
 
     @property
     def task(self) -> str:
-        """The task, or that there are several."""
+        """The task, or `ALL_TASKS` if there are several."""
         tasks = {setting.task for setting in self.settings}
         return tasks.pop() if len(tasks) == 1 else ALL_TASKS
 
     @property
     def level(self) -> str:
-        """The level, or that there are several."""
+        """The level, or `ALL_LEVELS` if there are several."""
         levels = {setting.level for setting in self.settings}
         return levels.pop() if len(levels) == 1 else ALL_LEVELS
 
@@ -48,7 +48,7 @@ class Samples:
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        """Sort runs into their settings."""
+        """Sort runs by setting."""
         self.rows = sorted(rows, key=lambda row: row.seed)
         self._runs: dict[tuple[GridSetting, str], list[Row]] = defaultdict(list)
         for row in self.rows:
@@ -65,7 +65,7 @@ class Samples:
         self._ranges: dict[tuple[str, str, str], tuple[float, float]] = {}
 
     def runs(self, setting: GridSetting, method: str) -> list[Row]:
-        """The runs of a method in a setting, in order of their seeds."""
+        """The runs of a method in a setting, in order of seeds."""
         return self._runs.get((setting, method), [])
 
     @property
@@ -82,7 +82,7 @@ class Samples:
         ]
 
     def values(self, pool: Pool, method: str, measure: Measure) -> dict[int, float]:
-        """The value for each seed: the mean over the settings in which the seed has one."""
+        """The value for each seed: the mean over the settings that have a value for the seed."""
         key = (pool, method, measure.name)
         if key not in self._known:
             values = defaultdict[int, list[float]](list)
@@ -94,7 +94,7 @@ class Samples:
         return self._known[key]
 
     def mean(self, setting: GridSetting, method: str, measure: Measure) -> Mean | None:
-        """The mean of a measure over seeds, with its interval."""
+        """The mean of a measure over seeds, with the interval."""
         key = (setting, method, measure.name)
         if key not in self._means:
             values = [*self.values(Pool((setting,)), method, measure).values()]
@@ -125,7 +125,7 @@ class Samples:
     def mean_difference(
         self, pool: Pool, differences: Sequence[float], measure: Measure
     ) -> Mean | None:
-        """The mean of the differences of two methods, with its interval.
+        """The mean of the differences of two methods, with the interval.
 
         How far a difference can be from 0 bounds the interval: 1 for flags; for other measures
         half of the range of their values with all methods and team sizes.

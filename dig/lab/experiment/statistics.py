@@ -1,4 +1,4 @@
-"""Means, shares and paired differences over seeds: their intervals, and exact tests.
+"""Means, shares and paired differences over seeds: intervals, and exact tests.
 
 The seed is the unit: runs with the same seed have the same problems, so they are averaged first,
 and two methods are compared seed by seed. Nothing here depends on the process or on the order of
@@ -53,7 +53,7 @@ class Mean:
 
     @property
     def sign(self) -> int:
-        """-1 or 1 if the whole interval is on that side of zero; 0 if that cannot be said."""
+        """-1 or 1 if the whole interval is on the same side of zero; else 0."""
         if self.low is None or self.high is None:
             return 0
         return (self.low > 0) - (self.high < 0)
@@ -63,7 +63,7 @@ class Mean:
 
 
 def share(parts: Sequence[float]) -> Mean | None:
-    """The mean of some numbers from 0 to 1 with its interval.
+    """The mean of numbers from 0 to 1 with the interval.
 
     Args:
         parts: One for each run; none: there is no mean. If all are flags, the interval is that of
@@ -82,7 +82,7 @@ def share(parts: Sequence[float]) -> Mean | None:
 def mean(
     values: Sequence[float], low: float | None = None, high: float | None = None
 ) -> Mean | None:
-    """The mean of some numbers with its interval.
+    """The mean of numbers with the interval.
 
     Args:
         values: One for each seed; none: there is no mean.
@@ -116,7 +116,7 @@ def mean(
 
 
 def mean_difference(differences: Sequence[float], most: float, settings: int = 1) -> Mean | None:
-    """The mean of paired differences with its interval.
+    """The mean of paired differences with the interval.
 
     Args:
         differences: One for each seed.
@@ -135,7 +135,7 @@ def mean_difference(differences: Sequence[float], most: float, settings: int = 1
 
 @lru_cache(maxsize=4)
 def _weights(count: int) -> list[array[float]]:
-    """Rows of that many exponential numbers: divided by their sum, any of them weigh a sample."""
+    """Rows of exponential numbers: divided by the sum, any part of a row weighs a sample."""
     chance = random.Random(1)
     return [array("d", (chance.expovariate(1.0) for _ in range(count))) for _ in range(DRAWS)]
 
@@ -147,7 +147,7 @@ def _totals(count: int) -> list[float]:
 
 
 def _at_least(hits: int, count: int, p: float) -> float:
-    """The probability of at least so many hits among independent ones of probability `p`."""
+    """The probability of at least so many hits among independent tries of probability `p`."""
     log_count = lgamma(count + 1)
     return sum(
         exp(
@@ -162,7 +162,7 @@ def _at_least(hits: int, count: int, p: float) -> float:
 
 
 def _bisect(is_below: Callable[[float], bool]) -> float:
-    """The number between 0 and 1 up to which a condition holds."""
+    """Find the number between 0 and 1 up to which a condition holds."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -174,7 +174,7 @@ def _bisect(is_below: Callable[[float], bool]) -> float:
 
 
 def sign_flip(differences: Sequence[float]) -> float:
-    """The exact p-value, for both sides, of paired differences whose signs are a matter of chance.
+    """The exact two-sided p-value of paired differences, if signs were random.
 
     It is the share of all choices of signs whose sum is at least as far from 0 as the given one.
     Differences that are not whole are rounded to a fraction of their sum, which a change of signs
@@ -197,7 +197,7 @@ def sign_flip(differences: Sequence[float]) -> float:
 
 
 def _as_steps(differences: Sequence[float]) -> list[int]:
-    """The differences that are not 0 as whole numbers, in proportion."""
+    """The differences except 0 as whole numbers, in proportion."""
     total = sum(map(abs, differences))
     if not total:
         return []
@@ -232,5 +232,5 @@ def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
 
 
 def as_json(mean: Mean | None) -> dict[str, Any] | None:
-    """A mean with its interval, as plain JSON."""
+    """A mean with the interval, as plain JSON."""
     return asdict(mean) if mean else None

@@ -96,7 +96,7 @@ def _file(run: str) -> str:
 
 
 def _record(cell: Cell, out: Path) -> None:
-    """Run it once more, which gives the same run, and write its trace down."""
+    """Run a cell again, with the same result, and write the trace."""
     task = make_task(cell.run)
     arranged = arrange(cell.run, task)
     path = out / _file(cell.run.name)
@@ -105,7 +105,7 @@ def _record(cell: Cell, out: Path) -> None:
 
 
 def _index(rows: Sequence[Row], out: Path) -> str:
-    """A line a trace: what it is, what was found in it, and a checksum."""
+    """A line for each trace: settings, findings, and a checksum."""
     lines: list[list[object]] = [["file", "sha256", *_COLUMNS, *NAMES, "said_by_judge"]]
     for row in rows:
         digest = sha256((out / _file(row.run)).read_bytes()).hexdigest()
@@ -116,7 +116,7 @@ def _index(rows: Sequence[Row], out: Path) -> str:
 
 
 def _card(grid: Grid, rows: Sequence[Row]) -> str:
-    """The page that says what the set is, how it was made, and what it does not show."""
+    """The page about the set: content, making, and limits."""
     failing = sum(row.errors + row.warnings > 0 for row in rows)
     patterns = Counter(pattern for row in rows for pattern in row.findings)
     listed = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))

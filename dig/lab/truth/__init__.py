@@ -1,4 +1,4 @@
-"""The truth about a faulty run: it is compared with its twin, and each step is verified.
+"""The truth about a faulty run: a comparison with the twin, with a verification of each step.
 
 - `verification`: follows the consequences of a fault, by `rules` and `relations`.
 - `states`: deviations, by `measurements` and `onsets`. `baseline`: the usual spread of numbers.

@@ -1,4 +1,4 @@
-"""The numbers of fault-free runs of one configuration: the spread that a deviation must exceed."""
+"""The numbers of fault-free runs of a configuration: a deviation must exceed their spread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Baseline:
 
     @classmethod
     def from_runs(cls, runs: Iterable[Played]) -> Baseline:
-        """The numbers of some fault-free runs of one configuration, with different seeds.
+        """Measure some fault-free runs of a configuration, with different seeds.
 
         Raises:
             SettingsError: There are too few of them, or one has a fault.
@@ -48,14 +48,14 @@ class Baseline:
 
     @classmethod
     def of(cls, runs: int, rows: Iterable[Measured]) -> Baseline:
-        """A baseline of numbers that were measured in so many runs."""
+        """Make a baseline of measured numbers."""
         values: dict[str, list[float]] = {}
         for row in rows:
             values.setdefault(row.measure, []).append(row.value)
         return cls(runs, {name: tuple(sorted(numbers)) for name, numbers in sorted(values.items())})
 
     def rarity(self, measure: str, value: float) -> float:
-        """The share of values that are at least as large as this one, itself among them.
+        """The share of values at least as large as the given value, with the given value included.
 
         With random runs, this bounds the probability of such a value where there is no fault.
         """
@@ -64,7 +64,7 @@ class Baseline:
         return (1 + above) / (1 + len(usual))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON: for each measure its values, each with how often it came."""
+        """As plain JSON: for each measure the values, each with the number of times."""
         return {
             "runs": self.runs,
             "values": {name: _count(numbers) for name, numbers in self.values.items()},
@@ -72,7 +72,7 @@ class Baseline:
 
     @classmethod
     def read(cls, body: Any) -> Baseline:
-        """The baseline that `to_json` made this of.
+        """Read a baseline from plain JSON.
 
         Raises:
             RecordError: The row is not a baseline.

@@ -1,4 +1,4 @@
-"""The counterparts of a faulted run's events and activations in its twin.
+"""The counterparts in the twin for events and activations of a faulted run.
 
 Up to the first record that differs, the two runs are the same, ids too. Afterwards an activation
 is known by its agent and by what was in front of it. An event is known by its place among the
@@ -18,7 +18,7 @@ _Key = tuple[Hashable, ...]
 
 
 class Matching:
-    """A faulted run and its twin, with the counterparts in the twin.
+    """A faulted run and the twin, with the counterparts.
 
     Attributes:
         faulted: The faulted run; twin: its twin.
@@ -27,7 +27,7 @@ class Matching:
     """
 
     def __init__(self, faulted: TaskParts, twin: TaskParts) -> None:
-        """Match all that can be matched, from the beginning on."""
+        """Match all events and activations, from the beginning on."""
         self.faulted, self.twin = faulted.run, twin.run
         self.faulted_parts, self.twin_parts = faulted, twin
         self.first = first_difference(self.faulted, self.twin)
@@ -51,11 +51,11 @@ class Matching:
                 names[item.id] = same
 
     def event(self, name: str) -> str | None:
-        """The event of the twin that corresponds to one of the faulted run."""
+        """The counterpart in the twin of an event."""
         return self._events.get(name)
 
     def activation(self, name: str) -> str | None:
-        """The activation of the twin that corresponds to one of the faulted run."""
+        """The counterpart in the twin of an activation."""
         return self._activations.get(name)
 
     def _of_activation(self, activation: RecordedActivation) -> str | None:
@@ -86,7 +86,7 @@ class Matching:
 
 
 def first_difference(faulted: RecordedRun, twin: RecordedRun) -> int:
-    """The number of the first record that is not the same in both runs."""
+    """The number of the first different record of two runs."""
     pairs = zip(faulted.records, twin.records, strict=False)
     shorter = min(len(faulted.records), len(twin.records))
     return next((t for t, (a, b) in enumerate(pairs) if a != b), shorter)
@@ -103,7 +103,7 @@ def _loose(parts: TaskParts, event: RecordedEvent) -> _Key:
 def _number(
     parts: TaskParts, key: Callable[[TaskParts, RecordedEvent], _Key]
 ) -> dict[tuple[_Key, int], str]:
-    """The events of a run, by a key and by which of those with that key they are."""
+    """The events of a run, by a key and a count of events with the same key."""
     counts: Counter[_Key] = Counter()
     names: dict[tuple[_Key, int], str] = {}
     for event in parts.run.events.values():

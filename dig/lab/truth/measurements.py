@@ -1,4 +1,4 @@
-"""The measurements of a run: one number for each thing and each state that it could be in.
+"""The measurements of a run: a number for each thing and each state.
 
 The same function measures a faulted run, its twin and the runs of a baseline, so that they can be
 compared. A number is larger the more a thing is in that state; 0 means not at all, where it is not
@@ -126,7 +126,7 @@ def _of_event(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]) 
 def _of_making(
     parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]
 ) -> Iterator[Number]:
-    """The numbers of an event that an agent has generated."""
+    """The numbers of an event from an agent."""
     by_type = f" {event.type}"
     yield "altered", by_type, _foreign(parts, event)
     error = _counting_error(parts, event, truth)
@@ -141,21 +141,21 @@ def _of_making(
 
 
 def _transit(run: RecordedRun, event: RecordedEvent) -> float:
-    """Seconds from its generation to its first arrival; to the end, if it never came."""
+    """Seconds from generation to first arrival; without an arrival, to the end of the run."""
     if event.arrivals:
         return (run.times[event.arrivals[0][1]] - event.us) / 1e6
     return 0.0 if run.is_orphaned(event.id) else (run.last.us - event.us) / 1e6
 
 
 def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
-    """Whether the event is about nothing, or about more than what its activation consumed."""
+    """Whether the event is about nothing, or about more than the inputs of the activation."""
     activation = parts.run.activations[event.by or ""]
     used, spanned = _span(parts, activation.with_fate("consume")), parts.about(event)
     return bool(used) and not (spanned and not difference(spanned, used))
 
 
 def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
-    """Whether an earlier event of its type, not behind it, is about some of the same elements."""
+    """Whether an earlier event of the same type, no ancestor, shares elements."""
     run, mine = parts.run, parts.about(event)
     behind = run.ancestors(event.id)
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
@@ -164,7 +164,7 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
 
 
 def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
-    """Whether the event, or a solution that was consumed for it, was to go to another agent."""
+    """Whether the event, or a solution consumed for it, was meant for another agent."""
     run = parts.run
     used = (run.events[id_] for id_ in run.activations[event.by or ""].with_fate("consume"))
     put_in = [
@@ -203,7 +203,7 @@ def _counting_error(
 
 
 def elements(parts: TaskParts) -> dict[int, str]:
-    """The elements that the run's raw data show, by number, where they are values themselves."""
+    """Collect the elements from the raw data of the run, if elements are plain values."""
     numbers: dict[int, str] = {}
     for event in parts.run.events.values():
         data = event.payload.get("data") if isinstance(event.payload, dict) else None
@@ -240,7 +240,7 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
 
 
 def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
-    """The inputs of an activation in a word: work to do, all solutions, or some of them."""
+    """Describe the inputs of an activation in a word: work, all solutions, or some solutions."""
     if any(event.type != SOLUTION for event in work):
         return "work"
     held = merge(r for event in work for r in parts.about(event))
@@ -248,13 +248,13 @@ def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
 
 
 def _losing(parts: TaskParts, consumed: list[str], end: End) -> float:
-    """The share of the consumed elements that no output is about."""
+    """The share of consumed elements without any output."""
     used, generated = _span(parts, consumed), _span(parts, end.outputs)
     return length(difference(used, generated)) / length(used) if used else 0.0
 
 
 def _span(parts: TaskParts, events: Iterable[str]) -> Ranges:
-    """The elements that some events are about."""
+    """The elements of some events."""
     return merge(r for id_ in events for r in parts.about(parts.run.events[id_]))
 
 
@@ -297,6 +297,6 @@ CONSEQUENCES = ("ET", "MC", "OE", "DL")
 
 
 def count_findings(run: RecordedRun) -> dict[str, int]:
-    """The number of findings of each pattern that rules lead to."""
+    """Count the findings of each pattern in `CONSEQUENCES`."""
     counts = Counter(finding.pattern for finding in run.findings)
     return {pattern: counts[pattern] for pattern in CONSEQUENCES}

@@ -1,4 +1,4 @@
-"""The vocabulary of states by type, and the record at which a state is first visible.
+"""The states of each type, and the record at which a state becomes visible.
 
 What is there in the faulted run is visible where it is; what is not there, or comes late, is from
 the moment on at which the twin has it.
@@ -30,7 +30,7 @@ def _when_due(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_left(runs: Matching, name: str, same: str | None) -> int:
-    """When its counterpart was consumed after so many seconds, but not before it is there.
+    """When the twin had consumed the counterpart, measured from the first arrival.
 
     Without one: the end of the first activation that left it where it was.
     """
@@ -48,13 +48,13 @@ def _when_left(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _consumed_after(run: RecordedRun, event: RecordedEvent) -> int | None:
-    """Microseconds from an event's first arrival to its consumption."""
+    """Microseconds from the first arrival of an event to the consumption."""
     end = run.consumption(event)
     return end.us - run.times[event.arrivals[0][1]] if end and event.arrivals else None
 
 
 def _when_passed_on(runs: Matching, name: str, same: str | None) -> int:
-    """The first time more than its counterpart was."""
+    """The first reroute beyond those of the counterpart."""
     reroutes = runs.faulted.events[name].reroutes
     usual = len(runs.twin.events[same].reroutes) if same else 0
     return reroutes[min(usual, len(reroutes) - 1)]
@@ -66,7 +66,7 @@ def _at_the_end(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_made(runs: Matching, name: str, same: str | None) -> int:
-    """When the last of what it generated was there."""
+    """When the last output of the activation was generated."""
     outputs = runs.faulted.activations[name].outputs
     return max(
         [_at_the_end(runs, name, same), *(runs.faulted.events[output].t for output in outputs)]
@@ -74,7 +74,7 @@ def _when_made(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_overrun(runs: Matching, name: str, same: str | None) -> int:
-    """When its counterpart had ended after so many seconds; without one, its start."""
+    """When the activation ran longer than the counterpart; without a counterpart, the start."""
     activation = runs.faulted.activations[name]
     other = runs.twin.activations[same] if same else None
     if other is None or other.end is None:
@@ -83,7 +83,7 @@ def _when_overrun(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_starved(runs: Matching, name: str, same: str | None) -> int:
-    """When it was last active, or its counterpart began for the last time, whichever is later."""
+    """The later of: the agent's last end, the last start of the counterpart."""
     mine = [
         activation.end.t
         for activation in runs.faulted.activations.values()
@@ -96,7 +96,7 @@ def _when_starved(runs: Matching, name: str, same: str | None) -> int:
 
 
 def _when_missed(runs: Matching, name: str, same: str | None) -> int:
-    """When the twin had it solved, or its last solution was gone, but not after the answer.
+    """When the twin had solved the part, or the last solution was gone; never after the answer.
 
     If a solution is there in the end, then with the answer, which does not have it.
     """

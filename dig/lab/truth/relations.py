@@ -1,4 +1,4 @@
-"""The relations along which deviations spread: each is a question about two things of a run."""
+"""The relations along which deviations spread: each asks about two things of a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def acted_in(at: Setting, source: Node, target: Node) -> bool:
 
 
 def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
-    """The event is the one that was changed; where a decision was, any that came of it."""
+    """The event was changed by the fault, or came from a changed decision."""
     event = at.event(target)
     acts = [injection for injection in at.injections if injection.agent == source.name]
     for act in acts:
@@ -64,12 +64,12 @@ def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_(at: Setting, source: Node, target: Node) -> bool:
-    """The two are one thing in two states; no state brings itself about."""
+    """The nodes are the same thing in two states; no state causes itself."""
     return source.name == target.name and source.state != target.state
 
 
 def was_to_have(at: Setting, source: Node, target: Node) -> bool:
-    """The event lay before an agent when that left, was on its way to it, or was sent later."""
+    """At the departure, the event lay before the agent or was on the way; or came later."""
     event, departure = at.event(target), at.run.leaves[source.name]
     lay_there = any(to == source.name and t < departure for to, t in event.arrivals)
     return (
@@ -80,7 +80,7 @@ def was_to_have(at: Setting, source: Node, target: Node) -> bool:
 
 
 def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
-    """The one consumed something that was to be reported to the other."""
+    """The target consumed an event to be reported to the source."""
     activations = [
         activation for activation in at.run.activations.values() if activation.agent == target.name
     ]
@@ -91,7 +91,7 @@ def was_to_be_told_by(at: Setting, source: Node, target: Node) -> bool:
 
 
 def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
-    """The event was with the agent during the activation, which did not consume it."""
+    """The event lay before the agent during the activation, but was not consumed."""
     activation, event = at.run.activations[source.name], at.event(target)
     if activation.id in event.consumed_by or target.component != activation.agent:
         return False
@@ -116,14 +116,14 @@ def threw_away(at: Setting, source: Node, target: Node) -> bool:
 
 
 def was_dropped_by(at: Setting, source: Node, target: Node) -> bool:
-    """The activation dropped the event, which had been in its state before."""
+    """The activation dropped the event, already in the state of the source."""
     # A state that the event entered after the activation dropped it cannot have caused the drop.
     dropped = passed_on(at, target, source) or threw_away(at, target, source)
     return dropped and source.onset_t < target.onset_t
 
 
 def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
-    """The activation consumed work on the part, and nothing that it made is about that."""
+    """The activation consumed work on the part, but no output covers the part."""
     activation = at.run.activations[source.name]
     events = at.run.events
     used = [r for id_ in activation.with_fate("consume") for r in at.parts.about(events[id_])]
@@ -133,13 +133,13 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
 
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
-    """Whether the solutions that an agent keeps are not about all of some elements."""
+    """Whether the solutions of an agent miss some of the elements."""
     held = merge(r for event in at.parts.solutions_kept(agent) for r in at.parts.about(event))
     return common(held, ranges) < length(ranges)
 
 
 def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
-    """The activation consumed an event of which the agent was to be told, and that it lacks."""
+    """The activation consumed an event meant for the agent, and the agent lacks the elements."""
     used = at.run.activations[source.name].with_fate("consume")
     events = [at.run.events[id_] for id_ in used]
     events_for = [event for event in events if at.parts.report_to(event) == target.name]
@@ -147,7 +147,7 @@ def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool
 
 
 def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
-    """The agent was to be told of it, and lacks it, since nobody consumed it."""
+    """The event was meant for the agent; nobody consumed the event, and the agent lacks it."""
     event = at.event(source)
     return (
         not event.consumed_by
@@ -157,7 +157,7 @@ def was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
 
 
 def led_to(at: Setting, source: Node, target: Node) -> bool:
-    """There is a causal path from the one to the other."""
+    """A causal path leads from source to target."""
     return source.name != target.name and source.name in at.run.ancestors(target.name)
 
 
@@ -167,7 +167,7 @@ def is_about(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_the_undone_work_on(at: Setting, source: Node, target: Node) -> bool:
-    """The event is about elements of the part, and no activation consumed it."""
+    """The event is about elements of the part, and no activation consumed the event."""
     return not at.event(source).consumed_by and is_about(at, source, target)
 
 
@@ -178,7 +178,7 @@ def leaves_out(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_lacked_by(at: Setting, source: Node, target: Node) -> bool:
-    """No solution that the agent keeps is about the part."""
+    """No solution of the agent is about the part."""
     held = at.parts.solutions_kept(target.name)
     return not any(common(at.parts.about(event), (named_range(source.name),)) for event in held)
 
@@ -194,7 +194,7 @@ def was_there_in_the_end(at: Setting, source: Node, target: Node) -> bool:
 
 
 def is_behind_the_answer(at: Setting, source: Node, target: Node) -> bool:
-    """There is an answer, and the event is behind it."""
+    """There is an answer, and the event is an ancestor of the answer."""
     answer = at.parts.answer
     return answer is not None and source.name in at.run.ancestors(answer.id)
 
@@ -218,32 +218,32 @@ def _named_by_et(at: Setting, node: Node) -> list[str]:
 
 
 def is_named_by_et(at: Setting, source: Node, target: Node) -> bool:
-    """The finding is an ET that names the event as open work."""
+    """The finding is an ET with the event as open work."""
     return source.name in _named_by_et(at, target)
 
 
 def is_behind_the_subject_of_et(at: Setting, source: Node, target: Node) -> bool:
-    """The finding is an ET about an answer that the event is behind."""
+    """The finding is an ET about an answer, and the event is an ancestor of the answer."""
     row = at.finding(target)
     subject = row.subject.get("event") if row.pattern == "ET" else None
     return subject is not None and source.name in at.run.ancestors(subject)
 
 
 def is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
-    """The event is about some elements that an event named by the ET is about, too."""
+    """The event shares elements with an event in the evidence of the ET."""
     mine = at.parts.about(at.event(source))
     return any(common(mine, at.parts.about(at.run.events[id_])) for id_ in _named_by_et(at, target))
 
 
 def is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:
-    """The finding is a DL that names the event as waiting."""
+    """The finding is a DL, with the event among the waiting events."""
     row = at.finding(target)
     waiting = row.evidence.get("waiting", {}) if row.pattern == "DL" else {}
     return any(source.name in events for events in waiting.values())
 
 
 def waits_in_dl(at: Setting, source: Node, target: Node) -> bool:
-    """The finding is a DL that names the agent as waiting."""
+    """The finding is a DL, with the agent among the waiting agents."""
     row = at.finding(target)
     return row.pattern == "DL" and source.name in row.evidence.get("waiting", {})
 

@@ -1,4 +1,4 @@
-"""The rules by which a deviation may bring about another, as data: from what, along what, to what.
+"""The rules by which a deviation may cause another, as data: source, relation, target.
 
 A rule admits a step from a thing in one of some states to another in one of some states, if a
 relation holds between the two in the faulted run (`dig.lab.truth.relations`). How the one brings
@@ -17,7 +17,7 @@ from .relations import Relation
 
 @dataclass(frozen=True, slots=True)
 class RelationRule:
-    """One kind of step.
+    """A kind of step.
 
     Attributes:
         id: Its name.
@@ -34,11 +34,11 @@ class RelationRule:
     target_states: frozenset[str]
 
     def begins(self, node: Node) -> bool:
-        """Whether a node is of its source's type, and in one of the states."""
+        """Whether a node has the type of the source and a state of the source."""
         return node.type == self.source and node.state in self.source_states
 
     def ends(self, node: Node) -> bool:
-        """Whether a node is of its target's type, and in one of the states."""
+        """Whether a node has the type of the target and a state of the target."""
         return node.type == self.target and node.state in self.target_states
 
 

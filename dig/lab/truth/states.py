@@ -1,4 +1,4 @@
-"""Deviations: things in a state that they are not in without the fault, by a test.
+"""Deviations: things in a state caused by the fault, by a statistical test.
 
 A thing is in a state if its number is larger than its counterpart's in the twin, and so rare in
 fault-free runs that at most `LEVEL` of them reach it.
@@ -34,7 +34,7 @@ NEEDS_TWIN = frozenset({"late"})
 def deviations(
     runs: Matching, baseline: Baseline, rmse: float | None, rmse_of_twin: float | None
 ) -> list[Node]:
-    """All things in states that they are not in without the fault, in order of onset.
+    """Find all deviations from the twin, in order of onset.
 
     Args:
         runs: The faulted run and its twin, matched.
@@ -63,7 +63,7 @@ def deviations(
 
 
 def level(state: str) -> float:
-    """The largest share of fault-free runs that may reach a number of this state."""
+    """The largest share of fault-free runs that may reach the same number, for a state."""
     return RARE if state in NUMBERS else UNUSUAL
 
 
@@ -76,7 +76,7 @@ def _counterpart(matching: Matching, row: Measured) -> str | None:
 def _nodes(
     runs: Matching, row: Measured, same: str | None, twin: float | None, rarity: float
 ) -> Iterator[Node]:
-    """The node of what was measured; for a pattern, one for each finding."""
+    """Make the node of a measurement; of a pattern, a node for each finding."""
     for name in _new_findings(runs, row.name) if row.type == "finding" else [row.name]:
         t = ONSETS[row.type, row.state](runs, name, same)
         yield Node(
@@ -94,7 +94,7 @@ def _nodes(
 
 
 def _new_findings(runs: Matching, pattern: str) -> list[str]:
-    """The findings of a pattern that the twin has no counterpart of."""
+    """The findings of a pattern without a counterpart in the twin."""
     usual = [dict(finding.subject) for finding in runs.twin.findings if finding.pattern == pattern]
     return [
         str(finding.t)
@@ -109,7 +109,7 @@ def _in_twin(matching: Matching, subject: Mapping[str, str]) -> dict[str, str | 
 
 
 def _component(parts: TaskParts, row: Measured, name: str, t: int) -> str:
-    """The component (agent, `task` or `outcome`) to which a deviation is attributed."""
+    """The component of a deviation: an agent, `task` or `outcome`."""
     run = parts.run
     if row.type == "agent":
         return name
@@ -121,7 +121,7 @@ def _component(parts: TaskParts, row: Measured, name: str, t: int) -> str:
 
 
 def _holder(parts: TaskParts, event: RecordedEvent, state: str, t: int) -> str | None:
-    """The agent that has an event, lost it or passed it on; else the one that generated it.
+    """The agent that has an event, lost or rerouted the event; else the sender.
 
     If several agents have it, the one that collects the solutions is named.
     """
@@ -138,7 +138,7 @@ def _holder(parts: TaskParts, event: RecordedEvent, state: str, t: int) -> str |
 
 
 def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
-    """The nodes, with neighbouring parts in the same state since the same record as one."""
+    """The nodes, with neighbouring parts in the same state joined to a single node."""
     yield from (node for node in nodes if node.type != "part")
     parts = [node for node in nodes if node.type == "part"]
     parts.sort(key=lambda node: (node.state, node.onset_t, named_range(node.name)))

@@ -70,7 +70,7 @@ class Dropped:
 def verify_all(
     faulted: Played, twin: Played, baseline: Baseline, alarms_are: Alarms = ALARMS
 ) -> CausalGraph | Dropped:
-    """The same as `verify`; of a session for each problem that came to a bad end, as one graph.
+    """Verify like `verify`; for a session, join the graphs of all problems with a bad end.
 
     Args:
         faulted: The run with its faults.
@@ -138,7 +138,7 @@ def verify(
 
 
 def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
-    """Whether a run has an answer that is complete, and no worse than those of fault-free runs.
+    """Whether a run has a complete answer, no worse than the answers of fault-free runs.
 
     Args:
         parts: The run, with the parts of its task.
@@ -151,7 +151,7 @@ def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
 
 
 def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> str:
-    """The verdict on a run: `good`, or how it is bad.
+    """Judge a run: `good`, or how the run is bad.
 
     Args:
         run: The run.
@@ -177,7 +177,7 @@ def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> 
 
 
 def verdicts(run: Played, baseline: Baseline, twin: Played | None = None) -> tuple[str, ...]:
-    """The verdict on each problem of a run, as `verdict` says it.
+    """Judge each problem of a run.
 
     Args:
         run: The run.
@@ -197,12 +197,12 @@ def is_all_good(came_to: Iterable[str]) -> bool:
 
 
 def at_rest(fault: Fault) -> Fault:
-    """The same fault, which never acts; all others keep their places and random numbers."""
+    """The same fault, but without any act; all other faults keep place and random numbers."""
     return replace(fault, parameters={**fault.parameters, "at_most": 0})
 
 
 def _has_unusual_findings(run: RecordedRun, baseline: Baseline) -> bool:
-    """Whether a run has findings that fault-free runs hardly ever have."""
+    """Whether a run has findings that are rare in fault-free runs."""
     return any(
         count and baseline.rarity(f"raised {pattern}", count) <= UNUSUAL
         for pattern, count in count_findings(run).items()
@@ -210,7 +210,7 @@ def _has_unusual_findings(run: RecordedRun, baseline: Baseline) -> bool:
 
 
 def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
-    """The targets of the faults, each since the first act or the end of that act's activation."""
+    """The targets of the faults, each since the first act or the end of the act's activation."""
     ends = {
         activation.id: activation.end.t for activation in run.activations.values() if activation.end
     }
@@ -235,7 +235,7 @@ def _roots(run: RecordedRun, faulted: Played) -> Iterable[Node]:
 def _graph(
     faulted: Played, nodes: Sequence[Node], alarms: set[str], setting: Setting, is_strict: bool
 ) -> CausalGraph | None:
-    """The paths from what was injected to alarms; ``None``, if there is none.
+    """The paths from the targets of faults to alarms; ``None``, if there is no path.
 
     Args:
         faulted: The run with its faults.
@@ -277,7 +277,7 @@ def _reaches(graph: nx.DiGraph[str], root: str, alarms: set[str]) -> bool:
 
 
 def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
-    """All steps that a rule admits and in which no effect is seen before its cause, in order."""
+    """All steps that a rule admits, unless the effect is visible before the cause."""
     for source in nodes:
         rules = [rule for rule in RULES if rule.begins(source)]
         for target in nodes:
