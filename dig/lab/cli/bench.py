@@ -1,4 +1,4 @@
-"""`digmon bench`: sets of runs whose failure has a known cause."""
+"""`digmon bench`: sets of runs with a known cause of failure."""
 
 import json
 import os
@@ -103,7 +103,7 @@ def schema() -> None:
 @bench.command(cls=naming(attributors="dig.lab.benchmark.attributing:ATTRIBUTORS"))
 def attribute(
     name: Annotated[str, typer.Argument(help="{attributors}, or your own as MODULE:OBJECT.")],
-    known: Set,
+    path: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the answers go.")],
     structure_only: Annotated[
         bool,
@@ -120,7 +120,7 @@ def attribute(
     from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
-        answers = attribute_all(name, FaultSet.open(known), progress, structure_only=structure_only)
+        answers = attribute_all(name, FaultSet.open(path), progress, structure_only=structure_only)
     with file_errors(output, "written"):
         write_output(output, answers.text().encode())
     print(f"{counted(len(answers.answers), 'answer')} in {output}")
@@ -140,16 +140,16 @@ def spread(
     from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
-        found = spread_of(map(FaultSet.open, sets), progress)
+        table = spread_of(map(FaultSet.open, sets), progress)
     with file_errors(output, "written"):
-        write_output(output, f"{json.dumps(found.to_json(), indent=0)}\n".encode())
-    print(f"{counted(len(found.pairs), 'row')} in {output}")
+        write_output(output, f"{json.dumps(table.to_json(), indent=0)}\n".encode())
+    print(f"{counted(len(table.pairs), 'row')} in {output}")
 
 
 @bench.command()
 def score(
     answers: Annotated[Path, typer.Argument(help="A file of answers; see `digmon bench schema`.")],
-    known: Set,
+    path: Set,
     shuffle: Annotated[
         int | None,
         typer.Option(metavar="SEED", help="Exchange labels between runs first: what chance gives."),
@@ -165,39 +165,39 @@ def score(
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.scores_answers import score
 
-    found = score(
-        read_answers(answers), FaultSet.open(known), shuffle, structure_only=structure_only
+    scores = score(
+        read_answers(answers), FaultSet.open(path), shuffle, structure_only=structure_only
     )
-    _show(found.tables(), found.to_json(), as_json)
+    _show(scores.tables(), scores.to_json(), as_json)
 
 
 @bench.command()
-def detectors(known: Set, as_json: AsJson = False) -> None:
+def detectors(path: Set, as_json: AsJson = False) -> None:
     """Score detectors: recall, delay and false alarms."""
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.scores_detectors import score_detectors
 
-    found = score_detectors(FaultSet.open(known))
-    tables = [table for among, scores in found.items() for table in scores.tables(among)]
-    _show(tables, {among: scores.to_json() for among, scores in found.items()}, as_json)
+    by_part = score_detectors(FaultSet.open(path))
+    tables = [table for among, scores in by_part.items() for table in scores.tables(among)]
+    _show(tables, {among: scores.to_json() for among, scores in by_part.items()}, as_json)
 
 
 @bench.command()
-def healing(known: Set, kinds: Kinds = None, jobs: Jobs = None, as_json: AsJson = False) -> None:
+def healing(path: Set, kinds: Kinds = None, jobs: Jobs = None, as_json: AsJson = False) -> None:
     """Score healing and its rivals: which failures they save."""
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.scores_healing import score_healing
 
     with progress_shown() as progress:
-        found = score_healing(
-            FaultSet.open(known), jobs=_jobs(jobs), kinds=kinds or (), progress=progress
+        scores = score_healing(
+            FaultSet.open(path), jobs=_jobs(jobs), kinds=kinds or (), progress=progress
         )
-    _show(found.tables(), found.to_json(), as_json)
+    _show(scores.tables(), scores.to_json(), as_json)
 
 
 @bench.command(name="try")
 def try_set(
-    known: Set,
+    path: Set,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the verdicts go, as JSON.")],
     count: Annotated[int | None, typer.Option(min=1, help="How many runs at most.")] = None,
     kinds: Kinds = None,
@@ -210,21 +210,21 @@ def try_set(
     from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
-        found = score_trials(
-            FaultSet.open(known), jobs=_jobs(jobs), count=count, kinds=kinds or (),
+        trials = score_trials(
+            FaultSet.open(path), jobs=_jobs(jobs), count=count, kinds=kinds or (),
             progress=progress,
         )  # fmt: skip
     with file_errors(output, "written"):
-        write_output(output, f"{json.dumps(found.to_json(), indent=1)}\n".encode())
-    _show([found.table()], found.to_json(), as_json)
+        write_output(output, f"{json.dumps(trials.to_json(), indent=1)}\n".encode())
+    _show([trials.table()], trials.to_json(), as_json)
 
 
 def _jobs(jobs: int | None) -> int:
     return jobs or os.cpu_count() or 1
 
 
-def _show(tables: "list[Table]", found: dict[str, Any], as_json: bool) -> None:
+def _show(tables: "list[Table]", body: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(body, indent=1))
     else:
         sys.stdout.write("\n".join(table.markdown() for table in tables))

@@ -24,8 +24,11 @@ GRIDS = ("paper", "ablation", "traces")
 @app.command()
 @group_options
 def experiment(
-    what: Annotated[
-        str, typer.Argument(help=f"{', '.join(GRIDS)}, or a TOML file with your own grid.")
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="what", help=f"{', '.join(GRIDS)}, or a TOML file with your own grid."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
     runs: Annotated[
@@ -44,7 +47,7 @@ def experiment(
     judge: Judge = None,
     models: ModelOptions = ModelOptions(),  # noqa: B008 (frozen)
     keep: Annotated[bool, typer.Option("--keep", help="Keep the traces of the runs.")] = False,
-    given: Given = None,
+    thresholds: Given = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,10 +61,10 @@ def experiment(
     from dig.lab.experiment import experiment_report as report
 
     chosen: dict[str, Any] = {"tasks": _split(tasks), "agents": _sizes(agents), "data": data}
-    chosen |= {"judge": judge, "set": given, "config": config}
+    chosen |= {"judge": judge, "set": thresholds, "config": config}
     chosen |= {"model": models.of_run(virtual=False, speed=1)}
-    make = _paper if what in GRIDS else _own
-    grid = make(what, chosen)
+    make = _paper if name in GRIDS else _own
+    grid = make(name, chosen)
     if runs is not None:
         grid = replace(grid, seeds=tuple(range(1, runs + 1)))
     if grid.max_tokens is not None or grid.max_usd is not None:
@@ -71,10 +74,10 @@ def experiment(
     with progress_shown(f"interrupted; {note}") as tell:
         progress = partial(tell, "runs")
         in_short: list[str] = []
-        if what == "traces":
+        if name == "traces":
             outcome = trace_set.make_set(grid, out, progress)
             written = [out / trace_set.CARD, out / trace_set.INDEX]
-        elif what == "ablation":
+        elif name == "ablation":
             outcome, tables, words = ablation.ablate(grid, out, jobs=jobs, progress=progress)
             written = report.write_tables(tables, out, words)
             in_short += words.get(report.HEADLINE, ())
@@ -85,7 +88,7 @@ def experiment(
 
 
 def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
-    """The paper's grid, or the part of it that is wanted."""
+    """The paper's grid, or a part."""
     model, data = chosen["model"], chosen["data"]
     if model and size_name != "paper":
         raise SettingsError(f"{size_name} needs virtual time, and a language model real time")
@@ -109,7 +112,7 @@ def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
 
 
 def _split(values: list[str] | None) -> list[str]:
-    """Values that were given one by one, or with commas between."""
+    """Split values at commas."""
     return [part.strip() for text in values or () for part in text.split(",") if part.strip()]
 
 
@@ -122,7 +125,6 @@ def _sizes(values: list[str] | None) -> tuple[int, ...]:
 
 
 def _own(file: str, chosen: dict[str, Any]) -> "Grid":
-    """The grid of a file, in which everything else stands."""
     from dig.lab.experiment.file import read_grid
 
     path = Path(file)
@@ -137,7 +139,7 @@ def _own(file: str, chosen: dict[str, Any]) -> "Grid":
 
 
 def _report(outcome: "Outcome", written: list[Path], headline: list[str], as_json: bool) -> None:
-    """Say what came of an experiment, and exit accordingly.
+    """Print the result of an experiment, and exit with its status.
 
     Args:
         outcome: The runs.

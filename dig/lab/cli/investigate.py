@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CourseOptions:
-    """The course of an investigation, and how often it is repeated."""
+    """The course of an investigation, and the number of repetitions."""
 
     budget: Annotated[
         int | None, typer.Option(min=1, help="The most judgements; by default ten an entity.")
@@ -119,21 +119,21 @@ def investigate(
         return
     work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
     try:
-        found = work.run()
+        answer = work.run()
     except KeyboardInterrupt:
         hint = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
         warn(f"interrupted{hint}")
         raise typer.Exit(INTERRUPTED) from None
-    _print(found, as_json)
+    _print(answer, as_json)
     if report is not None:
         from dig.lab.investigate.investigation_page import draw_investigation
 
-        draw_investigation(found, snapshot, report)
-    raise typer.Exit(0 if found.frontier else 1)
+        draw_investigation(answer, snapshot, report)
+    raise typer.Exit(0 if answer.frontier else 1)
 
 
 class _Work:
-    """The runs of one command.
+    """All runs of a single command.
 
     Attributes:
         snapshot: The snapshot that is investigated.
@@ -152,7 +152,6 @@ class _Work:
         self.checkpoint = checkpoint
 
     def run(self) -> "Investigation":
-        """Carry them out, one after the other."""
         import anyio
 
         return anyio.run(self._run)
@@ -178,7 +177,7 @@ class _Work:
         answers: "MutableMapping[str, LocalJudgement]",
     ) -> "Investigation":  # fmt: skip
         from dig.lab.investigate.controller import Controller
-        from dig.lab.investigate.investigation import document, proceed, resumed
+        from dig.lab.investigate.investigation import document, judge_all, resume
         from dig.lab.investigate.rules import ServiceRules
 
         policy: JudgingPolicy = ServiceRules()
@@ -191,8 +190,8 @@ class _Work:
             with file_errors(self.checkpoint, "read"):
                 data = read_file(self.checkpoint)
             with _naming_place(self.checkpoint):
-                controller = resumed(self.snapshot, policy.name, course, data)
-        await proceed(controller, policy, partial(self._on_step, policy.name, answers))
+                controller = resume(self.snapshot, policy.name, course, data)
+        await judge_all(controller, policy, partial(self._on_step, policy.name, answers))
         answer_text = document(controller, policy.name)
         cost = getattr(policy, "cost", None)
         return (
@@ -205,7 +204,7 @@ class _Work:
         self, policy: str, answers: "MutableMapping[str, LocalJudgement]", controller: "Controller",
         line: "LedgerLine",
     ) -> None:  # fmt: skip
-        from dig.lab.investigate.investigation import stored, stored_answers
+        from dig.lab.investigate.investigation import checkpoint_bytes, stored_answers
         from dig.lab.investigate.investigation_lines import step_line
         from dig.traces.journal.durable_files import write_output
 
@@ -214,10 +213,10 @@ class _Work:
             with file_errors(self.checkpoint, "written"):
                 if answers:
                     write_output(_answers_path(self.checkpoint), stored_answers(answers))
-                write_output(self.checkpoint, stored(controller, policy))
+                write_output(self.checkpoint, checkpoint_bytes(controller, policy))
 
     def _stored_answers(self) -> "dict[str, LocalJudgement]":
-        """The answers of the model that lie beside the checkpoint."""
+        """Read the model's answers beside the checkpoint."""
         from dig.lab.investigate.investigation import read_answers
 
         if self.checkpoint is None or not _answers_path(self.checkpoint).exists():
@@ -231,7 +230,7 @@ class _Work:
 
 @contextmanager
 def _naming_place(place: Path | str) -> Iterator[None]:
-    """Puts a place before errors about what is there."""
+    """Put a place before error texts."""
     try:
         yield
     except SettingsError as error:
@@ -244,14 +243,14 @@ def _answers_path(checkpoint: Path) -> Path:
 
 @asynccontextmanager
 async def _open_model(options: ModelOptions) -> "AsyncIterator[Model | None]":
-    """The model that the options name, if there is one; at temperature 0 unless they say so."""
-    given = options.model_values()
-    if not given:
+    """Open the model of the options, if any, at temperature 0 by default."""
+    values = options.model_values()
+    if not values:
         yield None
         return
     from dig.runtime.llm import Model, ModelSettings
 
-    settings = ModelSettings(**{"temperature": 0.0} | given)
+    settings = ModelSettings(**{"temperature": 0.0} | values)
     async with Model(settings) as model:
         model.tell = warn
         yield model
@@ -286,7 +285,7 @@ def _score(snapshot: "Snapshot", directory: Path, answers: Path, as_json: bool) 
 
 
 def _answers(path: Path) -> "Iterator[Investigation]":
-    """The documents of a file, one a line."""
+    """Read the documents of a file, a document a line."""
     from dig.lab.investigate.investigation import Investigation
 
     with file_errors(path, "read"):

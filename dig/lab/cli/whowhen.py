@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dig.diagnosis.stages.pipeline import ModelMethod
     from dig.lab.whowhen.conversation_benchmark import BlamedStep, Predictions
 
-_ASKED = ConversationModelOptions()
+_OPTIONS = ConversationModelOptions()
 
 OWN_CASES = "The weights were fitted to these very cases: this is no measure."
 
@@ -47,7 +47,7 @@ class AnsweringOptions:
         self, method: "ModelMethod | None", cases: "Sequence[Conversation]",
         labels: "Mapping[str, BlamedStep]",
     ) -> "tuple[str, list[Predictions], list[str]]":  # fmt: skip
-        """The name of the source, the answers of each repetition, and notes about them.
+        """The name of the source, the answers of each repetition, and notes.
 
         Args:
             method: The way a model is asked; ``None``: none is.
@@ -79,7 +79,7 @@ class AnsweringOptions:
 @bench.command()
 @group_options
 def whowhen(
-    known: Annotated[
+    path: Annotated[
         Path,
         typer.Argument(metavar="DIR", help="Its files N.json, or cases.json and labels.json."),
     ],
@@ -98,20 +98,20 @@ def whowhen(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where the answers go, as JSON.")
     ] = None,
-    asked: ConversationModelOptions = _ASKED,
+    options: ConversationModelOptions = _OPTIONS,
     as_json: AsJson = False,
 ) -> None:
     """Score blamed agents and steps of Who&When conversations."""
     from dig.lab.whowhen import conversation_benchmark as benchmark
 
-    cases, labels = benchmark.load(known), benchmark.read_labels(known)
+    cases, labels = benchmark.load(path), benchmark.read_labels(path)
     if shuffle is not None:
         labels = benchmark.exchange_labels(cases, labels, shuffle)
     if fit is not None:
         _write(fit, benchmark.train(cases, labels, answering.seed).model_dump_json(indent=1))
         print(f"weights of {counted(len(cases), 'case')} in {fit}")
         return
-    by, runs, notes = answering.answers(asked.chosen(), cases, labels)
+    by, runs, notes = answering.answers(options.chosen(), cases, labels)
     if output is not None:
         rows = [{name: blamed and asdict(blamed) for name, blamed in run.items()} for run in runs]
         _write(output, json.dumps(rows))

@@ -1,4 +1,4 @@
-"""The words of an investigation: frozen, and plain JSON as `dataclasses.asdict` gives them.
+"""The values of an investigation, frozen and plain JSON (`dataclasses.asdict`).
 
 A `World` has entities, evidence and neighbours. A `JudgingPolicy` judges one entity from a
 `Packet`: evidence of that entity alone, and messages of its neighbours. `complaint` says by which
@@ -22,7 +22,7 @@ MOST_NEXT = 2
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A piece of evidence about one entity.
+    """A piece of evidence about an entity.
 
     Attributes:
         id: Its name, which judgements cite.
@@ -45,7 +45,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alarm that was raised about an entity."""
+    """An alarm about an entity."""
 
     entity: str
     ts: float
@@ -72,7 +72,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A link of the explanation: the state of the source brought about that of the target."""
+    """A link of the explanation: the state of the source caused the state of the target."""
 
     source: str
     target: str
@@ -104,7 +104,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class NextEntity:
-    """An entity that is worth a look, with the reason."""
+    """An entity to look at next, with the reason."""
 
     entity: str
     why: str = ""
@@ -112,13 +112,13 @@ class NextEntity:
 
 @dataclass(frozen=True, slots=True)
 class LocalJudgement(Belief):
-    """The answer of a policy about one packet: a belief, and at most two entities to look at."""
+    """The answer of a policy to a packet: a belief, and at most two entities to look at."""
 
     next: tuple[NextEntity, ...] = ()
 
     @property
     def belief(self) -> Belief:
-        """The part of it that neighbours are told."""
+        """The part that is sent to neighbours."""
         return Belief(self.label, self.by, self.weight, self.evidence, self.why, self.claims)
 
 
@@ -137,19 +137,19 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The belief of an entity, as its neighbours are told."""
+    """The belief of an entity, as sent to neighbours."""
 
     sender: str
     belief: Belief
 
     def blames(self, entity: str) -> bool:
-        """Whether the sender says that this entity is the cause of its own trouble."""
+        """Whether the sender claims to be a symptom of this entity."""
         return self.belief.label == "symptom" and self.belief.by == entity
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """All that a policy is told.
+    """All information that a policy gets to judge an entity.
 
     Attributes:
         entity, kind: The entity to judge, and what it is.
@@ -176,7 +176,7 @@ class Packet:
 
     @property
     def nameable(self) -> frozenset[str]:
-        """The entities that a judgement of this packet may name."""
+        """The entities that a judgement of the packet may name."""
         claims = (claim for message in self.inbox for claim in message.belief.claims)
         return frozenset(
             [
@@ -190,16 +190,16 @@ class Packet:
 
 
 class World(Protocol):
-    """Knows what was seen, of one entity at a time."""
+    """Gives access to entities, alarms and evidence, for one entity at a time."""
 
     @property
     def name(self) -> str:
-        """Its name, for documents."""
+        """The name of the world, for documents."""
         ...
 
     @property
     def sha256(self) -> str:
-        """A checksum of all that it knows."""
+        """A checksum of the whole content."""
         ...
 
     @property
@@ -208,15 +208,15 @@ class World(Protocol):
         ...
 
     def alerts(self) -> Sequence[Alert]:
-        """All alarms, also about entities that it does not know, in order of time and name."""
+        """All alarms in order of time and name, also about unknown entities."""
         ...
 
     def suspects(self, window: Window) -> Sequence[str]:
-        """Entities to look at besides those with alarms, in order."""
+        """Entities without an alarm that are worth a look, in order."""
         ...
 
     def entities(self) -> Sequence[str]:
-        """All that it knows."""
+        """All entities."""
         ...
 
     def kind(self, entity: str) -> str:
@@ -224,11 +224,11 @@ class World(Protocol):
         ...
 
     def evidence(self, entity: str, window: Window) -> Sequence[Fact]:
-        """The facts about one entity in a window, in order of time."""
+        """The facts about an entity in a window, in order of time."""
         ...
 
     def neighbours(self, entity: str) -> Sequence[Neighbour]:
-        """The neighbours that the topology knows."""
+        """The neighbours in the topology."""
         ...
 
 
@@ -236,11 +236,11 @@ Answered = LocalJudgement | NoAnswer
 
 
 class JudgingPolicy(Protocol):
-    """Judges an entity; it remembers nothing."""
+    """Judges an entity, without a memory between calls."""
 
     @property
     def name(self) -> str:
-        """Its name, for documents."""
+        """The name of the policy, for documents."""
         ...
 
     def judge(self, packet: Packet) -> Answered | Awaitable[Answered]:
@@ -249,7 +249,7 @@ class JudgingPolicy(Protocol):
 
 
 def complaint(packet: Packet, judgement: object) -> str | None:
-    """The rule that a judgement breaks, in a sentence; ``None`` if it breaks none."""
+    """Say in a sentence which rule a judgement breaks; ``None`` if the judgement is allowed."""
     if not isinstance(judgement, LocalJudgement):
         return f"the answer is a {type(judgement).__name__}, not a judgement"
     if judgement.label not in get_args(Label):
@@ -270,7 +270,7 @@ def complaint(packet: Packet, judgement: object) -> str | None:
 
 def _unknown(packet: Packet, judgement: LocalJudgement) -> str | None:
     present = {fact.id for fact in packet.evidence}
-    cited = [*judgement.evidence, *(one for claim in judgement.claims for one in claim.evidence)]
+    cited = [*judgement.evidence, *(fact for claim in judgement.claims for fact in claim.evidence)]
     if strangers := _list_some(fact for fact in cited if fact not in present):
         return f"the packet has no evidence {strangers}"
     ends = (end for claim in judgement.claims for end in (claim.source, claim.target))

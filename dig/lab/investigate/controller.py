@@ -1,4 +1,4 @@
-"""The loop of an investigation, and all its state; it never judges.
+"""The loop of an investigation, and all state of the loop.
 
 It has no I/O, no clock and no random numbers, and calls no policy:
 
@@ -63,7 +63,7 @@ class Course:
     budget: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Refuse an empty window and a budget below 1.
 
         Raises:
             SettingsError: The window is empty, or the budget is not positive.
@@ -78,7 +78,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """One step.
+    """One step of an investigation.
 
     Attributes:
         step: Its number, from 1.
@@ -106,7 +106,7 @@ class LedgerLine:
 
 
 class Inbox:
-    """The messages to an entity that still count."""
+    """The messages to an entity that are still valid."""
 
     def __init__(self, entity: str) -> None:
         """Begin without a message."""
@@ -115,7 +115,7 @@ class Inbox:
         self._blame: dict[str, Message] = {}
 
     def receive(self, message: Message) -> None:
-        """Keep the latest message of each sender, and the latest that blames this entity."""
+        """Keep the latest message of each sender, and the latest one with blame for this entity."""
         self._latest.pop(message.sender, None)
         self._latest[message.sender] = message
         if message.blames(self.entity):
@@ -133,8 +133,6 @@ class Inbox:
 
 @dataclass(slots=True)
 class _State:
-    """The state of one entity."""
-
     inbox: Inbox
     belief: Belief | None = None
     visits: int = 0
@@ -144,7 +142,7 @@ class _State:
 
 
 class Controller:
-    """Chooses the entity to judge next, and tells its neighbours of a new belief.
+    """Chooses the entity to judge next, and sends new beliefs to neighbours.
 
     Attributes:
         world: The world that is investigated.
@@ -153,7 +151,7 @@ class Controller:
         budget: The most steps.
         alerts: The alarms in the window.
         ledger: The steps so far.
-        taken: Every answer so far, also refused ones.
+        answers: Every answer so far, also refused ones.
         ended: `converged`, `budget` or `stopped`; ``None`` while it goes on.
     """
 
@@ -172,7 +170,7 @@ class Controller:
         self.budget = course.budget or min(MOST_STEPS, STEPS_PER_ENTITY * max(1, len(entities)))
         self.alerts = tuple(alert for alert in world.alerts() if _is_within(alert, self.window))
         self.ledger: list[LedgerLine] = []
-        self.taken: list[LocalJudgement | NoAnswer] = []
+        self.answers: list[LocalJudgement | NoAnswer] = []
         self.ended: Ended | None = None
         self._states: dict[str, _State] = {}
         self._alerts: dict[str, list[Alert]] = {}
@@ -186,7 +184,7 @@ class Controller:
 
     @property
     def beliefs(self) -> dict[str, Belief]:
-        """The latest belief about each entity that was judged, in the order of the first."""
+        """The latest belief about each judged entity, in the order of the first judgements."""
         return {
             name: state.belief for name, state in self._states.items() if state.belief is not None
         }
@@ -198,11 +196,11 @@ class Controller:
 
     @property
     def explained(self) -> dict[str, list[Alert]]:
-        """The alarms about entities that the world knows, by entity."""
+        """The alarms about entities of the world, by entity."""
         return self._alerts
 
     def next(self) -> Packet | None:
-        """The packet to be judged, the same one until `take`; ``None``: the end."""
+        """The packet to judge, unchanged until `take`; ``None`` at the end."""
         if self._packet is None and self.ended is None:
             self._drop_finished()
             if not self._active:
@@ -231,7 +229,7 @@ class Controller:
             raise RequestError("no packet is to be judged now; next() gives the packet")
         if not isinstance(answer, LocalJudgement | NoAnswer):
             answer = NoAnswer(complaint(packet, answer) or "", again=True)
-        self.taken.append(answer)
+        self.answers.append(answer)
         wrong = answer.why if isinstance(answer, NoAnswer) else complaint(packet, answer)
         is_refused = wrong is not None and (isinstance(answer, LocalJudgement) or answer.again)
         if is_refused and packet.complaint is None:
@@ -266,7 +264,7 @@ class Controller:
         return len(self.ledger) - state.last_step < COOLDOWN
 
     def _choose(self) -> str:
-        """The first entity that may be judged and does not cool down; the others go to the end."""
+        """Take the first entity that does not cool down; skipped entities go to the end."""
         for entity in [*self._active]:
             del self._active[entity]
             if not self._may_be_judged(entity):
@@ -327,7 +325,7 @@ class Controller:
         return state is not None and state.belief is not None
 
     def _tell(self, entity: str, belief: Belief) -> tuple[str, ...]:
-        """Tell the neighbours: those of the topology, and those of all claims that name it."""
+        """Send the belief to neighbours in the topology, and to neighbours by a claim."""
         ends = [
             end
             for claim in self.claims
@@ -347,7 +345,7 @@ class Controller:
 
 
 def _with_its_cause(entity: str, belief: Belief) -> Belief:
-    """A belief whose claims hold the cause of a symptom."""
+    """Add the link from cause to symptom to the claims of a belief, if missing."""
     cause = belief.by
     if cause is None or any(
         claim.source == cause and claim.target == entity for claim in belief.claims

@@ -1,4 +1,4 @@
-"""The frontier: the origins that no other origin explains; and what it explains.
+"""The frontier: the origins that no other origin explains, and the graph of effects.
 
 A claim leads from a cause to its effect. In a cycle of origins each one explains the others, so
 such a cycle is in the frontier as a whole, unless an origin outside of it leads into it.
@@ -16,15 +16,15 @@ Successors = Mapping[str, Sequence[str]]
 
 
 def successors(claims: Iterable[Claim]) -> Successors:
-    """For each entity those that claims say it has an effect on, in the order of the claims."""
+    """The targets of each source, in the order of the claims."""
     successors_: dict[str, dict[str, None]] = {}
     for claim in claims:
         successors_.setdefault(claim.source, {})[claim.target] = None
     return {source: [*targets] for source, targets in successors_.items()}
 
 
-def reached(graph: Successors, start: str) -> dict[str, str | None]:
-    """The entities that can be reached from one, the nearest first, each with the one before."""
+def search_from(graph: Successors, start: str) -> dict[str, str | None]:
+    """The entities within reach of a start, nearest first, each with the entity before."""
     before: dict[str, str | None] = {start: None}
     ahead = deque([start])
     while ahead:
@@ -37,14 +37,14 @@ def reached(graph: Successors, start: str) -> dict[str, str | None]:
 
 
 def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
-    """The origins that no other origin reaches over claims, unless they reach it too.
+    """The origins outside the reach of any other origin; origins in a cycle all count.
 
     Args:
         claims: The links.
         origins: The entities judged to be origins; the answer has their order.
     """
     graph = successors(claims)
-    reach = {origin: reached(graph, origin) for origin in origins}
+    reach = {origin: search_from(graph, origin) for origin in origins}
     return [
         origin
         for origin in origins
@@ -55,7 +55,7 @@ def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
 def explanation(
     claims: Sequence[Claim], sources: Sequence[str], alerts: Iterable[Alert]
 ) -> tuple[list[Claim], dict[Alert, list[str]]]:
-    """The smallest graph that explains the alarms.
+    """The smallest graph from the frontier to the alarms.
 
     Args:
         claims: All links.
@@ -67,7 +67,7 @@ def explanation(
         path, from its source on; an alarm without a path is not among them.
     """
     graph = successors(claims)
-    reach = {source: reached(graph, source) for source in sources}
+    reach = {source: search_from(graph, source) for source in sources}
     paths: dict[Alert, list[str]] = {}
     for alert in alerts:
         ways = [_path(before, alert.entity) for before in reach.values() if alert.entity in before]
@@ -91,7 +91,7 @@ def rank_entities(
     alerts: Iterable[Alert],
     evidence: Mapping[str, Iterable[Fact]],
 ) -> list[str]:
-    """The entities that are not healthy, the likeliest cause first.
+    """The entities in trouble, the likeliest cause first.
 
     They are ordered by weight, by the number of alarms that they reach, by their earliest evidence
     and by name.
@@ -105,7 +105,7 @@ def rank_entities(
     graph, alarmed = successors(claims), [alert.entity for alert in alerts]
 
     def key(entity: str) -> tuple[float, int, float, str]:
-        reach = reached(graph, entity)
+        reach = search_from(graph, entity)
         first = min((fact.ts for fact in evidence.get(entity, ())), default=float("inf"))
         return (
             -beliefs[entity].weight,

@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class ImportedSpan:
-    """A span, as far as an investigation needs it."""
+    """A span, with the fields that an investigation uses."""
 
     trace: str
     id: str
@@ -80,7 +80,7 @@ def import_snapshot(form: str, path: Path) -> Snapshot:
 
 
 def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], list[EvidenceLine]]:
-    """The services, failed requests and errors that spans show."""
+    """The services, failed requests and errors in spans."""
     by_id = {(span.trace, span.id): span for span in spans}
     services: dict[str, None] = {}
     edges: dict[tuple[str, str], None] = {}
@@ -117,7 +117,7 @@ def _line(span: ImportedSpan, kind: str, about: str | None) -> EvidenceLine:
 
 
 def _count(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
-    """Each thing once, at its first time, with the number of times as its value."""
+    """Merge equal rows into the earliest, with their number as the value."""
     first: dict[EvidenceLine, float] = {}
     count: Counter[EvidenceLine] = Counter()
     for line in lines:
@@ -137,7 +137,7 @@ def _first_alerts(alerts: Iterable[Alert]) -> list[Alert]:
 
 
 def read_otlp(path: Path) -> Snapshot:
-    """Spans of one file, or of all `.json` and `.jsonl` files of a directory."""
+    """The spans of a file, or of all `.json` and `.jsonl` files of a directory."""
     files = sorted([*path.glob("*.json"), *path.glob("*.jsonl")]) if path.is_dir() else [path]
     spans = [span for file in files for span in _otlp_spans(file)]
     if not spans:
@@ -206,7 +206,7 @@ _KINDS = {"service_name": SERVICE, "service": SERVICE, "deployment": "Deployment
 
 
 def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
-    """The columns that are read of each row of a table; nothing if it is not there."""
+    """The wanted columns of each row of a table; nothing if the file is missing."""
     if not file.exists():
         return []
     csv.field_size_limit(sys.maxsize)
@@ -305,7 +305,7 @@ def _event(row: Mapping[str, str]) -> EvidenceLine:
 
 
 def _with_aliases(entities: Sequence[EntityRow]) -> list[EntityRow]:
-    """Each service of spans as the object of that name, if there is one."""
+    """Merge services of spans into objects of the same name."""
     objects: dict[str, list[str]] = {}
     for entity in entities:
         if entity.kind == SERVICE and "/" in entity.id:
@@ -320,7 +320,7 @@ def _with_aliases(entities: Sequence[EntityRow]) -> list[EntityRow]:
 
 
 def _ts(text: str) -> float:
-    """A time in seconds: a number, or ISO 8601; without a zone it is UTC."""
+    """A time in seconds, from a number or from ISO 8601; no zone means UTC."""
     try:
         return float(text)
     except ValueError:
@@ -406,7 +406,7 @@ def _datapack_span(row: tuple[Any, ...]) -> ImportedSpan:
 def _compare(
     spans: Sequence[ImportedSpan], normal: Sequence[ImportedSpan]
 ) -> Iterator[EvidenceLine]:
-    """The numbers of calls from each caller in a second, and the time that a service took."""
+    """Compare call rates and service times with the usual values."""
     now, usual = _rates(spans), _rates(normal)
     first = min(span.ts for span in spans)
     for (caller, service), rate in sorted(now.items()):
@@ -442,7 +442,7 @@ def _rates(spans: Sequence[ImportedSpan]) -> dict[tuple[str, str], float]:
 def _metrics(
     now: Sequence[tuple[Any, ...]], usual: Sequence[tuple[Any, ...]]
 ) -> Iterator[EvidenceLine]:
-    """The mean of each metric of a service, beside the usual one."""
+    """The mean of each metric of a service, with the usual mean."""
     first: dict[tuple[str, str], float] = {}
     for ts, service, metric, _ in now:
         first.setdefault((service, metric), ts)

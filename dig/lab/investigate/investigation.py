@@ -1,10 +1,10 @@
-"""An investigation from beginning to end, and its answer as a document.
+"""A whole investigation, and the answer as a document.
 
     found = investigate(world, ServiceRules())
     print(found.frontier, found.to_json())
 
-An investigation can stop after any step and go on: `Stored` is what a checkpoint holds. Several
-orders or samples give several frontiers, and `majority` the answer of most of them.
+An investigation can stop after any step and go on from a `Checkpoint`. Several orders or samples
+give several frontiers, and `majority` the answer of most of them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OnStep = Callable[[Controller, LedgerLine], None]
 
 @dataclass(frozen=True, slots=True)
 class RankedEntity:
-    """An entity that may be the cause."""
+    """A possible cause, with a weight."""
 
     entity: str
     weight: float
@@ -50,7 +50,7 @@ class RankedEntity:
 
 @dataclass(frozen=True, slots=True)
 class JudgedEntity:
-    """An entity that was judged, with the last belief about it."""
+    """A judged entity, with the last belief about the entity."""
 
     name: str
     label: Label
@@ -61,7 +61,7 @@ class JudgedEntity:
 
 @dataclass(frozen=True, slots=True)
 class AlertExplained:
-    """An alarm, and the path from the frontier to it; empty if there is none."""
+    """An alarm, and the path from the frontier to the alarm; empty if there is none."""
 
     alert: Alert
     explained: bool
@@ -85,7 +85,7 @@ class Votes:
 
 @dataclass(frozen=True, slots=True)
 class InvestigationCost:
-    """What was used, by all runs together."""
+    """The resources used by all runs together."""
 
     steps: int
     model_calls: int = 0
@@ -142,11 +142,11 @@ class Investigation:
 
     @property
     def answer(self) -> tuple[str, ...]:
-        """The frontier, or the guess in its place."""
+        """The frontier; if empty, the best guess."""
         return self.frontier or tuple(entity.entity for entity in self.ranked[:1])
 
     def to_json(self) -> str:
-        """The document, on one line."""
+        """The document on a single line."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -161,7 +161,7 @@ class Investigation:
 
 
 def document(controller: Controller, policy: str) -> Investigation:
-    """The answer of a controller as it stands.
+    """The present answer of a controller.
 
     Args:
         controller: The controller.
@@ -208,7 +208,7 @@ def _finite(window: Window) -> tuple[float | None, float | None]:
 
 
 def investigate(world: World, policy: JudgingPolicy, course: Course | None = None) -> Investigation:
-    """Investigate a world by rules, or by another policy that answers at once.
+    """Investigate a world with a policy that answers at once, rules for instance.
 
     Args:
         world: The world that is investigated.
@@ -221,7 +221,7 @@ def investigate(world: World, policy: JudgingPolicy, course: Course | None = Non
     return document(controller, policy.name)
 
 
-async def proceed(
+async def judge_all(
     controller: Controller, policy: JudgingPolicy, on_step: OnStep = lambda *_: None
 ) -> None:
     """Judge until the end, by any policy.
@@ -242,8 +242,8 @@ async def proceed(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The content of a checkpoint: the answers so far, and for what they were given."""
+class Checkpoint:
+    """The content of a checkpoint: the answers so far, and the investigation asked about."""
 
     format: Literal["digmon-investigation-checkpoint"] = "digmon-investigation-checkpoint"
     version: Literal[1] = 1
@@ -253,28 +253,28 @@ class Stored:
     answers: tuple[LocalJudgement | NoAnswer, ...]
 
 
-def stored(controller: Controller, policy: str) -> bytes:
+def checkpoint_bytes(controller: Controller, policy: str) -> bytes:
     """A checkpoint of a controller after a step."""
-    state = Stored(
+    state = Checkpoint(
         world=controller.world.sha256, policy=policy, course=controller.course,
-        answers=tuple(controller.taken),
+        answers=tuple(controller.answers),
     )  # fmt: skip
     return json.dumps(asdict(state)).encode()
 
 
-def resumed(world: World, policy: str, course: Course, checkpoint: bytes) -> Controller:
-    """A controller that stands where a checkpoint was made.
+def resume(world: World, policy: str, course: Course, checkpoint: bytes) -> Controller:
+    """Restore a controller from a checkpoint.
 
     Args:
         world: The world that is investigated.
         policy: The name of the policy.
         course: The course; its budget may differ from that of the checkpoint.
-        checkpoint: The return value of `stored`.
+        checkpoint: The return value of `checkpoint_bytes`.
 
     Raises:
         SettingsError: It was made of another world, policy or course, or is no checkpoint.
     """
-    state = _validate(Stored, checkpoint, "is no checkpoint of an investigation")
+    state = _validate(Checkpoint, checkpoint, "is no checkpoint of an investigation")
     for setting, stored_value, own in (
         ("world", state.world, world.sha256),
         ("policy", state.policy, policy),
@@ -299,7 +299,7 @@ def stored_answers(answers: Mapping[str, LocalJudgement]) -> bytes:
 
 
 def read_answers(data: bytes) -> dict[str, LocalJudgement]:
-    """The answers in a file that `stored_answers` made.
+    """Read the answers from a file of `stored_answers`.
 
     Raises:
         SettingsError: It is no such file.
@@ -369,13 +369,13 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
 
 
 def most_common(frontiers: Sequence[Collection[str]]) -> set[str]:
-    """The entities that more than half of some frontiers have."""
+    """The entities that are in more than half of the frontiers."""
     votes = Counter(name for frontier in frontiers for name in {*frontier})
     return {name for name, count in votes.items() if count > len(frontiers) / 2}
 
 
 def jaccard(a: set[str], b: set[str]) -> float:
-    """The share of what two sets have in common; 1 for two empty ones."""
+    """The Jaccard index of two sets; 1 for two empty sets."""
     return len(a & b) / len(a | b) if a | b else 1.0
 
 

@@ -1,4 +1,4 @@
-"""An investigation in at most 20 lines, and a step of it in one."""
+"""An investigation as at most 20 lines of text, and a step as one line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def step_line(controller: Controller, line: LedgerLine) -> str:
 
 
 def tell(investigation: Investigation) -> Iterator[str]:
-    """The answer, the way from it to each alarm, and what changed beliefs."""
+    """The answer, the paths to the alarms, and the changes of beliefs."""
     yield _first_line(investigation)
     beliefs = {entity.name: entity for entity in investigation.entities}
     for entity in investigation.answer[:MOST_CAUSES]:
@@ -102,7 +102,7 @@ def _path(entities: Sequence[str]) -> str:
 
 
 def _changes(ledger: Sequence[LedgerLine]) -> Iterator[str]:
-    """Each change of a label, with the last message that came before it."""
+    """Each change of a label, with the last message before."""
     last: dict[str, LedgerLine] = {}
     sent: dict[str, LedgerLine] = {}
     for line in ledger:

@@ -13,12 +13,12 @@ from dig.show.page.writing import Report
 
 from .beliefs import Alert, Belief, Claim, Fact, Message, World
 from .controller import Inbox
-from .frontier import reached, successors
+from .frontier import search_from, successors
 from .investigation import Investigation
 
 
 def draw_investigation(investigation: Investigation, world: World, out: Path) -> Report:
-    """Write the page of an investigation: its steps, and then what explains the alarms, in layers.
+    """Write the page of an investigation: first the steps, then the explanation in layers.
 
     Args:
         investigation: The answer.
@@ -55,7 +55,7 @@ def _layers(investigation: Investigation) -> dict[str, int]:
     layers = dict.fromkeys(investigation.answer, 0)
     for source in investigation.answer:
         depth = {source: 0}
-        for entity, before in reached(graph, source).items():
+        for entity, before in search_from(graph, source).items():
             if before is not None:
                 depth[entity] = depth[before] + 1
                 layers[entity] = min(layers.get(entity, depth[entity]), depth[entity])
@@ -63,7 +63,7 @@ def _layers(investigation: Investigation) -> dict[str, int]:
 
 
 def _ledger(page: StepPage, investigation: Investigation, world: World) -> None:
-    """Each judgement with the packet that it was made from: evidence, alarms and inbox."""
+    """Draw each judgement with its packet: evidence, alarms and inbox."""
     low, high = investigation.window
     window = (float("-inf") if low is None else low, float("inf") if high is None else high)
     inboxes: dict[str, Inbox] = {}
@@ -91,12 +91,12 @@ def _ledger(page: StepPage, investigation: Investigation, world: World) -> None:
 
 
 def _plain(item: Fact | Alert | Belief | Claim) -> dict[str, Any]:
-    """A part of a packet as it is shown: what is empty is left out."""
+    """A part of a packet as plain JSON, without empty fields."""
     return {key: value for key, value in asdict(item).items() if value not in (None, "", ())}
 
 
 def _explanation(page: StepPage, investigation: Investigation, layers: Mapping[str, int]) -> None:
-    """The smallest graph that explains the alarms, a layer after the other; a finding a cause."""
+    """Draw the explanation layer by layer, and a finding for each cause."""
     start = len(investigation.ledger) + 2.0
     wide = max(1.0, len(investigation.ledger) / (2 * len(layers))) if layers else 1.0
     labels = {entity.name: entity for entity in investigation.entities}

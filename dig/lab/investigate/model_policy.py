@@ -74,7 +74,7 @@ class ClaimReply(BaseModel):
 
 
 class NextReply(BaseModel):
-    """A part that should be looked at."""
+    """A part to look at next."""
 
     entity: str
     why: str = ""
@@ -104,7 +104,7 @@ class JudgementReply(BaseModel):
 
 
 class ModelPolicy:
-    """Judges by a language model; a call that fails is no judgement.
+    """Judges with a language model; a failed call is no judgement.
 
     Attributes:
         usage: The use of the model so far.
@@ -146,7 +146,7 @@ class ModelPolicy:
         )  # fmt: skip
 
     async def judge(self, packet: Packet) -> LocalJudgement | NoAnswer:
-        """Ask the model; about each page of a long packet, and then about what it cites."""
+        """Ask about each page of a long packet, then about the cited facts together."""
         key = sha256(f"{self.name}\n{encode_json(asdict(packet))}".encode()).hexdigest()
         answer = self.answers.get(key)
         if answer is None:
@@ -185,7 +185,7 @@ class ModelPolicy:
         )
 
     def _pages(self, packet: Packet) -> list[list[Fact]]:
-        """The evidence, cut into pages that fit into one question."""
+        """The evidence in pages, each short enough for a question."""
         room = self._most - _length(packet, (), MOST_TEXT)
         pages: list[list[Fact]] = [[]]
         space = room

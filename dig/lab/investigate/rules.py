@@ -1,4 +1,4 @@
-"""A policy of rules for services and what they run on.
+"""Rules for services and for the hosts, queues and stores below.
 
 They look at the types of facts, and never at the words of a text. The rules stand in an order; the
 first one that answers decides.
@@ -29,7 +29,7 @@ class ServiceRules:
     name = "rules"
 
     def judge(self, packet: Packet) -> LocalJudgement:
-        """The answer of the first rule that has one; else the entity is healthy."""
+        """The answer of the first rule that applies; otherwise healthy."""
         view = _Seen(packet)
         for rule in RULES:
             judgement = rule(view)
@@ -39,7 +39,7 @@ class ServiceRules:
 
 
 class _Seen:
-    """The facts of a packet, by what they mean."""
+    """The facts of a packet, sorted by meaning."""
 
     def __init__(self, packet: Packet) -> None:
         self.packet = packet
@@ -51,24 +51,22 @@ class _Seen:
 
     @cached_property
     def calls(self) -> list[Fact]:
-        """The calls of others that failed."""
         return [fact for fact in self.of("failed-call") if fact.about not in (None, self.me)]
 
     @cached_property
     def parts(self) -> list[Fact]:
-        """The errors that name another entity as the part that fails."""
+        """The errors that name another entity as the failed part."""
         return [fact for fact in self.of("error", "event") if fact.about not in (None, self.me)]
 
     @cached_property
     def own(self) -> list[Fact]:
-        """The trouble that names no other entity."""
+        """The trouble without the name of another entity."""
         return [
             fact for fact in self.of("error", "event", "exhausted") if fact.about in (None, self.me)
         ]
 
     @cached_property
     def traffic(self) -> list[Fact]:
-        """The facts that show more traffic than usual."""
         return [
             fact
             for fact in self.of("traffic")
@@ -77,17 +75,17 @@ class _Seen:
 
     @cached_property
     def unusual(self) -> list[Fact]:
-        """The metrics that are far from their usual value."""
+        """The metrics far from their usual value."""
         return [fact for fact in self.of("metric") if _is_unusual(fact)]
 
     @cached_property
     def blamed_for_traffic(self) -> set[str]:
-        """The neighbours that are in trouble since this entity sends them more."""
+        """The neighbours in trouble because of extra traffic from this entity."""
         return self._blaming(MORE_TRAFFIC)
 
     @cached_property
     def blamed(self) -> set[str]:
-        """The neighbours that are in trouble since this entity fails."""
+        """The neighbours in trouble because this entity fails."""
         return self._blaming(FAILED_CALLS) | self._blaming(FAILED_PART)
 
     def _blaming(self, condition: str) -> set[str]:
@@ -101,7 +99,7 @@ class _Seen:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """The latest label that each neighbour has told of itself."""
+        """The latest label of each neighbour."""
         labels: dict[str, str] = {}
         for message in self.packet.inbox:
             labels.setdefault(message.sender, message.belief.label)
@@ -109,7 +107,7 @@ class _Seen:
 
     @cached_property
     def callers(self) -> list[str]:
-        """The entities that may send more: those that facts name, else those of the topology."""
+        """The possible senders of traffic: from the facts, otherwise from the topology."""
         named = [fact.about for fact in self.traffic if fact.about not in (None, self.me)]
         callees_ = [
             neighbour.entity
@@ -122,7 +120,7 @@ class _Seen:
     def symptom(
         self, causes: list[str], condition: str, effect: str, shown: list[Fact], weight: float
     ) -> LocalJudgement:
-        """A symptom of the first of some causes; each of them is claimed.
+        """A symptom of the first cause, with a claim for each cause.
 
         Args:
             causes: The entities to blame.
@@ -138,7 +136,7 @@ class _Seen:
         return LocalJudgement("symptom", causes[0], weight, ids, reason, claims, steps)
 
     def origin(self, shown: list[Fact], weight: float, reason: str) -> LocalJudgement:
-        """An origin, with the earliest facts that show it."""
+        """An origin, with the earliest facts as evidence."""
         ids = tuple(fact.id for fact in shown[:3])
         steps = tuple(NextEntity(callee, "it is called") for callee in _about(self.calls)[:2])
         return LocalJudgement("origin", None, weight, ids, reason, (), steps)
@@ -159,7 +157,7 @@ def _about(facts: list[Fact]) -> list[str]:
 
 
 def own_change(view: _Seen) -> LocalJudgement | None:
-    """A change of its own comes before its trouble: it is an origin, whatever traffic came.
+    """A change of the entity before trouble: an origin, whatever traffic came.
 
     While nobody blames it and it has no trouble, nothing tells that the change had an effect.
     """
@@ -180,14 +178,14 @@ def own_change(view: _Seen) -> LocalJudgement | None:
 
 
 def failed_part(view: _Seen) -> LocalJudgement | None:
-    """An error names a part: a symptom of that part."""
+    """An error with the name of a part: a symptom of the part."""
     if not view.parts:
         return None
     return view.symptom(_about(view.parts), FAILED_PART, "an error names it", view.parts, 0.8)
 
 
 def own_trouble_first(view: _Seen) -> LocalJudgement | None:
-    """Trouble of its own is earlier than the first failed call: an origin."""
+    """Own trouble earlier than the first failed call: an origin."""
     own = [fact for fact in view.own if fact.type != "exhausted" or not view.traffic]
     if own and view.calls and own[0].ts < view.calls[0].ts:
         return view.origin(own, 0.7, "its own trouble came before its calls failed")
@@ -195,7 +193,7 @@ def own_trouble_first(view: _Seen) -> LocalJudgement | None:
 
 
 def exhausted_by_traffic(view: _Seen) -> LocalJudgement | None:
-    """Something is used up and more traffic came: a symptom of the sender, once it tells of itself.
+    """Exhausted after more traffic: a symptom of the sender, once the sender is judged.
 
     Until then nothing is known of the sender: being exhausted is trouble of its own, and the sender
     is worth a look.
@@ -212,7 +210,7 @@ def exhausted_by_traffic(view: _Seen) -> LocalJudgement | None:
 
 
 def blamed_for_traffic(view: _Seen) -> LocalJudgement | None:
-    """Blamed for traffic: a symptom of its caller if it was sent more itself, else an origin."""
+    """Blamed for traffic: a symptom of the caller after more traffic, otherwise an origin."""
     if not view.blamed_for_traffic:
         return None
     if view.traffic and view.callers:
@@ -224,7 +222,7 @@ def blamed_for_traffic(view: _Seen) -> LocalJudgement | None:
 
 
 def failed_call(view: _Seen) -> LocalJudgement | None:
-    """Its calls fail: a symptom of the callee."""
+    """Failed calls: a symptom of the callee."""
     callees = [callee for callee in _about(view.calls) if view.labels.get(callee) != "healthy"]
     if callees:
         return view.symptom(callees, FAILED_CALLS, "its calls fail", view.calls, 0.7)
@@ -236,7 +234,7 @@ def failed_call(view: _Seen) -> LocalJudgement | None:
 
 
 def own_trouble(view: _Seen) -> LocalJudgement | None:
-    """Trouble of its own that nothing explains: an origin."""
+    """Unexplained own trouble: an origin."""
     if view.own:
         return view.origin(view.own, 0.6, "trouble of its own that no neighbour explains")
     if view.unusual and (view.blamed or view.packet.alerts):
@@ -245,14 +243,14 @@ def own_trouble(view: _Seen) -> LocalJudgement | None:
 
 
 def nothing_recorded(view: _Seen) -> LocalJudgement | None:
-    """Blamed or alarmed without evidence of its own: not decided."""
+    """Blamed or alarmed without own evidence: undecided."""
     if view.blamed or view.packet.alerts:
         return _gap(view, "others notice it, and nothing was recorded about it")
     return None
 
 
 def _gap(view: _Seen, reason: str) -> LocalJudgement:
-    """Not decided; what it depends on is worth a look, and explains it if it is in trouble."""
+    """Undecided: look at the dependencies, and blame a dependency in trouble."""
     ahead = [neighbour.entity for neighbour in view.packet.neighbours if not neighbour.is_source]
     ill = [entity for entity in ahead if view.labels.get(entity) in ("origin", "symptom")]
     claims = tuple(Claim(entity, view.me, FAILED_CALLS, UNKNOWN_LINK) for entity in ill)

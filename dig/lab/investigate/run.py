@@ -1,4 +1,4 @@
-"""A recorded run as a world: its entities are agents and the outcome, its evidence is signs.
+"""A recorded run as a world: the entities are agents and the outcome, the evidence is signs.
 
 `believed` is behind the suspect `beliefs`. A sign that a neighbour's earlier one explains makes an
 agent a symptom of that neighbour; any other strong sign makes it an origin.
@@ -35,7 +35,7 @@ _ROWS: Mapping[str, SignRow] = {row.name: row for row in ROWS}
 
 
 class RunWorld:
-    """A run; the time of a fact is the number of its record, and so begins its id.
+    """A run as a world; times are record numbers, and fact ids begin with them.
 
     Attributes:
         case: The run.
@@ -74,7 +74,7 @@ class RunWorld:
 
     @cached_property
     def sha256(self) -> str:
-        """A checksum of its records."""
+        """A checksum of the records."""
         return sha256(repr(self.case.run.records).encode()).hexdigest()
 
     @property
@@ -112,7 +112,7 @@ class RunWorld:
         return [fact for fact in self._facts.get(entity, ()) if window[0] <= fact.ts <= window[1]]
 
     def neighbours(self, entity: str) -> Sequence[Neighbour]:
-        """The agents between which work was sent, and the outcome."""
+        """The senders and recipients of work, and the outcome."""
         return self._neighbours.get(entity, ())
 
     @cached_property
@@ -130,7 +130,7 @@ class RunWorld:
                 neighbours.setdefault(target, []).append(row)
         return neighbours
 
-    def others(self, group: SignGroup) -> list[SignGroup]:
+    def other_signs(self, group: SignGroup) -> list[SignGroup]:
         """The other signs of an agent, the strongest first."""
         groups = (
             group_
@@ -140,7 +140,7 @@ class RunWorld:
         return sorted(groups, key=lambda group_: (-group_.score, group_.first.t))
 
     def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
-        """A fact for each component that the signs of a row have an effect on, one at least."""
+        """A fact for each component that the signs of a row affect, at least one."""
         first = group.first
         affected: dict[str | None, None] = {}
         for sign in group.signs:
@@ -156,7 +156,7 @@ class RunWorld:
             )  # fmt: skip
 
     def _agents_after(self, agent: str, event: RecordedEvent) -> list[str]:
-        """The agents that wait for an event or, of one that came from elsewhere, for its result."""
+        """The agents that wait for an event, or for the result of an event from outside."""
         agents = self.case.run.agents
         if event.agent == agent:
             return [agent_ for agent_ in _recipients(event) if agent_ in agents]
@@ -170,12 +170,12 @@ def _recipients(event: RecordedEvent) -> list[str]:
 
 
 class RunRules:
-    """Judges an agent by its signs, and the outcome by the agents that tell of theirs."""
+    """Judges agents by signs, and the outcome by messages of agents."""
 
     name = "rules for runs"
 
     def judge(self, packet: Packet) -> LocalJudgement:
-        """An origin, a symptom of the neighbour that explains its signs, or less."""
+        """An origin, a symptom of a neighbour that explains the signs, `healthy` or `defer`."""
         if packet.kind == OUTCOME:
             return _outcome(packet)
         facts = [fact for fact in packet.evidence if _strength(fact) > 0]
@@ -215,7 +215,7 @@ def _origin(packet: Packet, facts: Sequence[Fact], best: Fact) -> LocalJudgement
 
 
 def _claims(packet: Packet, facts: Sequence[Fact], sign: Fact) -> tuple[Claim, ...]:
-    """The effects that a sign has on others."""
+    """The effects of a sign on other agents."""
     condition = SPOILT if _ROWS[sign.type].spoils else MISSING
     return tuple(
         Claim(packet.entity, fact.about, condition, "", (fact.id,))
@@ -225,7 +225,7 @@ def _claims(packet: Packet, facts: Sequence[Fact], sign: Fact) -> tuple[Claim, .
 
 
 def _explaining(fact: Fact, packet: Packet) -> str | None:
-    """The neighbour whose earlier trouble explains a sign, if one does."""
+    """The neighbour whose earlier trouble explains a sign; ``None`` if there is none."""
     row = _ROWS[fact.type]
     if not row.may_follow:
         return None
@@ -238,7 +238,7 @@ def _explaining(fact: Fact, packet: Packet) -> str | None:
 
 
 def _about_me(packet: Packet, message: Message) -> Iterator[Claim]:
-    """The claims of a neighbour in trouble about what it did to this agent."""
+    """The claims of a neighbour in trouble about effects on this agent."""
     if message.belief.label in ("origin", "symptom"):
         for claim in message.belief.claims:
             if (claim.source, claim.target) == (message.sender, packet.entity):
@@ -252,7 +252,7 @@ def _began(claim: Claim) -> float:
 
 
 def _outcome(packet: Packet) -> LocalJudgement:
-    """The outcome is a symptom of the origin that is surest."""
+    """Judge the outcome as a symptom of the surest origin."""
     messages = [
         message
         for message in packet.inbox
@@ -284,7 +284,7 @@ def blame_by_beliefs(case: Case) -> list[list[SignGroup]]:
             status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
             status = "origin" if ranked_entity.entity in investigation.frontier else status
             first = replace(world.groups[facts[0]], score=ranked_entity.weight, status=status)
-            agents.append(prefer_mechanism([first, *world.others(first)]))
+            agents.append(prefer_mechanism([first, *world.other_signs(first)]))
     return sorted(agents, key=lambda groups: (-groups[0].score, groups[0].first.t, groups[0].agent))
 
 

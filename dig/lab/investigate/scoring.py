@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from dig.errors import SettingsError
 
-from .frontier import reached, successors
+from .frontier import search_from, successors
 from .investigation import Investigation, most_common
 from .snapshot import Snapshot, SnapshotTruth
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Precision, recall and their harmonic mean."""
+    """Precision, recall and F1."""
 
     precision: float
     recall: float
@@ -74,7 +74,7 @@ class InvestigationScore:
 def score(
     snapshot: Snapshot, truth: SnapshotTruth, answers: Sequence[Investigation]
 ) -> InvestigationScore:
-    """Score answers about one snapshot; several documents count as several runs.
+    """Score answers about a snapshot; several documents count as several runs.
 
     Args:
         snapshot: The snapshot; aliases count as the entity that they name.
@@ -112,7 +112,7 @@ def score(
 
 def _leading_on(investigation: Investigation) -> set[tuple[str, str]]:
     graph = successors(investigation.claims)
-    ahead = {entity for source in investigation.answer for entity in reached(graph, source)}
+    ahead = {entity for source in investigation.answer for entity in search_from(graph, source)}
     return {(claim.source, claim.target) for claim in investigation.claims if claim.source in ahead}
 
 
@@ -130,7 +130,7 @@ def _distances(
     distances = []
     for root in sorted(roots):
         steps = {root: 0}
-        for entity, before in reached(graph, root).items():
+        for entity, before in search_from(graph, root).items():
             if before is not None:
                 steps[entity] = steps[before] + 1
         distances.append(steps)

@@ -37,7 +37,7 @@ TOPOLOGY, ALERTS, EVIDENCE, TRUTH = (
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """An entity of the topology; aliases are other names of it. It may have several rows."""
+    """An entity of the topology, with other names; several rows for an entity are merged."""
 
     id: str
     kind: str = ""
@@ -46,7 +46,7 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True)
 class TopologyEdge:
-    """An edge of the topology: what its kind says of source and target, `calls` for instance."""
+    """An edge of the topology, of a kind such as `calls`."""
 
     source: str
     target: str
@@ -55,7 +55,7 @@ class TopologyEdge:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What is known of entities and of what they depend on; it may lack some of both."""
+    """The known entities and dependencies, possibly incomplete."""
 
     entities: list[EntityRow] = field(default_factory=list)
     edges: list[TopologyEdge] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """A line of evidence; without an id it is given one."""
+    """A line of evidence; the id is optional."""
 
     entity: str
     ts: float
@@ -77,7 +77,7 @@ class EvidenceLine:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTruth:
-    """The causes that are known, and the pairs (source, target) of what went on from there."""
+    """The known causes, and the pairs (source, target) of the propagation."""
 
     roots: list[str]
     propagation: list[tuple[str, str]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Snapshot:
     def __init__(
         self, name: str, topology: Topology, alerts: Iterable[Alert], rows: Iterable[EvidenceLine]
     ) -> None:
-        """Put everything in an order that does not depend on that of the files.
+        """Sort the content, so that the order of files and rows does not matter.
 
         Args:
             name: Its name.
@@ -152,12 +152,12 @@ class Snapshot:
             raise SettingsError(f"{directory}: {error}") from None
 
     def canonical(self, entity: str) -> str:
-        """The name of an entity, by that or an alias of it."""
+        """The main name of an entity, found by name or alias."""
         return self._names.get(entity, entity)
 
     @property
     def window(self) -> Window:
-        """The time of the alarms and five minutes around it; without alarms, all."""
+        """The time of the alarms and five minutes around; without alarms, unlimited."""
         if not self._alerts:
             return float("-inf"), float("inf")
         ends = [
@@ -180,19 +180,19 @@ class Snapshot:
         return sorted(first, key=lambda entity: (first[entity], entity))
 
     def entities(self) -> Sequence[str]:
-        """All entities: declared ones, ends of edges, and those that there is evidence about."""
+        """All entities: declared, at the end of an edge, or with evidence."""
         return [*self._kinds]
 
     def kind(self, entity: str) -> str:
-        """Its kind; empty if it is not declared."""
+        """The kind of an entity; empty if undeclared."""
         return self._kinds.get(entity, "")
 
     def evidence(self, entity: str, window: Window) -> Sequence[Fact]:
-        """The facts about one entity in a window, in order of time."""
+        """The facts about an entity in a window, in order of time."""
         return [fact for fact in self._facts.get(entity, ()) if window[0] <= fact.ts <= window[1]]
 
     def neighbours(self, entity: str) -> Sequence[Neighbour]:
-        """Its neighbours in the topology, by name."""
+        """The neighbours in the topology, by name."""
         return self._neighbours.get(entity, ())
 
     def _all_neighbours(self, edges: Iterable[TopologyEdge]) -> Mapping[str, Sequence[Neighbour]]:
@@ -210,7 +210,7 @@ class Snapshot:
 
 
 def read_truth(directory: Path) -> SnapshotTruth:
-    """The truth that lies beside a snapshot.
+    """Read the truth of a snapshot from its directory.
 
     Raises:
         SettingsError: There is none.
@@ -276,7 +276,7 @@ def _facts(rows: Iterable[EvidenceLine], canonical: Any) -> dict[str, list[Fact]
 
 
 def _read(path: Path, shape: Any) -> Any:
-    """The content of a JSON file; ``None`` if it is not there."""
+    """The content of a JSON file; ``None`` if the file is missing."""
     if not path.exists():
         return None
     if not path.is_file():

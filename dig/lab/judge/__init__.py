@@ -1,4 +1,4 @@
-"""The judge: a rival of the monitor that reads the log while all agents wait.
+"""The judge: an agent that reads the log while all other agents wait; a rival of the monitor.
 
 `judge`: the base. `model`: a judge with a language model; `simulated`: one without.
 """

@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class Remedy(_Strict):
-    """What is to be done about a failure."""
+    """The action against a failure."""
 
     do: Literal["none", "inject", "reroute", "create"]
     event: str = Field(default="", description="For inject and reroute: the event's id.")
@@ -42,7 +42,7 @@ class Remedy(_Strict):
 
 
 class JudgeReport(_Strict):
-    """One failure."""
+    """A failure, as reported by a judge."""
 
     pattern: PatternName
     subject: str = Field(default="", description="The event, activation or agent concerned.")
@@ -51,18 +51,18 @@ class JudgeReport(_Strict):
 
 
 class Verdict(_Strict):
-    """What a judge has to say after a reading; most often nothing."""
+    """The reports of a judge after a reading; most often none."""
 
     reports: list[JudgeReport] = []
 
     def decision(self) -> Decision:
-        """The decision of a judge's activation that reports this verdict."""
+        """The decision of an activation of the judge, with the verdict as the payload."""
         report = NewEvent(payload=self.model_dump(), type=NOTICE)
         return Decision(outputs=[report] if self.reports else [])
 
 
 def reading_of(view: View) -> ReviewMaterial:
-    """The material that a judge is shown.
+    """The log that a judge gets to read.
 
     Raises:
         SettingsError: The view has none, since the agent is not a reviewer.
@@ -73,7 +73,7 @@ def reading_of(view: View) -> ReviewMaterial:
 
 
 def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:
-    """A log as a judge reads it: one record a line, as in a trace.
+    """A log as text for a judge: a record a line, as in a trace.
 
     Args:
         reading: The records so far.

@@ -1,4 +1,4 @@
-"""Findings of a judge, `judge:ET` and so on, and the healing that it asks for.
+"""Findings of a judge, `judge:ET` and so on, and the healing that a judge asks for.
 
 A judge is a member of the run that reads along (`dig.runtime.reviewer`). It says what it thinks
 in an event of type `notice`, so its words are in the trace, and what follows from them follows
@@ -37,14 +37,14 @@ MOST_NAMES = 100
 
 
 class Judged(Detector):
-    """Turns a judge's words into findings; whether they are true is not asked."""
+    """Turns the reports of a judge into findings, without a check of their truth."""
 
     pattern = JUDGE
     recorded_as = "dig.detectors.judged.Judged"
     kinds = (Emit,)
 
     def detect(self, graph: InteractionGraph, record: Record) -> Iterator[Finding]:
-        """One finding for each report."""
+        """Make a finding of each report."""
         if not isinstance(record, Emit) or record.by is None or record.type != NOTICE:
             return
         v = graph.history.activation(record.by)
@@ -56,11 +56,11 @@ class Judged(Detector):
 
 
 def _finding(graph: InteractionGraph, record: Emit, report: Mapping[str, Any]) -> Finding:
-    said = report.get("pattern")
-    pattern = said if said in NAMES else UNKNOWN
+    name = report.get("pattern")
+    pattern = name if name in NAMES else UNKNOWN
     evidence = {"reason": _text(report.get("reason")), "action": _action(report.get("action"))}
     if pattern == UNKNOWN:
-        evidence["pattern"] = _text(said)
+        evidence["pattern"] = _text(name)
     subject = _subject(graph, report.get("subject"))
     return Finding(f"{PREFIX}{pattern}", record.t, record.us, subject, evidence)
 
@@ -90,12 +90,12 @@ def _text(value: object) -> str:
 
 
 class HealAsJudged(Healer):
-    """Does what a judge asks for, if it is one of its actions and possible."""
+    """Carries out the action that a judge asks for, if allowed and possible."""
 
     recorded_as = "dig.detectors.judged.HealAsJudged"
 
     def about(self, finding: Finding) -> object:
-        """The healing that the report asks for: to ask for something else is another matter."""
+        """The healing of a report; another action for the same failure is another healing."""
         return finding.evidence["action"]
 
     def heal(self, graph: InteractionGraph, finding: Finding) -> Iterator[Intervention]:
@@ -140,7 +140,7 @@ def _unmovable(graph: InteractionGraph, name: str) -> Refuse | None:
 
 
 def _unreachable(graph: InteractionGraph, names: list[str]) -> Refuse | None:
-    """Why some agents cannot be sent anything; ``None`` if they can."""
+    """Say why some agents cannot get events; ``None`` if all can."""
     absent = [name for name in names if name not in graph.agents or name == JUDGE]
     if absent:
         return Refuse(f"there is no agent {absent[0]!r}")
@@ -151,5 +151,5 @@ _ACTIONS = {"inject": _inject, "reroute": _reroute, "create": _create}
 
 
 def judged_healers() -> dict[str, HealAsJudged]:
-    """A fresh healer for each kind of finding that a judge has."""
+    """A fresh healer for each kind of finding of a judge."""
     return {f"{PREFIX}{pattern}": HealAsJudged() for pattern in (*NAMES, UNKNOWN)}

@@ -1,4 +1,4 @@
-"""The reading of a log by a simulated judge: with simple rules of its own, and without any graph.
+"""The reading of a log by a simulated judge, with simple rules and without a graph.
 
 The rules are what a careful reader would look for line by line:
 
@@ -61,8 +61,6 @@ class Suspicion:
 
 @dataclass
 class _Work:
-    """An event of work as a reader keeps track of it."""
-
     maker: str | None
     arrived: bool = False
     holders: set[str] = field(default_factory=set)
@@ -77,7 +75,7 @@ class LogReader:
     Attributes:
         team: The agents that are there, in order of their coming.
         work: All events of work, by id, in order of generation.
-        found: The suspicions of the rules so far.
+        suspicions: The suspicions of the rules so far.
     """
 
     def __init__(self, log: Iterable[Record], now_us: int) -> None:
@@ -89,12 +87,12 @@ class LogReader:
         """
         self.team: dict[str, None] = {}
         self.work: dict[str, _Work] = {}
-        self.found: list[Suspicion] = []
+        self.suspicions: list[Suspicion] = []
         self._agent_of: dict[str, str] = {}  # by activation
         self._running: set[str] = set()
         self._worked_last: tuple[str, ...] = ()
         self._unanswered = 0
-        self._said: set[tuple[str, str]] = set()
+        self._suspected: set[tuple[str, str]] = set()
         self._last_t = self._last_us = 0
         for record in log:
             self._look_for_silence(record.us)
@@ -103,7 +101,7 @@ class LogReader:
         self._look_for_silence(now_us)
 
     def unread(self) -> tuple[str, ...]:
-        """The work that reached an agent, and that none has consumed or discarded."""
+        """The work that arrived and that nobody has consumed or discarded."""
         return tuple(
             name for name, work in self.work.items()
             if work.arrived and not work.consumed_by and not work.discarded_by
@@ -115,7 +113,7 @@ class LogReader:
             unread, at = self.unread(), self._last_us + micros(WAITING_S)
             holders = [a for a in self.team if any(a in self.work[e].holders for e in unread)]
             pattern, agents = ("DL", tuple(holders)) if unread else ("MC", self._worked_last)
-            self.found.append(Suspicion(pattern, self._last_t, at, unread, agents))
+            self.suspicions.append(Suspicion(pattern, self._last_t, at, unread, agents))
 
     def _read(self, record: Record) -> None:
         match record:
@@ -151,12 +149,12 @@ class LogReader:
         if record.final:
             unread = self.unread()
             if unread:
-                self._say("ET", record, (record.event, *unread), (maker,))
+                self._suspect("ET", record, (record.event, *unread), (maker,))
         elif record.by != SYSTEM and record.type != NOTICE:
             self.work[record.event] = _Work(maker)
             self._unanswered += record.by is None
             if not any(name in self.team for name in record.to):
-                self._say("OE", record, (record.event,), (maker,))
+                self._suspect("OE", record, (record.event,), (maker,))
 
     def _read_fate(self, record: End, agent: str, fate: Fate) -> None:
         work, about = self.work[fate.event], (fate.event,)
@@ -165,22 +163,22 @@ class LogReader:
         if fate.fate == "consume":
             work.consumed_by.append(agent)
             if len(set(work.consumed_by)) > 1:
-                self._say("RSP", record, about, tuple(dict.fromkeys(work.consumed_by)))
+                self._suspect("RSP", record, about, tuple(dict.fromkeys(work.consumed_by)))
         elif fate.fate == "discard":
             work.discarded_by.add(agent)
             if not (work.consumed_by or work.holders):
-                self._say("OE", record, about, (work.maker,))
+                self._suspect("OE", record, about, (work.maker,))
         elif fate.fate == "reroute" and not work.consumed_by:
             work.passed_on += 1
             if work.passed_on > MOST_PASSED_ON:
-                self._say("ER", record, about, (agent,))
+                self._suspect("ER", record, about, (agent,))
             if not (work.holders or any(name in self.team for name in fate.to)):
-                self._say("OE", record, about, (work.maker,))
+                self._suspect("OE", record, about, (work.maker,))
 
-    def _say(
+    def _suspect(
         self, pattern: str, record: Record, events: tuple[str, ...], agents: Iterable[str | None]
     ) -> None:
-        if (pattern, events[0]) not in self._said:
-            self._said.add((pattern, events[0]))
+        if (pattern, events[0]) not in self._suspected:
+            self._suspected.add((pattern, events[0]))
             present = tuple(agent for agent in agents if agent is not None)
-            self.found.append(Suspicion(pattern, record.t, record.us, events, present))
+            self.suspicions.append(Suspicion(pattern, record.t, record.us, events, present))

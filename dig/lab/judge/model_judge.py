@@ -63,7 +63,7 @@ INSTRUCTIONS = _TEMPLATE.replace("{patterns}", _meanings())
 
 @dataclass(frozen=True)
 class ModelJudge:
-    """Asks a model what is wrong in a log.
+    """Asks a model for the failures in a log.
 
     Attributes:
         model: The model; the team's own, or another one.

@@ -1,4 +1,4 @@
-"""A judge without a language model: sees what its recall allows, and errs as its precision says.
+"""A judge without a language model, with a given recall and precision.
 
 It sees the log that a model would see, and nothing else. It reads the log by the rules of
 `dig.lab.judge.log_reader`, which share nothing with the detectors but the patterns' names; then
@@ -62,7 +62,7 @@ class SimulatedJudge:
     def _reports(
         self, reader: LogReader, new: Iterable[Suspicion], draws: KeyedRandom
     ) -> Iterator[JudgeReport]:
-        """Reports of the new failures that it sees, each followed by wrong ones that it draws."""
+        """Report new failures by chance of the recall, and add wrong reports."""
         wrong = 0
         for i, suspicion in enumerate(new):
             if not draws.chance(self.judging.recall, "see", i):
@@ -75,13 +75,13 @@ class SimulatedJudge:
 
 
 def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicion]]:
-    """A log that was read, and what its rules say that is new since the last reading."""
+    """Read a log, and list the failures that are new since the last reading."""
     reader = LogReader(reading.log, now_us)
-    is_new = (
-        suspicion.t >= reading.before or suspicion.us > reading.since_us
-        for suspicion in reader.found
-    )
-    return reader, [suspicion for suspicion, new in zip(reader.found, is_new, strict=True) if new]
+    new = [
+        suspicion for suspicion in reader.suspicions
+        if suspicion.t >= reading.before or suspicion.us > reading.since_us
+    ]  # fmt: skip
+    return reader, new
 
 
 def _true(reader: LogReader, suspicion: Suspicion) -> JudgeReport:
@@ -94,7 +94,7 @@ def _true(reader: LogReader, suspicion: Suspicion) -> JudgeReport:
 
 
 def _remedy(reader: LogReader, suspicion: Suspicion) -> Remedy:
-    """A lost event for an agent that is there, or a note to the agents concerned."""
+    """Send a lost event to a present agent, or a note to the agents concerned."""
     first, further = next(iter(suspicion.events), ""), ", ".join(suspicion.events[1:])
     text = _NOTES[suspicion.pattern].format(
         first=first, rest=further, all=", ".join(suspicion.events)

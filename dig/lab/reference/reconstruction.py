@@ -27,7 +27,7 @@ _EMIT, _START, _END, _DIVERT, _REMARK, _DELIVER = range(6)
 
 
 def reconstruct(source: SourceGraph, run: str, file: str, guesses: Guesses) -> list[Record]:
-    """The records that lead to a stored graph.
+    """The records of a run whose graph is the stored graph.
 
     Args:
         source: The graph.
@@ -42,7 +42,7 @@ def reconstruct(source: SourceGraph, run: str, file: str, guesses: Guesses) -> l
 
 
 class _Reconstruction:
-    """Collects all happenings, each with its key, and then writes them in order."""
+    """Collects all happenings with sort keys, then writes the records in order."""
 
     def __init__(self, source: SourceGraph, guesses: Guesses) -> None:
         self._source = source
@@ -80,7 +80,7 @@ class _Reconstruction:
         return Run(0, 0, name, agents, limits=self._limits(), session=session)
 
     def _limits(self) -> Limits:
-        """The default limits; without STALL and LATE if the times are missing that they look at."""
+        """The default limits; STALL and LATE are off if times are missing."""
         limits, order = Thresholds().limits, self._plan.order
         if any(v.began is None or v.ended is None for v in order):
             self._guesses.note("STALL is off, as activations without a time have no duration")
@@ -147,7 +147,7 @@ class _Reconstruction:
         return Fate(event, fate, tuple(to))
 
     def _answer(self, activation: SourceActivation) -> SourceEvent | None:
-        """The final event of an activation that submits, if it can be one."""
+        """The final event of a submitting activation; ``None`` if no output can be final."""
         outputs = self._outputs[activation.id]
         if not activation.submits or activation.error is not None:
             return None
@@ -216,7 +216,7 @@ class _Reconstruction:
         self._scribe.deliver(name, recipient)
 
     def _arrivals(self, event: SourceEvent, recipient: str) -> Iterator[tuple[float, int, bool]]:
-        """The key of an event's arrival at an agent, and whether the agent was then shown it."""
+        """The sort key of each arrival at an agent, and whether an activation saw the event."""
         plan = self._plan
         turns = plan.turns[recipient]
         stamps = sorted(event.delivered.get(recipient, ()))

@@ -1,4 +1,4 @@
-"""The activations of a stored graph in a causal order, with times that fit it."""
+"""The activations of a stored graph in a causal order, with fitting times."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .reference_nodes import SourceActivation, SourceEvent, SourceGraph
 
 
 def natural(name: str) -> tuple[int, str]:
-    """A key that puts e9 before e10."""
+    """A sort key with e9 before e10."""
     return len(name), name
 
 
 class Schedule:
-    """The activations of agents in an order in which each follows what it depends on.
+    """The activations of agents in an order of dependency.
 
     An activation depends on its agent's earlier ones, and on the generators of its inputs.
 
@@ -52,14 +52,14 @@ class Schedule:
         return maker is not None and maker.is_agents
 
     def generation(self, event: SourceEvent) -> tuple[float, int]:
-        """The time of an event's generation, and the place of the activation that it follows."""
+        """The generation time of an event, and the place of the activation before."""
         if self.is_agents(event) and event.by is not None:
             return self.end[event.by], self.place[event.by]
         began = [v.began for v in self._shown[event.id] if v.began is not None]
         return min([self.base if event.at is None else event.at, *began]), -1
 
     def receivers(self, event: SourceEvent) -> list[str]:
-        """All recipients of an event, and the agents that got it or were shown it."""
+        """All agents that an event was sent to, delivered to or shown to."""
         recipients = dict.fromkeys([*event.recipients, *event.to, *event.delivered])
         recipients.update(dict.fromkeys(v.agent for v in self._shown[event.id]))
         return list(recipients)
@@ -82,7 +82,7 @@ class Schedule:
                                    event_.id)  # fmt: skip
 
     def _sort(self) -> list[SourceActivation]:
-        """The activations after what they depend on; else by the time of their end."""
+        """Sort by dependency, then by the time of the end."""
         import networkx as nx
 
         agents = [v for v in self._source.activations.values() if v.is_agents]

@@ -47,7 +47,7 @@ def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
         raise TraceError(path, None, str(error)) from None
 
 
-def _fits(text: str) -> bool:
+def _is_reference(text: str) -> bool:
     if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     try:
@@ -57,7 +57,7 @@ def _fits(text: str) -> bool:
     return isinstance(body, dict) and body.get("schema") == SCHEMA
 
 
-FORMAT = Format(read_reference, _fits)
+FORMAT = Format(read_reference, _is_reference)
 
 
 def _graph(body: Any) -> SourceGraph:
@@ -168,7 +168,7 @@ def _activation(name: str, body: Any) -> SourceActivation:
 
 
 def _failure(failed: Any, place: str) -> str:
-    """The failure, as the text that a record has for it."""
+    """The error text of a failed activation."""
     return failed if type(failed) is str else dumps(plain(failed, f"failure of {place}"))
 
 

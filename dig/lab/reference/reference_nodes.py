@@ -1,4 +1,4 @@
-"""The nodes of a graph that another implementation stored, as far as a trace needs them."""
+"""The nodes of a stored graph of the paper's program."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Diversion:
 
     @property
     def pending(self) -> list[str]:
-        """The recipients that will get the event, or have it and have not reacted."""
+        """The recipients that will get the event, or have the event and no reaction yet."""
         return [recipient for recipient, label in self.after.items() if label == "pending"]
 
     @property
     def lost_recipients(self) -> list[str]:
-        """The recipients from whom the event was taken."""
+        """The recipients that lost the event."""
         return [
             recipient
             for recipient, label in self.after.items()
@@ -41,7 +41,7 @@ class Diversion:
 
 @dataclass(frozen=True)
 class Remark:
-    """A note that healing wrote to an event."""
+    """A note of healing at an event."""
 
     at: float
     pattern: str
@@ -50,7 +50,7 @@ class Remark:
 
 @dataclass
 class SourceEvent:
-    """An event: its generator, its recipients, and the times of all that happened to it.
+    """An event: generator, recipients, and the times of all happenings.
 
     Times are in seconds of the source's clock.
     """
@@ -69,13 +69,13 @@ class SourceEvent:
 
     @property
     def to(self) -> list[str]:
-        """The recipients at its generation."""
+        """The recipients at generation."""
         return list(self.diversions[0].before) if self.diversions else self.recipients
 
 
 @dataclass
 class SourceActivation:
-    """An activation with the fates of its inputs; ``None``: it gave none."""
+    """An activation with the fates of its inputs; ``None`` for an input without a fate."""
 
     id: str
     agent: str
@@ -110,7 +110,7 @@ class SourceGraph:
         return (at for at in times if at is not None)
 
     def agents(self) -> list[str]:
-        """All agents that acted or were recipients, sorted."""
+        """All acting or receiving agents, sorted."""
         names = {activation.agent for activation in self.activations.values()}
         for event in self.events.values():
             names.update(event.recipients, event.delivered)

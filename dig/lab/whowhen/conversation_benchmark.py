@@ -1,4 +1,4 @@
-"""The benchmark Who&When: its cases, its labels, its evaluator and ours, and the floors.
+"""The benchmark Who&When: cases, labels, both evaluators, and the floors.
 
     cases = load(Path("DIR"))                       # conversations, without labels
     scores = scored(cases, answers, read_labels(Path("DIR")))
@@ -35,7 +35,7 @@ from dig.lab.experiment.statistics import sign_flip
 from dig.tasks.user_objects import load as load_object
 from dig.traces.interchange.imports import read_text
 
-from .fitting import Training, chosen, cross_fitted, fit
+from .fitting import Training, choose, cross_fitted, fit
 
 CASES, LABELS = "cases.json", "labels.json"
 DISTANCES = (1, 3, 5)
@@ -79,8 +79,8 @@ def load(directory: Path) -> list[Conversation]:
 def _case(path: Path, row: Mapping[str, Any]) -> Conversation:
     try:
         steps = [
-            step(n, one.get("speaker") or one["agent"], one["content"] or "")
-            for n, one in enumerate(row["steps"])
+            step(n, line.get("speaker") or line["agent"], line["content"] or "")
+            for n, line in enumerate(row["steps"])
         ]
         text = json.dumps([row["question"], row["steps"]], sort_keys=True)
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -138,7 +138,7 @@ def _label(path: Path, row: Any, agent: str, step: str) -> BlamedStep:
 def exchange_labels(
     cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int
 ) -> dict[str, BlamedStep]:
-    """Labels whose steps are exchanged between cases: what there is to learn from them is gone.
+    """Exchange the labelled steps between cases, so that nothing can be learned from labels.
 
     Args:
         cases: The cases.
@@ -153,7 +153,7 @@ def exchange_labels(
 
 
 def checksum(labels: Mapping[str, BlamedStep]) -> str:
-    """The version of labels: the beginning of a checksum over all of them."""
+    """The version of labels: the beginning of a checksum."""
     rows = sorted((name, label.agent, label.step) for name, label in labels.items())
     return sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
@@ -165,7 +165,7 @@ REPETITIONS = 5
 
 
 def blamed_step(attribution: Attribution) -> BlamedStep | None:
-    """The answer that an attribution gives."""
+    """The agent and step of an attribution."""
     if not attribution.candidates:
         return None
     steps = tuple(
@@ -175,7 +175,7 @@ def blamed_step(attribution: Attribution) -> BlamedStep | None:
 
 
 def train(cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed: int) -> Weights:
-    """Weights that are chosen and fitted on all cases.
+    """Choose and fit weights on all cases.
 
     Args:
         cases: The cases.
@@ -186,7 +186,7 @@ def train(cases: Sequence[Conversation], labels: Mapping[str, BlamedStep], seed:
         SettingsError: numpy is not installed.
     """
     training = Training.of(cases, [labels[case.name].step for case in cases])
-    return fit(training, chosen(training, str(seed)), checksum(labels), FIT)
+    return fit(training, choose(training, str(seed)), checksum(labels), FIT)
 
 
 def cross_validated(
@@ -196,7 +196,7 @@ def cross_validated(
     seed: int,
     tell: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Predictions]:
-    """The ranking's answers, by weights that were chosen and fitted on other cases alone.
+    """Answer each case with weights fitted on other cases.
 
     Args:
         cases: The cases.
@@ -224,7 +224,7 @@ def attribute_cases(
     cases: Sequence[Conversation],
     tell: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Predictions:
-    """The answers of an attributor, one case after the other.
+    """Answer the cases in turn with an attributor.
 
     Args:
         attribute: Names the candidates of a conversation.
@@ -323,7 +323,7 @@ def _order(blamed: BlamedStep) -> tuple[int, ...]:
 
 
 def is_agent_official(blamed: BlamedStep, true: BlamedStep) -> bool:
-    """True if the true agent is in the part of an answer that the benchmark's evaluator reads.
+    """Whether the true agent is in the part of an answer read by the official evaluator.
 
     It reads an agent up to the first character that is no letter, digit or underscore.
 
@@ -339,7 +339,7 @@ def is_agent_official(blamed: BlamedStep, true: BlamedStep) -> bool:
 
 
 def floors(cases: Sequence[Conversation]) -> dict[str, Predictions]:
-    """Predictions that look at nothing but the order and number of the steps.
+    """Predictions from nothing but the order and number of the steps.
 
     Args:
         cases: The cases.
@@ -380,7 +380,7 @@ def _of_last_worker(case: Conversation) -> int:
 def by_chance(
     cases: Iterable[Conversation], labels: Mapping[str, BlamedStep]
 ) -> tuple[float, float]:
-    """The mean shares of cases in which a random agent, and a random step, is right.
+    """The chance that a random agent, and a random step, is right.
 
     Args:
         cases: The cases.
@@ -420,7 +420,7 @@ class WhoWhenScores:
     notes: Sequence[str] = ()
 
     def best_floor(self, measure: str) -> tuple[str, list[float]]:
-        """The floor that is right most often about `agent` or `step`.
+        """The floor with the most hits of `agent` or `step`.
 
         Args:
             measure: `agent` or `step`.

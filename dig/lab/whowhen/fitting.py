@@ -1,4 +1,4 @@
-"""Fits the weights of the ranking to conversations whose step at fault is known.
+"""Fits the weights of the ranking to conversations with a known step at fault.
 
 A conditional logit: the log of the share of the true step, less half of L2 times the squares of the
 weights, is made as large as it can be (Newton's method). It needs numpy, which the ranking does
@@ -47,7 +47,7 @@ def numeric() -> Any:
 
 @dataclass(frozen=True)
 class Training:
-    """Conversations with the step that is at fault.
+    """Conversations with a known step at fault.
 
     Attributes:
         cases: The conversations.
@@ -61,12 +61,12 @@ class Training:
 
     @classmethod
     def of(cls, cases: Sequence[Conversation], steps: Sequence[int]) -> Training:
-        """Conversations, with their features."""
+        """Compute the features of conversations."""
         return cls(cases, steps, [features(case) for case in cases])
 
     @cached_property
     def targets(self) -> list[int | None]:
-        """The place of the step at fault among the candidates; ``None``: it is none of them."""
+        """The place of the step at fault among the candidates; ``None`` if absent."""
         return [
             next(
                 (n for n, candidate in enumerate(case.candidates) if candidate.number == step), None
@@ -97,7 +97,7 @@ class FitChoice:
 
     @property
     def names(self) -> list[str]:
-        """The features that are used."""
+        """The features in use."""
         return [name for name, feature in FEATURES.items() if feature.group != self.without]
 
 
@@ -108,7 +108,7 @@ def choices() -> Iterator[FitChoice]:
 
 
 def fit(training: Training, choice: FitChoice, data: str = "", command: str = "") -> Weights:
-    """Weights that fit conversations best.
+    """Fit weights to conversations.
 
     Args:
         training: The conversations.
@@ -152,7 +152,7 @@ def _round(value: Any) -> float:
 
 
 def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
-    """The weights at which the penalised likelihood is largest.
+    """Maximise the penalised likelihood.
 
     Args:
         pairs: For each case the scaled features of its candidates, and which one is at fault.
@@ -195,8 +195,8 @@ def folds(count: int, parts: int, seed: str) -> list[list[int]]:
     return [sorted(order[start::parts]) for start in range(min(parts, count))]
 
 
-def chosen(training: Training, seed: str) -> FitChoice:
-    """The choice whose likelihood on parts that it was not fitted to is best.
+def choose(training: Training, seed: str) -> FitChoice:
+    """Choose the settings by the likelihood on parts left out of the fit.
 
     Args:
         training: The conversations.
@@ -227,7 +227,7 @@ def _loss(training: Training, choice: FitChoice, part: Sequence[int]) -> float:
 
 
 def cross_fitted(training: Training, parts: int, seed: str) -> Iterator[tuple[list[int], Weights]]:
-    """Each part of the cases, with weights that were chosen and fitted on the others alone.
+    """Each part of the cases, with weights chosen and fitted on the other parts.
 
     Args:
         training: All cases.
@@ -236,4 +236,4 @@ def cross_fitted(training: Training, parts: int, seed: str) -> Iterator[tuple[li
     """
     for part in folds(len(training.cases), parts, seed):
         training_part = training.only([n for n in range(len(training.cases)) if n not in {*part}])
-        yield part, fit(training_part, chosen(training_part, seed))
+        yield part, fit(training_part, choose(training_part, seed))

@@ -55,7 +55,9 @@ def log(script: Script = (), **moves: Sequence[Move]) -> list[Record]:
 
 def seen(records: list[Record], at_s: float = 0.0) -> list[tuple[str, tuple[str, ...], Any]]:
     """What the rules say about a log that is read at some time."""
-    return [(one.pattern, one.events, one.agents) for one in LogReader(records, us(at_s)).found]
+    return [
+        (one.pattern, one.events, one.agents) for one in LogReader(records, us(at_s)).suspicions
+    ]
 
 
 def us(seconds: float) -> int:
@@ -198,7 +200,7 @@ def test_the_rules_are_not_those_of_the_detectors() -> None:
         result = make_simulation(run, make_task(run), records.append).run()
         kept = [r for r in records if not isinstance(r, (*ASIDE, Finish))]
         kept = [replace(r, t=t) for t, r in enumerate(kept)]
-        ours.update(one.pattern for one in LogReader(kept, us(result.seconds)).found)
+        ours.update(one.pattern for one in LogReader(kept, us(result.seconds)).suspicions)
         theirs.update(f.pattern for f in result.findings)
     assert ours.keys() <= set(NAMES)
     assert {"ET", "DL", "OE"} <= ours.keys() & theirs.keys()

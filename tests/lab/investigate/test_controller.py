@@ -20,7 +20,7 @@ from dig.lab.investigate.beliefs import (
     Packet,
 )
 from dig.lab.investigate.controller import Controller, Course
-from dig.lab.investigate.investigation import document, investigate, resumed, stored
+from dig.lab.investigate.investigation import checkpoint_bytes, document, investigate, resume
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.snapshot import EvidenceLine, Snapshot
 from tests.lab.investigate.worlds import Scripted, cited, noted, snapshots, world
@@ -290,7 +290,7 @@ def test_a_stop_after_any_step_changes_nothing(known: Snapshot, data: st.DataObj
         packet = controller.next()
         assert packet is not None
         controller.take(rules.judge(packet))
-    later = resumed(known, rules.name, course, stored(controller, rules.name))
+    later = resume(known, rules.name, course, checkpoint_bytes(controller, rules.name))
     assert later.ledger == controller.ledger
     while (packet := later.next()) is not None:
         later.take(rules.judge(packet))
@@ -304,18 +304,18 @@ def test_a_checkpoint_keeps_refused_answers() -> None:
     for answer in (LocalJudgement("origin"), NoAnswer("it hung up"), LocalJudgement("healthy")):
         controller.next()
         controller.take(answer)
-    later = resumed(known, "p", Course(), stored(controller, "p"))
-    assert later.ledger == controller.ledger and later.taken == controller.taken
+    later = resume(known, "p", Course(), checkpoint_bytes(controller, "p"))
+    assert later.ledger == controller.ledger and later.answers == controller.answers
 
 
 @pytest.mark.parametrize("what", ["world", "policy", "course", "file"])
 def test_a_checkpoint_of_something_else_is_refused(what: str) -> None:
     """The world, the policy and the course must be the same."""
     known = world("AB", alerts="A", evidence=noted("AB"))
-    data = stored(Controller(known), "rules")
+    data = checkpoint_bytes(Controller(known), "rules")
     changed = world("AB", alerts="B", evidence=noted("AB"))
     with pytest.raises(SettingsError, match="is no checkpoint" if what == "file" else what):
-        resumed(
+        resume(
             changed if what == "world" else known,
             "model x" if what == "policy" else "rules",
             Course(has_messages=what != "course"),

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from dig.lab.investigate.beliefs import LocalJudgement, Packet
 from dig.lab.investigate.controller import Controller, Course
-from dig.lab.investigate.investigation import Investigation, document, investigate, proceed
+from dig.lab.investigate.investigation import Investigation, document, investigate, judge_all
 from dig.lab.investigate.model_policy import JudgementReply, ModelPolicy
 from dig.lab.investigate.rules import ServiceRules
 from dig.lab.investigate.snapshot import EvidenceLine, Snapshot
@@ -52,7 +52,7 @@ def judged_by(
         async with Model(settings, environment={"OPENAI_API_KEY": "k1k2k3k4"}) as model:
             policy = ModelPolicy(model, **options)
             controller = Controller(known, Course())
-            await proceed(controller, policy)
+            await judge_all(controller, policy)
             return document(controller, policy.name), policy
 
     with serving(script) as server:

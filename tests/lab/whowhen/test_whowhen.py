@@ -22,7 +22,7 @@ from dig.lab.whowhen.conversation_benchmark import (
     read_labels,
     score_runs,
 )
-from dig.lab.whowhen.fitting import FitChoice, Training, chosen, fit, folds
+from dig.lab.whowhen.fitting import FitChoice, Training, choose, fit, folds
 from tests.diagnosis.conversations.talks import BRIDGES, TASK, history, talk, write
 
 DATA = os.environ.get("DIG_WHOWHEN", "")
@@ -211,7 +211,7 @@ def test_weights_are_where_the_slope_is_nothing() -> None:
 
 def test_choices_are_made_by_cases_that_were_not_fitted_to() -> None:
     """The group with features of code is kept if only code matters."""
-    assert chosen(training(), "1").without != "execution"
+    assert choose(training(), "1").without != "execution"
 
 
 def test_folds_are_parts() -> None:
