@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
 
 GRIDS = ("paper", "ablation", "traces")
+GridName = Annotated[
+    str,
+    typer.Argument(metavar="what", help=f"{', '.join(GRIDS)}, or a TOML file with your own grid."),
+]
 
 
 @app.command()
 @group_options
 def experiment(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="what", help=f"{', '.join(GRIDS)}, or a TOML file with your own grid."
-        ),
-    ],
+    name: GridName,
     out: Annotated[Path, typer.Option(help="Where results go, and where they are taken up.")],
     runs: Annotated[
         int | None,

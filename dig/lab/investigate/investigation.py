@@ -3,8 +3,8 @@
     found = investigate(world, ServiceRules())
     print(found.frontier, found.to_json())
 
-An investigation can stop after any step and go on from a `Checkpoint`. Several orders or samples
-give several frontiers, and `majority` the answer of most of them.
+An investigation can stop after any step and go on from an `InvestigationCheckpoint`. Several orders
+or samples give several frontiers, and `majority` the answer of most of them.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ async def judge_all(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class InvestigationCheckpoint:
     """The content of a checkpoint: the answers so far, and the investigation asked about."""
 
     format: Literal["digmon-investigation-checkpoint"] = "digmon-investigation-checkpoint"
@@ -255,7 +255,7 @@ class Checkpoint:
 
 def checkpoint_bytes(controller: Controller, policy: str) -> bytes:
     """A checkpoint of a controller after a step."""
-    state = Checkpoint(
+    state = InvestigationCheckpoint(
         world=controller.world.sha256, policy=policy, course=controller.course,
         answers=tuple(controller.answers),
     )  # fmt: skip
@@ -274,7 +274,7 @@ def resume(world: World, policy: str, course: Course, checkpoint: bytes) -> Cont
     Raises:
         SettingsError: It was made of another world, policy or course, or is no checkpoint.
     """
-    state = _validate(Checkpoint, checkpoint, "is no checkpoint of an investigation")
+    state = _validate(InvestigationCheckpoint, checkpoint, "is no checkpoint of an investigation")
     for setting, stored_value, own in (
         ("world", state.world, world.sha256),
         ("policy", state.policy, policy),
