@@ -94,7 +94,7 @@ def diagnose(
     report.candidates = [*together.candidates(report.case)]
     if suspects is None:
         report.candidates = blame_error_first(report.case, report.candidates)
-    report.attribution = by_model.found if by_model else None
+    report.attribution = by_model.attribution if by_model else None
     report.has_graph = has_graph
     if trying is None:
         return report.document()

@@ -14,7 +14,7 @@ from dig.traces.replay.kinds import in_words
 
 from .attribution.spread import chain
 from .case import RunSource
-from .conversations.hierarchy import HierarchicalGraph, drafted
+from .conversations.hierarchy import HierarchicalGraph, draft_graph
 from .conversations.ranking import Attribution
 from .experiments import Findings, Place
 from .goal import Goal, Judgement
@@ -91,7 +91,9 @@ class DiagnosisReport:
         return self.helper.name if self.helper is not None else None
 
     def _graph(self) -> HierarchicalGraph:
-        return self.attribution.graph if self.attribution else drafted(conversation_of(self.case))
+        return (
+            self.attribution.graph if self.attribution else draft_graph(conversation_of(self.case))
+        )
 
     def _after_trials(self) -> list[Candidate]:
         """The candidates: helpful places first, refuted places last."""

@@ -57,17 +57,21 @@ def explain(
         SettingsError: The right answer is to be read from a file that has none.
     """
     conversation = read_conversation(path, layout, task=task, expected=expected)
-    found = attribute(conversation)
-    notes = found.notes
-    if len(found.candidates) > top:
-        further = counted(len(found.candidates) - top, "further candidate")
+    attribution = attribute(conversation)
+    notes = attribution.notes
+    if len(attribution.candidates) > top:
+        further = counted(len(attribution.candidates) - top, "further candidate")
         notes = (*notes, f"{further} not listed")
-    listed = replace(found, candidates=found.candidates[:top], notes=notes)
+    listed = replace(attribution, candidates=attribution.candidates[:top], notes=notes)
     return _document(conversation, listed, has_graph=has_graph)
 
 
-def _document(conversation: Conversation, found: Attribution, *, has_graph: bool) -> Diagnosis:
-    candidates = [replace(one, share=round(one.share, 6)) for one in found.candidates]
+def _document(
+    conversation: Conversation, attribution: Attribution, *, has_graph: bool
+) -> Diagnosis:
+    candidates = [
+        replace(candidate, share=round(candidate.share, 6)) for candidate in attribution.candidates
+    ]
     first = next(iter(candidates), None)
     last = conversation.steps[-1].number
     return Diagnosis(
@@ -81,14 +85,14 @@ def _document(conversation: Conversation, found: Attribution, *, has_graph: bool
                 "complaint", "outcome", (Evidence(None, "the conversation ended here", step=last),)
             ),
         ),
-        attempts=(), method=found.method, model=found.model,
+        attempts=(), method=attribution.method, model=attribution.model,
         answer=None if first is None else AnswerRow(
             agent=first.agent, step=first.step, t=None, activation=None,
-            mechanism=first.mechanism, confidence=found.confidence, reason=found.reason,
+            mechanism=first.mechanism, confidence=attribution.confidence, reason=attribution.reason,
         ),
-        candidates=tuple(replace(one, rank=n) for n, one in enumerate(candidates, 1)),
-        chain=found.chain, hypotheses=(), fix=None,
+        candidates=tuple(replace(candidate, rank=n) for n, candidate in enumerate(candidates, 1)),
+        chain=attribution.chain, hypotheses=(), fix=None,
         confidence="unknown" if first is None else "suspected",
-        stages=found.stages, cost=found.cost, notes=found.notes,
-        graph=found.graph.to_json() if has_graph else None,
+        stages=attribution.stages, cost=attribution.cost, notes=attribution.notes,
+        graph=attribution.graph.to_json() if has_graph else None,
     )  # fmt: skip

@@ -58,19 +58,19 @@ class Vocabulary:
         Raises:
             SettingsError: A list is unknown, or is no list of texts.
         """
-        known = _shipped()
+        shipped = _load_shipped()
         for key, row in rows.items():
-            if key not in known or not isinstance(row, list | tuple):
-                raise SettingsError(f"{key!r} is no list of words; known are: {', '.join(known)}")
-        merged = {**known, **rows}
+            if key not in shipped or not isinstance(row, list | tuple):
+                raise SettingsError(f"{key!r} is no list of words; known are: {', '.join(shipped)}")
+        merged = {**shipped, **rows}
         return cls(**{key: tuple(str(word).casefold() for word in merged[key]) for key in merged})
 
 
 @cache
-def _shipped() -> Mapping[str, Sequence[str]]:
+def _load_shipped() -> Mapping[str, Sequence[str]]:
     text = files(__package__).joinpath("words.json").read_text(encoding="utf-8")
-    found: Mapping[str, Sequence[str]] = json.loads(text)
-    return found
+    lists: Mapping[str, Sequence[str]] = json.loads(text)
+    return lists
 
 
 @cache
@@ -102,14 +102,14 @@ def bag(text: str) -> Bag:
     return Counter(_WORD.findall(text.casefold()))
 
 
-def cosine(one: Bag, other: Bag) -> float:
+def cosine(first: Bag, other: Bag) -> float:
     """The likeness of two bags, from 0 to 1."""
-    if not one or not other:
+    if not first or not other:
         return 0.0
-    small, large = (one, other) if len(one) <= len(other) else (other, one)
-    both = sum(count * large[word] for word, count in small.items() if word in large)
-    norm = sqrt(sum(n * n for n in one.values()) * sum(n * n for n in other.values()))
-    return both / norm
+    small, large = (first, other) if len(first) <= len(other) else (other, first)
+    dot = sum(count * large[word] for word, count in small.items() if word in large)
+    norm = sqrt(sum(n * n for n in first.values()) * sum(n * n for n in other.values()))
+    return dot / norm
 
 
 def code_of(text: str) -> str:
@@ -137,15 +137,15 @@ def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"
 
 def facts(text: str) -> dict[str, DataType]:
     """The facts of a text, each with its type, in order of appearance within each sort."""
-    found: dict[str, DataType] = {}
-    for number, rest in _NUMBER.findall(text):
+    fact_types: dict[str, DataType] = {}
+    for number, suffix in _NUMBER.findall(text):
         plain = number.replace(",", "")
-        if not rest and sum(one.isdigit() for one in plain) >= 2:
-            found[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
+        if not suffix and sum(char.isdigit() for char in plain) >= 2:
+            fact_types[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
     for pattern in (_URL, _QUOTED, _NAME):
-        for one in pattern.findall(text):
-            found.setdefault(one.rstrip(".,;:").casefold(), "text")
-    return found
+        for fact in pattern.findall(text):
+            fact_types.setdefault(fact.rstrip(".,;:").casefold(), "text")
+    return fact_types
 
 
 def flow(conversation: Conversation) -> list[DataEdge]:
@@ -153,16 +153,16 @@ def flow(conversation: Conversation) -> list[DataEdge]:
     if conversation.lineage is not None:
         return [*conversation.lineage]
     latest: dict[str, int] = {}
-    found: list[DataEdge] = []
-    for one in conversation.steps:
-        held = facts(one.text)
-        found += [
-            DataEdge(latest[fact], one.number, fact, kind)
+    edges: list[DataEdge] = []
+    for step in conversation.steps:
+        held = facts(step.text)
+        edges += [
+            DataEdge(latest[fact], step.number, fact, kind)
             for fact, kind in held.items()
             if fact in latest
         ]
-        latest.update(dict.fromkeys(held, one.number))
-    return found
+        latest.update(dict.fromkeys(held, step.number))
+    return edges
 
 
 def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
@@ -179,10 +179,10 @@ def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, 
     before: dict[int, int] = {}
     waiting = deque([start])
     while waiting and end not in before:
-        one = waiting.popleft()
-        for target in following.get(one, ()):
+        step = waiting.popleft()
+        for target in following.get(step, ()):
             if target not in before and target != start:
-                before[target] = one
+                before[target] = step
                 waiting.append(target)
     path = [end] if end in before else [start]
     while path[-1] in before:
@@ -242,28 +242,28 @@ class _Round:
     failing: tuple[int, ...]
 
     @property
-    def who(self) -> tuple[str, str]:
+    def speakers(self) -> tuple[str, str]:
         return self.planner[0].agent, self.answer[0].agent
 
 
 def loops(conversation: Conversation, words: Vocabulary) -> list[LoopGroup]:
     """The loop groups of a conversation."""
-    found: list[LoopGroup] = []
+    groups: list[LoopGroup] = []
     current: list[_Round] = []
-    for one in _rounds(conversation, words):
-        if current and not _goes_on(current, one):
-            found += _group(current)
+    for turn in _rounds(conversation, words):
+        if current and not _goes_on(current, turn):
+            groups += _group(current)
             current = []
-        current.append(one)
-    return found + list(_group(current))
+        current.append(turn)
+    return groups + list(_group(current))
 
 
 def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
     """The planner's steps with the answers that follow them, one round after the other."""
     planner: list[ConversationStep] = []
     answer: list[ConversationStep] = []
-    for one in (*conversation.told, None):
-        if one is None or one.role in ("planner", "outside"):
+    for step in (*conversation.speaking_steps, None):
+        if step is None or step.role in ("planner", "outside"):
             if planner and answer:
                 failing = tuple(a.number for a in answer if outcome(a.text, words) != "done")
                 yield _Round(
@@ -271,28 +271,28 @@ def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
                     bag("\n".join(a.text for a in answer)), failing,
                 )  # fmt: skip
                 planner, answer = [], []
-            if one is not None and one.role == "planner":
-                planner = [*(planner if planner and planner[0].agent == one.agent else []), one]
+            if step is not None and step.role == "planner":
+                planner = [*(planner if planner and planner[0].agent == step.agent else []), step]
         elif planner:
-            answer.append(one)
+            answer.append(step)
 
 
-def _goes_on(current: Sequence[_Round], one: _Round) -> bool:
+def _goes_on(current: Sequence[_Round], turn: _Round) -> bool:
     """True for a round that belongs to the loop of those before it."""
     last = current[-1]
-    is_alike = cosine(last.result, one.result) > ALIKE
-    has_failed = bool(one.failing) and (len(current) > 1 or bool(last.failing))
-    return one.who == last.who and (is_alike or has_failed)
+    is_alike = cosine(last.result, turn.result) > ALIKE
+    has_failed = bool(turn.failing) and (len(current) > 1 or bool(last.failing))
+    return turn.speakers == last.speakers and (is_alike or has_failed)
 
 
 def _group(rounds: Sequence[_Round]) -> Iterator[LoopGroup]:
     if len(rounds) < 2:
         return
-    planner = tuple(step.number for one in rounds for step in one.planner)
-    executor = tuple(step.number for one in rounds for step in one.answer)
+    planner = tuple(step.number for turn in rounds for step in turn.planner)
+    executor = tuple(step.number for turn in rounds for step in turn.answer)
     repeats = [(a, b, cosine(a.command, b.command) > ALIKE) for a, b in pairwise(rounds)]
     repeating = tuple(b.planner[-1].number for a, b, is_same in repeats if a.failing and is_same)
-    failing = tuple(number for one in rounds for number in one.failing)
+    failing = tuple(number for turn in rounds for number in turn.failing)
     yield LoopGroup(
         tuple(sorted((*planner, *executor))), planner, executor,
         all(is_same for *_, is_same in repeats), bool(failing), failing, repeating,

@@ -26,7 +26,7 @@ from .flow import (
     prose_of,
     vocabulary,
 )
-from .reading import Conversation, ConversationStep, DataEdge, DataType, folded
+from .reading import Conversation, ConversationStep, DataEdge, DataType, fold_name
 
 Scenario = Literal["local", "control", "data", "reversal"]
 SubtaskLink = Literal["data_dependency", "logical_prerequisite"]
@@ -147,7 +147,7 @@ class HierarchicalGraph:
 
     def subtask_of(self, step: int) -> Subtask:
         """The subtask that a step belongs to."""
-        return next(one for one in self.subtasks if step in one)
+        return next(subtask for subtask in self.subtasks if step in subtask)
 
     def chain(self, start: int) -> tuple[int, ...]:
         """The shortest way of data from a step to the last one that can be at fault.
@@ -155,26 +155,26 @@ class HierarchicalGraph:
         Args:
             start: The step at which the way begins.
         """
-        edges = [(one.source, one.target) for one in self.edges if one.level == "step"]
+        edges = [(edge.source, edge.target) for edge in self.edges if edge.level == "step"]
         return chain([(int(a), int(b)) for a, b in edges], start, self.end)
 
     def with_parts(
         self, conversation: Conversation, parts: Iterable[AgentPart]
     ) -> HierarchicalGraph:
         """The graph with other parts of agents; parts that nobody has are left out."""
-        given = list(parts)
+        offered = list(parts)
         present = {
-            (self.subtask_of(one.number).id, folded(one.agent)) for one in conversation.steps
+            (self.subtask_of(step.number).id, fold_name(step.agent)) for step in conversation.steps
         }
-        kept = tuple(one for one in given if (one.subtask, folded(one.agent)) in present)
-        return replace(self, agents=kept, dropped=self.dropped + len(given) - len(kept))
+        valid = tuple(part for part in offered if (part.subtask, fold_name(part.agent)) in present)
+        return replace(self, agents=valid, dropped=self.dropped + len(offered) - len(valid))
 
     def with_edges(self, edges: Iterable[HierarchyEdge]) -> HierarchicalGraph:
         """The graph with further edges; those that break a rule are left out."""
-        given = list(edges)
-        kept = tuple(one for one in given if self._follows_rules(one))
-        dropped = self.dropped + len(given) - len(kept)
-        return replace(self, edges=(*self.edges, *kept), dropped=dropped)
+        offered = list(edges)
+        valid = tuple(edge for edge in offered if self._follows_rules(edge))
+        dropped = self.dropped + len(offered) - len(valid)
+        return replace(self, edges=(*self.edges, *valid), dropped=dropped)
 
     def _follows_rules(self, edge: HierarchyEdge) -> bool:
         if edge.level == "step":
@@ -185,8 +185,8 @@ class HierarchicalGraph:
         if edge.level == "subtask":
             neighbours = {(a.id, b.id) for a, b in pairwise(self.subtasks)}
             return edge.type in SUBTASK_LINKS and (edge.source, edge.target) in neighbours
-        inside = {folded(one.agent) for one in self.agents if one.subtask == edge.subtask}
-        agents = {folded(str(edge.source)), folded(str(edge.target))}
+        inside = {fold_name(part.agent) for part in self.agents if part.subtask == edge.subtask}
+        agents = {fold_name(str(edge.source)), fold_name(str(edge.target))}
         return edge.type not in SUBTASK_LINKS and len(agents) == 2 and agents <= inside
 
     def to_json(self) -> dict[str, Any]:
@@ -194,15 +194,15 @@ class HierarchicalGraph:
         loops = [
             {
                 key: value
-                for key, value in asdict(one).items()
+                for key, value in asdict(loop).items()
                 if key not in ("failing", "repeating")
             }
-            for one in self.loops
+            for loop in self.loops
         ]
         return {
-            "subtasks": [asdict(one) for one in self.subtasks],
-            "agents": [asdict(one) for one in self.agents],
-            "edges": [asdict(one) for one in self.edges],
+            "subtasks": [asdict(subtask) for subtask in self.subtasks],
+            "agents": [asdict(part) for part in self.agents],
+            "edges": [asdict(edge) for edge in self.edges],
             "loops": loops,
         }
 
@@ -216,41 +216,43 @@ def covers(subtasks: Sequence[Subtask], count: int) -> str | None:
     """
     if not subtasks:
         return "there is no subtask"
-    if len({one.id for one in subtasks}) < len(subtasks):
+    if len({subtask.id for subtask in subtasks}) < len(subtasks):
         return "two subtasks have one id"
     expected = 0
-    for one in subtasks:
-        if one.first != expected or one.last < one.first:
-            return f"subtask {one.id} must begin at step {expected} and end there or later"
-        expected = one.last + 1
+    for subtask in subtasks:
+        if subtask.first != expected or subtask.last < subtask.first:
+            return f"subtask {subtask.id} must begin at step {expected} and end there or later"
+        expected = subtask.last + 1
     return None if expected == count else f"the last subtask must end at step {count - 1}"
 
 
-def repaired(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, ...]:
+def repair_subtasks(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, ...]:
     """Subtasks whose ranges cover all steps: gaps go to the earlier one, overlaps to the first.
 
     Args:
         subtasks: The subtasks, in any order.
         count: The number of steps.
     """
-    found: list[Subtask] = []
-    for one in sorted(subtasks, key=lambda one: (one.first, one.last)):
-        first = max(one.first, found[-1].last + 1 if found else 0)
-        last = min(one.last, count - 1)
+    ranges: list[Subtask] = []
+    for subtask in sorted(subtasks, key=lambda subtask: (subtask.first, subtask.last)):
+        first = max(subtask.first, ranges[-1].last + 1 if ranges else 0)
+        last = min(subtask.last, count - 1)
         if first > last:
             continue
-        if found:
-            found[-1] = replace(found[-1], last=first - 1)
-        found.append(replace(one, id=f"s{len(found) + 1}", first=first if found else 0, last=last))
-    if not found:
+        if ranges:
+            ranges[-1] = replace(ranges[-1], last=first - 1)
+        ranges.append(
+            replace(subtask, id=f"s{len(ranges) + 1}", first=first if ranges else 0, last=last)
+        )
+    if not ranges:
         return (Subtask("s1", "the conversation", "", 0, count - 1),)
-    return (*found[:-1], replace(found[-1], last=count - 1))
+    return (*ranges[:-1], replace(ranges[-1], last=count - 1))
 
 
 # --- the draft: without a model ---
 
 
-def drafted(
+def draft_graph(
     conversation: Conversation,
     words: Vocabulary | None = None,
     subtasks: tuple[Subtask, ...] | None = None,
@@ -264,13 +266,15 @@ def drafted(
     """
     subtasks = subtasks or _subtasks(conversation)
     edges = flow(conversation)
-    found = tuple(loops(conversation, words or vocabulary()))
+    loop_groups = tuple(loops(conversation, words or vocabulary()))
     has_lineage = conversation.lineage is not None
-    certain = frozenset((one.source, one.target) for one in edges) if has_lineage else None
+    certain = frozenset((edge.source, edge.target) for edge in edges) if has_lineage else None
     end = conversation.candidates[-1].number
-    graph = HierarchicalGraph(subtasks, end, loops=found, lineage=certain)
+    graph = HierarchicalGraph(subtasks, end, loops=loop_groups, lineage=certain)
     graph = graph.with_parts(conversation, parts(conversation, subtasks))
-    carried = {(graph.subtask_of(one.source).id, graph.subtask_of(one.target).id) for one in edges}
+    carried = {
+        (graph.subtask_of(edge.source).id, graph.subtask_of(edge.target).id) for edge in edges
+    }
     between = [
         HierarchyEdge(
             "subtask", a.id, b.id,
@@ -283,11 +287,11 @@ def drafted(
 
 def step_edges(edges: Iterable[DataEdge]) -> list[HierarchyEdge]:
     """The flow of data as edges: between two steps one edge, with the first datum."""
-    found: dict[tuple[int, int], HierarchyEdge] = {}
-    for one in edges:
-        edge = step_edge(one.source, one.target, one.fact, one.type)
-        found.setdefault((one.source, one.target), edge)
-    return list(found.values())
+    by_ends: dict[tuple[int, int], HierarchyEdge] = {}
+    for data_edge in edges:
+        edge = step_edge(data_edge.source, data_edge.target, data_edge.fact, data_edge.type)
+        by_ends.setdefault((data_edge.source, data_edge.target), edge)
+    return list(by_ends.values())
 
 
 def step_edge(source: int, target: int, datum: str, type_: DataType) -> HierarchyEdge:
@@ -298,18 +302,18 @@ def step_edge(source: int, target: int, datum: str, type_: DataType) -> Hierarch
 def _subtasks(conversation: Conversation) -> tuple[Subtask, ...]:
     """Ranges that begin where a planner plans anew or, without one, speaker and words change."""
     steps = conversation.steps
-    turning = "planner" if any(one.role == "planner" for one in steps) else "worker"
+    turning = "planner" if any(step.role == "planner" for step in steps) else "worker"
     distances = {
-        one.number: 1 - cosine(bag(before.text), bag(one.text))
-        for before, one in pairwise(steps)
-        if one.role == turning and one.agent != before.agent and not one.is_idle
+        step.number: 1 - cosine(bag(before.text), bag(step.text))
+        for before, step in pairwise(steps)
+        if step.role == turning and step.agent != before.agent and not step.is_idle
     }
     most = min(MOST_SUBTASKS - 1, len(conversation.candidates) // 3)
     chosen = sorted(distances, key=lambda number: (-distances[number], number))[:most]
     firsts = [0, *sorted(chosen)]
     lasts = [*(first - 1 for first in firsts[1:]), len(steps) - 1]
     return tuple(
-        Subtask(f"s{n}", one_line(steps[first].text, 60), _shown(steps[first].text), first, last)
+        Subtask(f"s{n}", one_line(steps[first].text, 60), _excerpt(steps[first].text), first, last)
         for n, (first, last) in enumerate(zip(firsts, lasts, strict=True), 1)
     )
 
@@ -317,36 +321,39 @@ def _subtasks(conversation: Conversation) -> tuple[Subtask, ...]:
 def parts(conversation: Conversation, subtasks: Iterable[Subtask]) -> list[AgentPart]:
     """The part of each agent in each subtask, by its first step there that says something."""
     steps = conversation.steps
-    found = []
+    agent_parts = []
     for subtask in subtasks:
         inside = steps[subtask.first : subtask.last + 1]
-        for agent in dict.fromkeys(one.agent for one in inside):
-            own = [one for one in inside if one.agent == agent]
-            found.append(_part(steps, subtask.id, max(own, key=lambda one: not one.is_idle)))
-    return found
+        for agent in dict.fromkeys(step.agent for step in inside):
+            own = [step for step in inside if step.agent == agent]
+            agent_parts.append(
+                _part(steps, subtask.id, max(own, key=lambda step: not step.is_idle))
+            )
+    return agent_parts
 
 
-def _part(steps: Sequence[ConversationStep], subtask: str, one: ConversationStep) -> AgentPart:
-    before = steps[one.number - 1].text if one.number else ""
-    after = steps[one.number + 1] if one.number + 1 < len(steps) else None
+def _part(steps: Sequence[ConversationStep], subtask: str, step: ConversationStep) -> AgentPart:
+    before = steps[step.number - 1].text if step.number else ""
+    after = steps[step.number + 1] if step.number + 1 < len(steps) else None
     return AgentPart(
-        subtask, one.agent, _shown(before), _shown(prose_of(one.text)), _shown(code_of(one.text)),
-        _shown(after.text) if after is not None and after.role == "tool" else "",
+        subtask, step.agent, _excerpt(before), _excerpt(prose_of(step.text)),
+        _excerpt(code_of(step.text)),
+        _excerpt(after.text) if after is not None and after.role == "tool" else "",
     )  # fmt: skip
 
 
 def _handovers(conversation: Conversation, graph: HierarchicalGraph) -> list[HierarchyEdge]:
     """An edge between agents where one speaks right after the other, inside a subtask."""
-    found: dict[tuple[str, str, str], HierarchyEdge] = {}
-    for before, one in pairwise(conversation.told):
-        subtask = graph.subtask_of(one.number)
+    by_agents: dict[tuple[str, str, str], HierarchyEdge] = {}
+    for before, step in pairwise(conversation.speaking_steps):
+        subtask = graph.subtask_of(step.number)
         if before.number in subtask:
             kind = "environment_feedback" if before.role == "tool" else "reasoning"
             kind = "decision" if before.role == "planner" else kind
-            edge = HierarchyEdge("agent", before.agent, one.agent, kind, subtask.id)
-            found.setdefault((subtask.id, before.agent, one.agent), edge)
-    return [one for one in found.values() if one.source != one.target]
+            edge = HierarchyEdge("agent", before.agent, step.agent, kind, subtask.id)
+            by_agents.setdefault((subtask.id, before.agent, step.agent), edge)
+    return [edge for edge in by_agents.values() if edge.source != edge.target]
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return one_line(text, MOST_SHOWN) if text.strip() else ""

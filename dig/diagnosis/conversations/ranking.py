@@ -24,8 +24,8 @@ from dig.errors import SettingsError
 from dig.show.document import Candidate, Confidence, CostRow, Evidence, StageRow
 
 from .flow import Vocabulary, vocabulary
-from .hierarchy import HierarchicalGraph, drafted
-from .reading import Conversation, ConversationStep, folded
+from .hierarchy import HierarchicalGraph, draft_graph
+from .reading import Conversation, ConversationStep, fold_name
 from .wording import FEATURES, features
 
 NAME = "attribution"
@@ -54,7 +54,7 @@ class FeatureWeight(BaseModel):
     low: float
     high: float
 
-    def scaled(self, value: float) -> float:
+    def contribution(self, value: float) -> float:
         """The part of the score that a value of the feature gives."""
         return self.weight * (value - self.mean) / self.deviation
 
@@ -86,27 +86,31 @@ class Weights(BaseModel):
             SettingsError: The file cannot be read, or is none.
         """
         if path is None:
-            return _shipped()
+            return _load_shipped()
         try:
-            return cls._known(read_file(path).decode("utf-8"), str(path))
+            return cls._parse(read_file(path).decode("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path} cannot be read: {error}") from None
 
     @classmethod
-    def _known(cls, text: str, where: str) -> Weights:
+    def _parse(cls, text: str, source: str) -> Weights:
         try:
-            found = cls.model_validate_json(text)
+            weights = cls.model_validate_json(text)
         except ValidationError as error:
-            place, why = first_wrong(error)
-            raise SettingsError(f"{where} holds no weights: {place or 'the text'}: {why}") from None
-        unknown = [one for one in found.features if one not in FEATURES]
+            place, complaint = first_wrong(error)
+            raise SettingsError(
+                f"{source} holds no weights: {place or 'the text'}: {complaint}"
+            ) from None
+        unknown = [feature for feature in weights.features if feature not in FEATURES]
         if unknown:
-            raise SettingsError(f"{where}: there is no feature {unknown[0]!r}")
-        return found
+            raise SettingsError(f"{source}: there is no feature {unknown[0]!r}")
+        return weights
 
     def contributions(self, row: Mapping[str, float]) -> dict[str, float]:
         """The part of a candidate's score that each feature gives."""
-        return {one: weight.scaled(row[one]) for one, weight in self.features.items()}
+        return {
+            feature: weight.contribution(row[feature]) for feature, weight in self.features.items()
+        }
 
     def shares(self, rows: Sequence[Mapping[str, float]]) -> list[float]:
         """The shares of candidates; their sum is 1."""
@@ -118,18 +122,21 @@ class Weights(BaseModel):
     def unknown_range(self, rows: Sequence[Mapping[str, float]]) -> bool:
         """True if most numbers of a conversation lie outside of the range of training cases."""
         numbers = [
-            (name, one) for name, one in self.features.items() if (one.low, one.high) != (0, 1)
+            (name, weight)
+            for name, weight in self.features.items()
+            if (weight.low, weight.high) != (0, 1)
         ]
         outside = sum(
-            not all(one.low <= row[name] <= one.high for row in rows) for name, one in numbers
+            not all(weight.low <= row[name] <= weight.high for row in rows)
+            for name, weight in numbers
         )
         return outside > len(numbers) / 2
 
 
 @cache
-def _shipped() -> Weights:
+def _load_shipped() -> Weights:
     text = files(__package__).joinpath("weights.json").read_text(encoding="utf-8")
-    return Weights._known(text, "weights.json")
+    return Weights._parse(text, "weights.json")
 
 
 @dataclass(frozen=True)
@@ -186,9 +193,11 @@ class _Ranked:
     @property
     def evidence(self) -> tuple[Evidence, ...]:
         """The two features that it has and that speak most for it."""
-        found = sorted(self.present, key=lambda one: -self.parts[one])[:2]
-        says = [FEATURES[one].says for one in found] or [f"{name(self.step.agent)} speaks here"]
-        return tuple(Evidence(None, one, step=self.step.number) for one in says)
+        strongest = sorted(self.present, key=lambda feature: -self.parts[feature])[:2]
+        says = [FEATURES[feature].says for feature in strongest] or [
+            f"{name(self.step.agent)} speaks here"
+        ]
+        return tuple(Evidence(None, sentence, step=self.step.number) for sentence in says)
 
     def candidate(self, rank: int, graph: HierarchicalGraph) -> Candidate:
         return Candidate(
@@ -210,28 +219,30 @@ def rank(
     """
     words, weights = words or vocabulary(), weights or Weights.read()
     rows, steps = features(conversation, words), conversation.candidates
-    graph = drafted(conversation, words)
-    why = _inapplicable(conversation, weights, rows)
-    workers = [n for n, one in enumerate(steps) if one.role == "worker"]
-    if why is not None and workers:
+    graph = draft_graph(conversation, words)
+    skip_reason = _inapplicable(conversation, weights, rows)
+    workers = [n for n, step in enumerate(steps) if step.role == "worker"]
+    if skip_reason is not None and workers:
         rows, steps = [rows[n] for n in workers], tuple(steps[n] for n in workers)
-    found = _in_loops(_ranked(steps, rows, weights), graph)
-    answer = found[-1] if why is not None else _answer(found)
-    ordered = [answer, *sorted((one for one in found if one is not answer), key=_order)]
-    candidates = tuple(one.candidate(n, graph) for n, one in enumerate(ordered, 1))
-    stages = [_stage("features"), _stage("ranking", why)]
-    if why is not None:
+    entries = _in_loops(_rank_steps(steps, rows, weights), graph)
+    answer = entries[-1] if skip_reason is not None else _answer(entries)
+    ordered = [answer, *sorted((entry for entry in entries if entry is not answer), key=_order)]
+    candidates = tuple(entry.candidate(n, graph) for n, entry in enumerate(ordered, 1))
+    stages = [_stage("features"), _stage("ranking", skip_reason)]
+    if skip_reason is not None:
         stages.append(_stage("last worker"))
     return Attribution(
-        candidates, confidence_of(candidates) if why is None else "low",
-        _reason(answer, len(found), why),
-        graph.chain(answer.step.number), graph, tuple(stages), notes=tuple(_notes(why)),
+        candidates, confidence_of(candidates) if skip_reason is None else "low",
+        _reason(answer, len(entries), skip_reason),
+        graph.chain(answer.step.number), graph, tuple(stages), notes=tuple(_notes(skip_reason)),
     )  # fmt: skip
 
 
-def _stage(name_: str, why: str | None = None) -> StageRow:
-    is_done = why is None
-    return StageRow(name=name_, by="structural", status="done" if is_done else "skipped", why=why)
+def _stage(name_: str, skip_reason: str | None = None) -> StageRow:
+    is_done = skip_reason is None
+    return StageRow(
+        name=name_, by="structural", status="done" if is_done else "skipped", why=skip_reason
+    )
 
 
 def confidence_of(candidates: Sequence[Candidate]) -> Confidence:
@@ -240,42 +251,48 @@ def confidence_of(candidates: Sequence[Candidate]) -> Confidence:
     return "medium" if candidates[0].share >= 2 * second else "low"
 
 
-def _ranked(
+def _rank_steps(
     steps: Sequence[ConversationStep], rows: Sequence[Mapping[str, float]], weights: Weights
 ) -> list[_Ranked]:
     parts = [weights.contributions(row) for row in rows]
-    means = {one: sum(row[one] for row in parts) / len(parts) for one in weights.features}
-    found = []
+    means = {
+        feature: sum(row[feature] for row in parts) / len(parts) for feature in weights.features
+    }
+    entries = []
     for step, share, row in zip(steps, weights.shares(rows), parts, strict=True):
-        above = {one: row[one] - means[one] for one in row}
-        present = [one for one in above if above[one] > 0 and weights.features[one].weight > 0]
-        found.append(_Ranked(step, share, above, present))
-    return found
+        above = {feature: row[feature] - means[feature] for feature in row}
+        present = [
+            feature
+            for feature in above
+            if above[feature] > 0 and weights.features[feature].weight > 0
+        ]
+        entries.append(_Ranked(step, share, above, present))
+    return entries
 
 
-def _order(one: _Ranked) -> tuple[float, int]:
-    return -one.share, one.step.number
+def _order(entry: _Ranked) -> tuple[float, int]:
+    return -entry.share, entry.step.number
 
 
-def _answer(found: Iterable[_Ranked]) -> _Ranked:
+def _answer(entries: Iterable[_Ranked]) -> _Ranked:
     """The likeliest step of the agent whose steps have the largest sum of shares."""
     by_agent: dict[str, list[_Ranked]] = {}
-    for one in found:
-        by_agent.setdefault(folded(one.step.agent), []).append(one)
-    best = max(by_agent.values(), key=lambda some: sum(one.share for one in some))
+    for entry in entries:
+        by_agent.setdefault(fold_name(entry.step.agent), []).append(entry)
+    best = max(by_agent.values(), key=lambda group: sum(entry.share for entry in group))
     return min(best, key=_order)
 
 
-def _in_loops(found: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:
+def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:
     """The steps, where in each loop the responsible one has the largest share of the loop."""
-    shares = {one.step.number: one.share for one in found}
+    shares = {entry.step.number: entry.share for entry in entries}
     for loop in graph.loops:
         inside = [number for number in loop.steps if number in shares]
         if loop.failed and loop.responsible in inside:
             largest = max(inside, key=lambda number: (shares[number], -number))
             first, second = shares[loop.responsible], shares[largest]
             shares[loop.responsible], shares[largest] = second, first
-    return [replace(one, share=shares[one.step.number]) for one in found]
+    return [replace(entry, share=shares[entry.step.number]) for entry in entries]
 
 
 def _inapplicable(
@@ -283,25 +300,28 @@ def _inapplicable(
 ) -> str | None:
     """Why the weights, which come from short group chats, say nothing here."""
     count = len(conversation.candidates)
-    if any(one.role == "planner" for one in conversation.candidates) and count > MOST_WITH_PLANNER:
+    if (
+        any(step.role == "planner" for step in conversation.candidates)
+        and count > MOST_WITH_PLANNER
+    ):
         return f"a planner leads {counted(count, 'step')}; the weights come from short group chats"
     if weights.unknown_range(rows):
         return "most features lie outside the range of the cases that the weights come from"
     return None
 
 
-def _reason(answer: _Ranked, count: int, why: str | None) -> str:
-    if why is not None:
+def _reason(answer: _Ranked, count: int, skip_reason: str | None) -> str:
+    if skip_reason is not None:
         return (
-            f"There is no structural evidence: {why}. The last worker to speak is named, which is "
-            "no better than a rule of thumb."
+            f"There is no structural evidence: {skip_reason}. The last worker to speak is named, "
+            "which is no better than a rule of thumb."
         )
-    says = " and ".join(one.says for one in answer.evidence)
+    says = " and ".join(evidence.says for evidence in answer.evidence)
     return f"Of {counted(count, 'step')} this one ranks first: {says}."
 
 
-def _notes(why: str | None) -> list[str]:
-    found = [NO_PROBABILITIES]
-    if why is not None:
-        found.append("the answer is the last worker before the end, by a rule of thumb")
-    return found
+def _notes(skip_reason: str | None) -> list[str]:
+    notes = [NO_PROBABILITIES]
+    if skip_reason is not None:
+        notes.append("the answer is the last worker before the end, by a rule of thumb")
+    return notes

@@ -115,21 +115,21 @@ class Conversation:
     @cached_property
     def agents(self) -> tuple[str, ...]:
         """Its agents, in the order in which they first speak."""
-        return tuple(dict.fromkeys(one.agent for one in self.steps))
+        return tuple(dict.fromkeys(step.agent for step in self.steps))
 
     @cached_property
-    def told(self) -> tuple[ConversationStep, ...]:
+    def speaking_steps(self) -> tuple[ConversationStep, ...]:
         """The steps that have a text."""
-        return tuple(one for one in self.steps if one.text.strip())
+        return tuple(step for step in self.steps if step.text.strip())
 
     @cached_property
     def candidates(self) -> tuple[ConversationStep, ...]:
         """The steps that can be at fault: those of workers and planners that say something."""
-        acting = [one for one in self.told if one.role in ("planner", "worker")]
+        acting = [step for step in self.speaking_steps if step.role in ("planner", "worker")]
         return tuple(
-            [one for one in acting if not one.is_idle]
-            or [one for one in self.told if one.role != "outside"]
-            or self.told
+            [step for step in acting if not step.is_idle]
+            or [step for step in self.speaking_steps if step.role != "outside"]
+            or self.speaking_steps
             or self.steps
         )
 
@@ -154,26 +154,26 @@ def read_conversation(
         SettingsError: The right answer is to be read from a file that has none.
     """
     if layout == "conversation":
-        found, data = _of_trace(path), trace_path(path).read_bytes()
-        known: Mapping[str, Any] = {}
+        steps, data = _of_trace(path), trace_path(path).read_bytes()
+        document: Mapping[str, Any] = {}
     else:
         text = read_text(path)
         data, text = text.encode(), text.lstrip("\ufeff")
-        known = _whole(path, text) if layout in (None, "whowhen") else {}
-        if "history" in known or layout == "whowhen":
-            found = _of_history(path, known)
+        document = _parse_document(path, text) if layout in (None, "whowhen") else {}
+        if "history" in document or layout == "whowhen":
+            steps = _of_history(path, document)
         else:
-            known = {}
-            found = _of_messages(path, text)
-    if not found:
+            document = {}
+            steps = _of_messages(path, text)
+    if not steps:
         raise TraceError(path, None, "holds no message")
     if expected == "from-file":
-        expected = _text(known.get("ground_truth")) or None
+        expected = _text(document.get("ground_truth")) or None
         if expected is None:
             raise SettingsError(f"{path} has no right answer; give it with --expected TEXT")
-    task = _text(known.get("question")) if task is None else task
+    task = _text(document.get("question")) if task is None else task
     return Conversation(
-        path.name.split(".")[0], sha256(data).hexdigest(), with_roles(found), task or None, expected
+        path.name.split(".")[0], sha256(data).hexdigest(), with_roles(steps), task or None, expected
     )
 
 
@@ -195,25 +195,25 @@ def layout_of(path: Path) -> Layout | None:
         return None
     if not start.startswith(("[", "{")):
         return None
-    return "whowhen" if "history" in _whole(path, start) else "messages"
+    return "whowhen" if "history" in _parse_document(path, start) else "messages"
 
 
 # --- layouts ---
 
 
-def _whole(path: Path, text: str) -> Mapping[str, Any]:
+def _parse_document(path: Path, text: str) -> Mapping[str, Any]:
     """The JSON object that a text is; empty if it is something else."""
     try:
-        found = parse(text, "the file", finite=False)
+        document = parse(text, "the file", finite=False)
     except json.JSONDecodeError:
         return {}
     except RecordError as error:
         raise TraceError(path, None, str(error)) from None
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def _of_history(path: Path, whole: Mapping[str, Any]) -> list[ConversationStep]:
-    rows = whole.get("history")
+def _of_history(path: Path, document: Mapping[str, Any]) -> list[ConversationStep]:
+    rows = document.get("history")
     if not isinstance(rows, list):
         raise TraceError(path, None, "has no list `history`")
     return [_step(path, n, row, ("name", "role")) for n, row in enumerate(rows)]
@@ -225,10 +225,15 @@ def _of_messages(path: Path, text: str) -> list[ConversationStep]:
 
 def _of_trace(path: Path) -> list[ConversationStep]:
     """The events of an imported message log; those of the system are left out."""
-    said = [
-        one for one in RecordedRun.read(path, payloads=True).events.values() if one.by != SYSTEM
+    events = [
+        event
+        for event in RecordedRun.read(path, payloads=True).events.values()
+        if event.by != SYSTEM
     ]
-    return [step(n, one.agent or "environment", _text(one.payload)) for n, one in enumerate(said)]
+    return [
+        build_step(n, event.agent or "environment", _text(event.payload))
+        for n, event in enumerate(events)
+    ]
 
 
 def _step(path: Path, number: int, row: Any, keys: Sequence[str]) -> ConversationStep:
@@ -237,11 +242,11 @@ def _step(path: Path, number: int, row: Any, keys: Sequence[str]) -> Conversatio
     speaker = next((_text(row[key]) for key in keys if row.get(key) not in (None, "")), "")
     if not speaker.strip():
         raise TraceError(path, number + 1, f"says not who sent it (`{'`, `'.join(keys)}`)")
-    said = next((row[key] for key in TEXT if row.get(key) is not None), None)
-    return step(number, speaker, _text(said))
+    content = next((row[key] for key in TEXT if row.get(key) is not None), None)
+    return build_step(number, speaker, _text(content))
 
 
-def step(number: int, speaker: str, text: str) -> ConversationStep:
+def build_step(number: int, speaker: str, text: str) -> ConversationStep:
     """A step, without a role yet."""
     agent = speaker.partition(" (")[0].strip() or speaker
     return ConversationStep(number, agent, speaker, text)
@@ -251,8 +256,8 @@ def _text(value: Any) -> str:
     """The text of a message: a string, parts with `text`, or any other value as JSON."""
     if value is None:
         return ""
-    if isinstance(value, list) and all(isinstance(one, dict | str) for one in value):
-        parts = [one if isinstance(one, str) else _text(one.get("text")) for one in value]
+    if isinstance(value, list) and all(isinstance(part, dict | str) for part in value):
+        parts = [part if isinstance(part, str) else _text(part.get("text")) for part in value]
         return "\n".join(filter(None, parts))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -261,7 +266,7 @@ def _text(value: Any) -> str:
 # --- roles ---
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A name as names are compared: without regard to case and surrounding space."""
     return name.strip().casefold()
 
@@ -270,41 +275,45 @@ def with_roles(steps: Sequence[ConversationStep]) -> tuple[ConversationStep, ...
     """Steps with the roles of their agents; the first spelling of a name stands for all."""
     spelled: dict[str, str] = {}
     texts: dict[str, list[ConversationStep]] = {}
-    for one in steps:
-        spelled.setdefault(folded(one.agent), one.agent)
-        texts.setdefault(folded(one.agent), [])
-        if not one.is_idle:
-            texts[folded(one.agent)].append(one)
-    speaking = frozenset(name for name, said in texts.items() if said)
-    roles = {name: _role(name, spelled[name], said, speaking) for name, said in texts.items()}
-    return tuple(replace(one, role=roles[folded(one.agent)]) for one in steps)
+    for step in steps:
+        spelled.setdefault(fold_name(step.agent), step.agent)
+        texts.setdefault(fold_name(step.agent), [])
+        if not step.is_idle:
+            texts[fold_name(step.agent)].append(step)
+    speaking = frozenset(name for name, own_steps in texts.items() if own_steps)
+    roles = {
+        name: _role(name, spelled[name], own_steps, speaking) for name, own_steps in texts.items()
+    }
+    return tuple(replace(step, role=roles[fold_name(step.agent)]) for step in steps)
 
 
 def _role(
-    name: str, shown: str, said: Sequence[ConversationStep], speaking: Collection[str]
+    name: str, shown: str, own_steps: Sequence[ConversationStep], speaking: Collection[str]
 ) -> Role:
     """The role of an agent.
 
     Args:
         name: Its name, as names are compared.
         shown: Its name, as it stands in the file.
-        said: Its steps that say something.
+        own_steps: Its steps that say something.
         speaking: The agents that say something.
     """
     words = {word.casefold() for word in _WORDS.findall(shown)}
     if name in _OUTSIDE:
         return "outside"
-    if words & _TOOLS or any(one.text.lstrip().startswith(_OUTPUT) for one in said):
+    if words & _TOOLS or any(step.text.lstrip().startswith(_OUTPUT) for step in own_steps):
         return "tool"
-    asked = {_addressee(one) for one in said}
-    delegates = len(said) > 1 and all(other in speaking and other != name for other in asked)
+    addressees = {_addressee(step) for step in own_steps}
+    delegates = len(own_steps) > 1 and all(
+        other in speaking and other != name for other in addressees
+    )
     return "planner" if words & _PLANNERS or delegates else "worker"
 
 
-def _addressee(one: ConversationStep) -> str:
+def _addressee(step: ConversationStep) -> str:
     """The name that a step begins with, or that its speaker tells, as in `Lead (-> Ann)`."""
-    told = _TO.search(one.speaker)
-    if told is not None:
-        return folded(told[1])
-    start = one.text[:MOST_IN_NAME].lstrip(" \t\n*@")
-    return folded(_AFTER_NAME.split(start, maxsplit=1)[0])
+    recipient = _TO.search(step.speaker)
+    if recipient is not None:
+        return fold_name(recipient[1])
+    start = step.text[:MOST_IN_NAME].lstrip(" \t\n*@")
+    return fold_name(_AFTER_NAME.split(start, maxsplit=1)[0])

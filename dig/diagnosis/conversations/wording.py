@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import log1p
 
 from .flow import Vocabulary, bag, code_of, cosine, facts, marks, outcome, prose_of, vocabulary
-from .reading import END_MARK, Conversation, ConversationStep, folded
+from .reading import END_MARK, Conversation, ConversationStep, fold_name
 
 COVERED = 0.6
 """A step that has this share of the question's words has the question."""
@@ -69,7 +69,7 @@ def features(conversation: Conversation, words: Vocabulary | None = None) -> lis
         words: The word lists; ``None``: the shipped ones.
     """
     log = _Log(conversation, words or vocabulary())
-    return [log.row(rank, one) for rank, one in enumerate(conversation.candidates)]
+    return [log.row(rank, step) for rank, step in enumerate(conversation.candidates)]
 
 
 class _Log:
@@ -79,57 +79,57 @@ class _Log:
         self.words = words
         self.candidates = conversation.candidates
         self.question = bag(conversation.task or "")
-        self.told = conversation.told or conversation.steps
-        self.place = {one.number: place for place, one in enumerate(self.told)}
-        self.turns = Counter(folded(one.agent) for one in self.candidates)
+        self.steps = conversation.speaking_steps or conversation.steps
+        self.place = {step.number: place for place, step in enumerate(self.steps)}
+        self.turns = Counter(fold_name(step.agent) for step in self.candidates)
         self.names: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-        for name in dict.fromkeys(folded(one.agent) for one in self.told):
+        for name in dict.fromkeys(fold_name(step.agent) for step in self.steps):
             pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
             for first in list(bag(name))[:1]:
                 self.names.setdefault(first, []).append((name, pattern))
-        self.is_cut_off = END_MARK not in self.told[-1].text
-        self.bags = [bag(one.text) for one in self.told]
-        self.facts = [facts(one.text) for one in self.told]
+        self.is_cut_off = END_MARK not in self.steps[-1].text
+        self.bags = [bag(step.text) for step in self.steps]
+        self.facts = [facts(step.text) for step in self.steps]
         self.last_facts = next((held for held in reversed(self.facts) if held), {})
-        known: set[str] = {*facts(conversation.task or "")}
+        earlier_facts: set[str] = {*facts(conversation.task or "")}
         self.new: list[frozenset[str]] = []
         for held in self.facts:
-            self.new.append(frozenset(held) - known)
-            known.update(held)
+            self.new.append(frozenset(held) - earlier_facts)
+            earlier_facts.update(held)
         self.uses = Counter(fact for held in self.facts for fact in held)
-        self.codes = [bool(code_of(one.text).strip()) for one in self.told]
+        self.codes = [bool(code_of(step.text).strip()) for step in self.steps]
         self.outputs = [
-            outcome(one.text, words) if one.role == "tool" else None for one in self.told
+            outcome(step.text, words) if step.role == "tool" else None for step in self.steps
         ]
         self.failures = [0, *accumulate(output == "failed" for output in self.outputs)]
         self.first_code = next((i for i, has in enumerate(self.codes) if has), None)
-        failing = (i for i in range(len(self.told)) if self._output(i) == "failed")
+        failing = (i for i in range(len(self.steps)) if self._output(i) == "failed")
         self.first_failing = next(failing, None)
-        done = (i for i, output in enumerate(self.outputs) if output == "done")
-        self.first_output = next(done, len(self.told))
+        places = (i for i, output in enumerate(self.outputs) if output == "done")
+        self.first_output = next(places, len(self.steps))
 
     def _output(self, place: int) -> str | None:
         """The outcome of the code in a step, by the output of the tool right after it."""
-        has_output = self.codes[place] and place + 1 < len(self.told)
+        has_output = self.codes[place] and place + 1 < len(self.steps)
         return self.outputs[place + 1] if has_output else None
 
-    def row(self, rank: int, one: ConversationStep) -> dict[str, float]:
+    def row(self, rank: int, step: ConversationStep) -> dict[str, float]:
         """The features of a candidate."""
-        place = self.place[one.number]
+        place = self.place[step.number]
         has_code, output = self.codes[place], self._output(place)
-        found = {
+        common = {
             "log rank": log1p(rank),
             "last but one": float(rank == len(self.candidates) - 2),
-            "turns of agent": log1p(self.turns[folded(one.agent)]),
+            "turns of agent": log1p(self.turns[fold_name(step.agent)]),
             "first code": float(place == self.first_code),
             "first failing code": float(place == self.first_failing),
             "has code": float(has_code),
             "failures before": log1p(self.failures[place]),
             "cut off failing": float(self.is_cut_off and output == "failed"),
-            "about question": cosine(bag(prose_of(one.text)), self.question),
+            "about question": cosine(bag(prose_of(step.text)), self.question),
         }
-        more = self._first(one.text, has_code) if place == 0 else self._later(place, one, output)
-        return {**dict.fromkeys(FEATURES, 0.0), **found, **more}
+        more = self._first(step.text, has_code) if place == 0 else self._later(place, step, output)
+        return {**dict.fromkeys(FEATURES, 0.0), **common, **more}
 
     def _first(self, text: str, has_code: bool) -> dict[str, float]:
         """The features of the first step alone, which has the task and the plan."""
@@ -140,25 +140,25 @@ class _Log:
             "earlier results": float(marks(text, self.words.earlier) > 0),
         }
 
-    def _later(self, place: int, one: ConversationStep, output: str | None) -> dict[str, float]:
+    def _later(self, place: int, step: ConversationStep, output: str | None) -> dict[str, float]:
         """The features of the steps after the first one."""
         new = self.new[place]
         is_unfounded = not self.codes[place] and place < self.first_output
         return {
             "code done": float(output == "done"),
             "code for nothing": float(output == "nothing"),
-            "invention words": log1p(marks(one.text, self.words.invention)),
+            "invention words": log1p(marks(step.text, self.words.invention)),
             "unfounded facts": log1p(len(new)) if is_unfounded else 0.0,
             "new facts": log1p(len(new)),
             "facts reused": log1p(sum(self.uses[fact] > 1 for fact in new)),
             "facts in the end": float(not new.isdisjoint(self.last_facts)),
             "echo": cosine(self.bags[place], self.bags[place - 1]),
-            "hands over": float(self._names_others(place, one)),
+            "hands over": float(self._names_others(place, step)),
         }
 
-    def _names_others(self, place: int, one: ConversationStep) -> bool:
+    def _names_others(self, place: int, step: ConversationStep) -> bool:
         """True for a step that names another agent."""
-        low, own = one.text.casefold(), folded(one.agent)
+        low, own = step.text.casefold(), fold_name(step.agent)
         near = [
             pair
             for word in self.names.keys() & self.bags[place].keys()

@@ -58,7 +58,7 @@ class StageAnswers:
         """True after an error that ends all requests."""
         return self._end is not None
 
-    async def __call__(
+    async def ask(
         self,
         name: str,
         schema: type[S],
@@ -90,7 +90,7 @@ class StageAnswers:
             return None
         messages = self.requests.messages(instructions, more, full=full, only=only)
         path = self._path(messages, schema)
-        answer = _cached(path, schema)
+        answer = _read_cached(path, schema)
         if answer is None:
             answer = await self._ask(name, messages, schema, check, is_repairable)
             if answer is not None and path is not None:
@@ -105,14 +105,14 @@ class StageAnswers:
     ) -> S | None:  # fmt: skip
         last: list[S] = []
 
-        def checked(answer: S) -> None:
+        def check_answer(answer: S) -> None:
             last.append(answer)
             if complaint := check(answer):
                 raise ValueError(complaint)
 
         try:
             reply = await self.model.ask(
-                messages, schema, check=checked, usage=self.usage, who=name
+                messages, schema, check=check_answer, usage=self.usage, who=name
             )
         except StopRunError as error:
             self._end = one_line(error)
@@ -125,19 +125,19 @@ class StageAnswers:
             return None
         return reply.parsed
 
-    def fail(self, name: str, why: str) -> None:
+    def fail(self, name: str, reason: str) -> None:
         """Say that a stage failed.
 
         Raises:
             SettingsError: The failure is an error.
         """
         if self.is_strict:
-            raise SettingsError(f"the stage {name!r} failed: {why}")
-        self.stages.append(StageRow(name=name, by="model", status="failed", why=why))
+            raise SettingsError(f"the stage {name!r} failed: {reason}")
+        self.stages.append(StageRow(name=name, by="model", status="failed", why=reason))
 
-    def skip(self, name: str, why: str) -> None:
+    def skip(self, name: str, reason: str) -> None:
         """Say that a stage was left out."""
-        self.stages.append(StageRow(name=name, by="model", status="skipped", why=why))
+        self.stages.append(StageRow(name=name, by="model", status="skipped", why=reason))
 
     def _path(self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel]) -> Path | None:
         if self.cache is None:
@@ -174,7 +174,7 @@ class StageAnswers:
         )
 
 
-def _cached(path: Path | None, schema: type[S]) -> S | None:
+def _read_cached(path: Path | None, schema: type[S]) -> S | None:
     """An answer that is kept; one that is damaged is not there."""
     if path is None:
         return None

@@ -14,7 +14,7 @@ from typing import Literal
 from dig._util.text import name
 from dig.diagnosis.conversations.flow import LoopGroup
 from dig.diagnosis.conversations.hierarchy import HierarchicalGraph
-from dig.diagnosis.conversations.reading import Conversation, folded
+from dig.diagnosis.conversations.reading import Conversation, fold_name
 from dig.show.document import Status
 
 Responsible = Literal["none", "planner", "executor"]
@@ -86,8 +86,8 @@ def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
     """True for a step of a planner or worker; without any, for each step that can be at fault."""
     if step is None or not 0 <= step < len(conversation.steps):
         return False
-    one = conversation.steps[step]
-    return one.role in ("planner", "worker") or one in conversation.candidates
+    message = conversation.steps[step]
+    return message.role in ("planner", "worker") or message in conversation.candidates
 
 
 def blame_complaint(conversation: Conversation, step: int) -> str | None:
@@ -111,13 +111,13 @@ def speaker_notes(conversation: Conversation, agent: str, step: int) -> list[str
         step: The number of the step.
     """
     speaker = conversation.steps[step].agent
-    if folded(agent) == folded(speaker):
+    if fold_name(agent) == fold_name(speaker):
         return []
     return [f"the model answered {name(agent)}, but step {step} is of {name(speaker)}"]
 
 
 def deviating(
-    conversation: Conversation, graph: HierarchicalGraph, said: Deviations
+    conversation: Conversation, graph: HierarchicalGraph, deviations: Deviations
 ) -> tuple[int, ...]:
     """The steps that deviate, in agents that deviate, in subtasks that deviate.
 
@@ -126,67 +126,71 @@ def deviating(
     Args:
         conversation: The conversation.
         graph: Its graph.
-        said: The steps that deviate.
+        deviations: The steps that deviate.
     """
-    steps = [step for step in sorted(said.steps) if can_be_blamed(conversation, step)]
-    agents = {(subtask, folded(agent)) for subtask, agent in said.agents}
-    in_subtasks = [step for step in steps if graph.subtask_of(step).id in said.subtasks]
+    steps = [step for step in sorted(deviations.steps) if can_be_blamed(conversation, step)]
+    agents = {(subtask, fold_name(agent)) for subtask, agent in deviations.agents}
+    in_subtasks = [step for step in steps if graph.subtask_of(step).id in deviations.subtasks]
     in_agents = [
         step
         for step in in_subtasks
-        if (graph.subtask_of(step).id, folded(conversation.steps[step].agent)) in agents
+        if (graph.subtask_of(step).id, fold_name(conversation.steps[step].agent)) in agents
     ]
     return tuple(in_agents or in_subtasks or steps)
 
 
-def decide(conversation: Conversation, graph: HierarchicalGraph, said: ModelTestimony) -> Decided:
+def decide(
+    conversation: Conversation, graph: HierarchicalGraph, testimony: ModelTestimony
+) -> Decided:
     """The answer that testimony gives.
 
     Args:
         conversation: The conversation.
         graph: Its graph.
-        said: The testimony.
+        testimony: The testimony.
     """
-    candidates = deviating(conversation, graph, said.deviations)
+    candidates = deviating(conversation, graph, testimony.deviations)
     if not candidates:
         return Decided(None, {}, ("no step was said to deviate",))
-    found = _Deciding(conversation, graph, said, candidates)
+    decision = _Deciding(conversation, graph, testimony, candidates)
     for step in candidates:
-        found.judge(step)
-    found.recover()
-    answer = _answer(found.statuses, said.verdict)
-    if answer is not None and said.verdict is not None and said.verdict[1] == answer:
-        found.notes += speaker_notes(conversation, *said.verdict)
-    return Decided(answer, dict(sorted(found.statuses.items())), tuple(found.notes))
+        decision.judge(step)
+    decision.recover()
+    answer = _answer(decision.statuses, testimony.verdict)
+    if answer is not None and testimony.verdict is not None and testimony.verdict[1] == answer:
+        decision.notes += speaker_notes(conversation, *testimony.verdict)
+    return Decided(answer, dict(sorted(decision.statuses.items())), tuple(decision.notes))
 
 
 class _Deciding:
     """The statuses of candidates, as they come about."""
 
     def __init__(
-        self, conversation: Conversation, graph: HierarchicalGraph, said: ModelTestimony,
+        self, conversation: Conversation, graph: HierarchicalGraph, testimony: ModelTestimony,
         candidates: Collection[int],
     ) -> None:  # fmt: skip
-        self.conversation, self.graph, self.said = conversation, graph, said
+        self.conversation, self.graph, self.testimony = conversation, graph, testimony
         self.candidates = frozenset(candidates)
         self.statuses: dict[int, Status] = dict.fromkeys(candidates, "open")
         self.notes: list[str] = []
 
     def judge(self, step: int) -> None:
         """Give a candidate its status, and candidates to those that explain it."""
-        said = self.said.screened.get(step)
-        if said is None:
+        screened = self.testimony.screened.get(step)
+        if screened is None:
             return
-        upstream = [one for one in said.upstream if one < step and self._is_known(one)]
+        upstream = [
+            source for source in screened.upstream if source < step and self._can_be_blamed(source)
+        ]
         self.statuses[step] = "propagated" if upstream else "origin"
-        for one in upstream:
-            self.statuses.setdefault(one, "open")
-        if said.loop:
-            self._control(step, said.responsible)
-        if said.spoilt_at is not None and said.spoilt_at != step:
-            self._data(step, said.spoilt_at)
+        for source in upstream:
+            self.statuses.setdefault(source, "open")
+        if screened.loop:
+            self._control(step, screened.responsible)
+        if screened.spoilt_at is not None and screened.spoilt_at != step:
+            self._data(step, screened.spoilt_at)
 
-    def _is_known(self, step: int) -> bool:
+    def _can_be_blamed(self, step: int) -> bool:
         return can_be_blamed(self.conversation, step)
 
     def _control(self, step: int, responsible: Responsible) -> None:
@@ -201,7 +205,7 @@ class _Deciding:
 
     def _data(self, step: int, spoilt_at: int) -> None:
         """The origin is where a datum was first spoilt."""
-        if spoilt_at > step or not self._is_known(spoilt_at):
+        if spoilt_at > step or not self._can_be_blamed(spoilt_at):
             self.notes.append(f"data of step {step} cannot have been spoilt at step {spoilt_at}")
             return
         self._explain(step, spoilt_at)
@@ -212,24 +216,24 @@ class _Deciding:
             self.statuses[step] = "origin"
             return
         self.statuses[step] = "propagated"
-        if origin not in self.said.screened or origin not in self.candidates:
+        if origin not in self.testimony.screened or origin not in self.candidates:
             self.statuses[origin] = "origin"
 
     def recover(self) -> None:
         """Give the status to candidates that a later, undisputed step put right."""
-        for step, said in self.said.screened.items():
-            later = said.recovered_at
+        for step, screened in self.testimony.screened.items():
+            later = screened.recovered_at
             if step not in self.statuses or later is None:
                 continue
             is_step = step < later < len(self.conversation.steps)
             if not is_step or later in self.statuses:
                 continue
-            if self.graph.subtask_of(later).id not in self.said.deviations.subtasks:
+            if self.graph.subtask_of(later).id not in self.testimony.deviations.subtasks:
                 self.statuses[step] = "recovered"
 
 
 def _loop_with(loops: Iterable[LoopGroup], step: int) -> LoopGroup | None:
-    return next((one for one in loops if step in one.steps), None)
+    return next((loop for loop in loops if step in loop.steps), None)
 
 
 def _answer(statuses: Mapping[int, Status], verdict: tuple[str, int] | None) -> int | None:

@@ -29,7 +29,7 @@ from .deciding import Decided, ModelTestimony, blame_complaint, decide
 from .plain_questions import RIVALS
 from .requests import MOST_CHARACTERS, Exemplar, Requests, nearest
 from .shapes import StepVerdict
-from .stages import STAGES, Known, Part, Stage
+from .stages import STAGES, Part, PipelineState, Stage
 
 Method = Literal["model", "all-at-once", "step-by-step", "binary-search"]
 METHODS: tuple[Method, ...] = ("model", "all-at-once", "step-by-step", "binary-search")
@@ -82,23 +82,23 @@ class ModelMethod:
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
         """
-        return anyio.run(self._asked, conversation, ranked or rank(conversation))
+        return anyio.run(self._ask, conversation, ranked or rank(conversation))
 
-    async def _asked(self, conversation: Conversation, ranked: Attribution) -> Attribution:
+    async def _ask(self, conversation: Conversation, ranked: Attribution) -> Attribution:
         requests = Requests(conversation, self.most_characters)
         async with Model(self.settings, spending=self.spending) as model:
             if self.cache is not None:
                 keep_exchanges(model, self.cache)
-            asked = StageAnswers(model, requests, self.cache, self.is_strict)
+            answers = StageAnswers(model, requests, self.cache, self.is_strict)
             if self.method == "model":
-                found = await _Pipeline(self, ranked, asked).run()
+                attribution = await _Pipeline(self, ranked, answers).run()
             else:
-                found = await RIVALS[self.method](ranked, asked)
-        notes = [*found.notes, *asked.notes]
+                attribution = await RIVALS[self.method](ranked, answers)
+        notes = [*attribution.notes, *answers.notes]
         if requests.cut:
             notes.append(f"{counted(requests.cut, 'text')} cut in the middle to fit a request")
         return replace(
-            found, method=self.method, model=self.settings.model, cost=asked.cost(),
+            attribution, method=self.method, model=self.settings.model, cost=answers.cost(),
             notes=tuple(notes),
         )  # fmt: skip
 
@@ -125,92 +125,93 @@ class ModelMethod:
 class _Pipeline:
     """The stages about one conversation, one after the other."""
 
-    def __init__(self, method: ModelMethod, ranked: Attribution, asked: StageAnswers) -> None:
-        self.asked, self.without = asked, method.without
-        self.conversation = asked.requests.conversation
+    def __init__(self, method: ModelMethod, ranked: Attribution, answers: StageAnswers) -> None:
+        self.answers, self.without = answers, method.without
+        self.conversation = answers.requests.conversation
         shown = nearest(method.exemplars, self.conversation.task)
-        self.known = Known(self.conversation, ranked, shown)
+        self.state = PipelineState(self.conversation, ranked, shown)
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
         """Ask all stages that are wanted, and decide."""
         for stage in STAGES:
             if stage.part in self.without:
-                self.asked.skip(stage.name, f"left out: --without {stage.part}")
-            elif stage.name == "screening" and not self.known.candidates:
-                self.asked.skip(stage.name, "no step was said to deviate")
+                self.answers.skip(stage.name, f"left out: --without {stage.part}")
+            elif stage.name == "screening" and not self.state.candidates:
+                self.answers.skip(stage.name, "no step was said to deviate")
             else:
                 await self._stage(stage)
             if stage.name == "backtrack" and stage.part in self.without:
-                self.known.deviate([one.number for one in self.conversation.candidates])
+                self.state.deviate([step.number for step in self.conversation.candidates])
         if self.without == {"backtrack", "screening"}:
             await self._verdict()
-        return self._found()
+        return self._conclude()
 
     async def _stage(self, stage: Stage) -> None:
-        known, full = self.known, set[int]()
+        state, full = self.state, set[int]()
         if stage.is_about_candidates:
-            full = {near for one in known.candidates for near in (one - 1, one, one + 1)}
-        answer = await self.asked(
-            stage.name, stage.schema, stage.instructions, stage.needs(known), full=full,
-            check=lambda said: stage.check(known, said), is_repairable=stage.is_repairable,
+            full = {near for step in state.candidates for near in (step - 1, step, step + 1)}
+        answer = await self.answers.ask(
+            stage.name, stage.schema, stage.instructions, stage.needs(state), full=full,
+            check=lambda reply: stage.check(state, reply), is_repairable=stage.is_repairable,
         )  # fmt: skip
         if answer is None:
-            stage.stand_in(known)
+            stage.stand_in(state)
         else:
-            stage.take(known, answer)
+            stage.take(state, answer)
             self.answered.add(stage.name)
 
     async def _verdict(self) -> None:
         """Ask for a verdict over the graph alone."""
-        known = self.known
-        said = await self.asked(
-            "verdict", StepVerdict, VERDICT, {"graph": known.shown_graph()},
-            check=lambda one: blame_complaint(self.conversation, one.step),
+        state = self.state
+        verdict = await self.answers.ask(
+            "verdict", StepVerdict, VERDICT, {"graph": state.shown_graph()},
+            check=lambda reply: blame_complaint(self.conversation, reply.step),
         )  # fmt: skip
-        if said is not None:
-            known.verdict = (said.agent, said.step)
-            known.deviate([said.step])
-            known.reasons[said.step] = [one_line(said.why)]
+        if verdict is not None:
+            state.verdict = (verdict.agent, verdict.step)
+            state.deviate([verdict.step])
+            state.reasons[verdict.step] = [one_line(verdict.why)]
             self.answered.add("verdict")
 
-    def _found(self) -> Attribution:
-        known = self.known
+    def _conclude(self) -> Attribution:
+        state = self.state
         notes = [
             f"{counted(count, 'item')} of stage {name!r} dropped: unknown or against the rules"
-            for name, count in known.dropped.items()
+            for name, count in state.dropped.items()
         ]
         if not self.answered & {"backtrack", "screening", "verdict"}:
-            return self._ranked(notes)
-        if known.screened and "screening" not in self.answered:
+            return self._without_model(notes)
+        if state.screened and "screening" not in self.answered:
             notes.append("candidates were screened by the texts alone")
         decided = decide(
-            self.conversation, known.graph,
-            ModelTestimony(known.deviations, known.screened, known.verdict),
+            self.conversation, state.graph,
+            ModelTestimony(state.deviations, state.screened, state.verdict),
         )  # fmt: skip
         notes += decided.notes
         if decided.step is None:
-            return self._ranked(notes)
-        return _attribution(known, decided, self.asked.stages, [*notes, BY_STATUS])
+            return self._without_model(notes)
+        return _attribution(state, decided, self.answers.stages, [*notes, BY_STATUS])
 
-    def _ranked(self, notes: Sequence[str]) -> Attribution:
+    def _without_model(self, notes: Sequence[str]) -> Attribution:
         """The answer without a model, with the graph as far as the model drew it."""
-        found = self.known.ranked
-        graph = self.known.graph
+        ranked = self.state.ranked
+        graph = self.state.graph
         candidates = tuple(
-            replace(one, subtask=graph.subtask_of(one.step or 0).id) for one in found.candidates
+            replace(candidate, subtask=graph.subtask_of(candidate.step or 0).id)
+            for candidate in ranked.candidates
         )
-        drawn = replace(found, candidates=candidates, graph=graph)
-        return self.asked.without_model(drawn, notes)
+        drawn = replace(ranked, candidates=candidates, graph=graph)
+        return self.answers.without_model(drawn, notes)
 
 
 def _attribution(
-    known: Known, decided: Decided, stages: Sequence[StageRow], notes: Sequence[str]
+    state: PipelineState, decided: Decided, stages: Sequence[StageRow], notes: Sequence[str]
 ) -> Attribution:
     """The decision as candidates.
 
     Args:
-        known: The facts that are known.
+        state: The facts that are known.
         decided: The decision.
         stages: The stages that were carried out.
         notes: The remaining notes.
@@ -219,16 +220,16 @@ def _attribution(
         step: _WEIGHTS[status] * (2 if step == decided.step else 1)
         for step, status in decided.statuses.items()
     }
-    whole = sum(weights.values())
+    total = sum(weights.values())
     ordered = sorted(weights, key=lambda step: (step != decided.step, -weights[step], step))
-    mechanisms = {one.step: one.mechanism for one in known.ranked.candidates}
+    mechanisms = {candidate.step: candidate.mechanism for candidate in state.ranked.candidates}
     candidates = tuple(
         Candidate(
-            id=f"c{number}", agent=known.conversation.steps[step].agent,
-            share=weights[step] / whole, by=(NAME,), status=decided.statuses[step], step=step,
-            mechanism=mechanisms.get(step), subtask=known.graph.subtask_of(step).id,
+            id=f"c{number}", agent=state.conversation.steps[step].agent,
+            share=weights[step] / total, by=(NAME,), status=decided.statuses[step], step=step,
+            mechanism=mechanisms.get(step), subtask=state.graph.subtask_of(step).id,
             evidence=tuple(
-                Evidence(None, says, step=step) for says in _reasons(known, step, decided)[:3]
+                Evidence(None, says, step=step) for says in _reasons(state, step, decided)[:3]
             ),
         )
         for number, step in enumerate(ordered, 1)
@@ -237,13 +238,13 @@ def _attribution(
         candidates,
         confidence_of(candidates),
         candidates[0].evidence[0].says,
-        known.graph.chain(ordered[0]),
-        known.graph,
+        state.graph.chain(ordered[0]),
+        state.graph,
         tuple(stages),
         notes=tuple(notes),
     )
 
 
-def _reasons(known: Known, step: int, decided: Decided) -> list[str]:
-    said = [one for one in known.reasons.get(step, ()) if one]
-    return said or [f"it was judged to be {decided.statuses[step]}, without a reason"]
+def _reasons(state: PipelineState, step: int, decided: Decided) -> list[str]:
+    reasons = [reason for reason in state.reasons.get(step, ()) if reason]
+    return reasons or [f"it was judged to be {decided.statuses[step]}, without a reason"]

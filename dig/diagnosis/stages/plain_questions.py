@@ -29,49 +29,53 @@ The document has a part of the log. The step at fault, by which the team failed,
 first half (the steps up to and including `half`) or in the second. Say in which."""
 
 
-async def _all_at_once(ranked: Attribution, asked: StageAnswers) -> Attribution:
+async def _all_at_once(ranked: Attribution, answers: StageAnswers) -> Attribution:
     """One request: the whole log, and a verdict."""
-    conversation = asked.requests.conversation
-    said = await asked(
+    conversation = answers.requests.conversation
+    verdict = await answers.ask(
         "all-at-once", StepVerdict, ALL_AT_ONCE,
-        check=lambda one: blame_complaint(conversation, one.step),
+        check=lambda reply: blame_complaint(conversation, reply.step),
     )  # fmt: skip
-    if said is None:
-        return asked.without_model(ranked)
-    asked.notes += speaker_notes(conversation, said.agent, said.step)
-    return _attribution(ranked, said.step, said.why, asked)
+    if verdict is None:
+        return answers.without_model(ranked)
+    answers.notes += speaker_notes(conversation, verdict.agent, verdict.step)
+    return _attribution(ranked, verdict.step, verdict.why, answers)
 
 
-async def _step_by_step(ranked: Attribution, asked: StageAnswers) -> Attribution:
+async def _step_by_step(ranked: Attribution, answers: StageAnswers) -> Attribution:
     """A request for each step that can be at fault, until one is."""
-    for one in asked.requests.conversation.candidates:
-        shown = range(one.number + 1)
-        said = await asked(
-            f"step {one.number}", JudgedLast, STEP_BY_STEP, only=shown, full=[one.number]
+    for step in answers.requests.conversation.candidates:
+        shown = range(step.number + 1)
+        judgement = await answers.ask(
+            f"step {step.number}", JudgedLast, STEP_BY_STEP, only=shown, full=[step.number]
         )
-        if said is not None and said.at_fault:
-            return _attribution(ranked, one.number, said.why, asked)
-        if asked.has_ended:
+        if judgement is not None and judgement.at_fault:
+            return _attribution(ranked, step.number, judgement.why, answers)
+        if answers.has_ended:
             break
-    asked.notes.append("no step was said to be at fault")
-    return asked.without_model(ranked)
+    answers.notes.append("no step was said to be at fault")
+    return answers.without_model(ranked)
 
 
-async def _binary_search(ranked: Attribution, asked: StageAnswers) -> Attribution:
+async def _binary_search(ranked: Attribution, answers: StageAnswers) -> Attribution:
     """Requests about halves, until one step is left."""
-    left = [one.number for one in asked.requests.conversation.candidates]
-    why = "it is the only step"
-    while len(left) > 1:
-        half = left[(len(left) - 1) // 2]
-        shown = range(left[0], left[-1] + 1)
-        said = await asked(
-            f"steps {left[0]} to {left[-1]}", JudgedHalf, BINARY_SEARCH, {"half": half}, only=shown
+    numbers = [step.number for step in answers.requests.conversation.candidates]
+    reason = "it is the only step"
+    while len(numbers) > 1:
+        half = numbers[(len(numbers) - 1) // 2]
+        shown = range(numbers[0], numbers[-1] + 1)
+        judgement = await answers.ask(
+            f"steps {numbers[0]} to {numbers[-1]}",
+            JudgedHalf,
+            BINARY_SEARCH,
+            {"half": half},
+            only=shown,
         )
-        if said is None:
-            return asked.without_model(ranked)
-        left = [one for one in left if (one <= half) == (said.half == "first")]
-        why = said.why
-    return _attribution(ranked, left[0], why, asked)
+        if judgement is None:
+            return answers.without_model(ranked)
+        numbers = [number for number in numbers if (number <= half) == (judgement.half == "first")]
+        reason = judgement.why
+    return _attribution(ranked, numbers[0], reason, answers)
 
 
 Rival = Callable[[Attribution, StageAnswers], Awaitable[Attribution]]
@@ -82,12 +86,12 @@ RIVALS: Mapping[str, Rival] = {
 }
 
 
-def _attribution(ranked: Attribution, step: int, why: str, asked: StageAnswers) -> Attribution:
+def _attribution(ranked: Attribution, step: int, reason: str, answers: StageAnswers) -> Attribution:
     """The one step that a model names, as a candidate."""
-    graph, conversation = ranked.graph, asked.requests.conversation
-    says = one_line(why) or "the model named it"
+    graph, conversation = ranked.graph, answers.requests.conversation
+    says = one_line(reason) or "the model named it"
     only = Candidate(
         id="c1", agent=conversation.steps[step].agent, share=1.0, by=(NAME,), step=step,
         evidence=(Evidence(None, says, step=step),), subtask=graph.subtask_of(step).id,
     )  # fmt: skip
-    return Attribution((only,), "low", says, graph.chain(step), graph, tuple(asked.stages))
+    return Attribution((only,), "low", says, graph.chain(step), graph, tuple(answers.stages))

@@ -66,7 +66,7 @@ def read_exemplars(path: Path) -> list[Exemplar]:
     Raises:
         SettingsError: The file cannot be read, or a line is no exemplar; the line is named.
     """
-    found = []
+    exemplars = []
     with file_errors(path, "read"):
         lines = read_file(path).decode("utf-8", errors="replace").splitlines()
     for number, line in enumerate(lines, 1):
@@ -76,13 +76,13 @@ def read_exemplars(path: Path) -> list[Exemplar]:
             row = json.loads(line)
             steps = row.get("steps", row.get("explanation"))
             steps = "\n".join(map(str, steps)) if isinstance(steps, list) else steps
-            found.append(Exemplar(*(_words(one) for one in (row["task"], steps))))
+            exemplars.append(Exemplar(*(_words(text) for text in (row["task"], steps))))
         except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
             raise SettingsError(
                 f"{path}:{number}: an exemplar is a JSON object with `task`, and `steps` or "
                 "`explanation`"
             ) from None
-    return found
+    return exemplars
 
 
 def _words(value: Any) -> str:
@@ -102,26 +102,26 @@ def nearest(exemplars: Sequence[Exemplar], task: str | None) -> list[Exemplar]:
     """
     if not task or not exemplars:
         return []
-    own, bags = bag(task), [bag(one.task) for one in exemplars]
-    having = Counter(word for some in [own, *bags] for word in some)
+    own, bags = bag(task), [bag(exemplar.task) for exemplar in exemplars]
+    having = Counter(word for words in [own, *bags] for word in words)
     rare = {word: log((len(bags) + 2) / count) for word, count in having.items()}
     near = [
-        (_weighed(own, some, rare), number)
-        for number, some in enumerate(bags)
-        if cosine(own, some) <= SAME_TASK and some != own
+        (_similarity(own, other, rare), number)
+        for number, other in enumerate(bags)
+        if cosine(own, other) <= SAME_TASK and other != own
     ]
-    chosen = sorted(near, key=lambda one: (-one[0], one[1]))[:MOST_EXEMPLARS]
+    chosen = sorted(near, key=lambda pair: (-pair[0], pair[1]))[:MOST_EXEMPLARS]
     return [exemplars[number] for _, number in chosen]
 
 
-def _weighed(one: Bag, other: Bag, rare: Mapping[str, float]) -> float:
-    def norm(some: Bag) -> float:
-        return sqrt(sum((count * rare[word]) ** 2 for word, count in some.items()))
+def _similarity(first: Bag, other: Bag, rare: Mapping[str, float]) -> float:
+    def norm(words: Bag) -> float:
+        return sqrt(sum((count * rare[word]) ** 2 for word, count in words.items()))
 
-    both = sum(
-        count * other[word] * rare[word] ** 2 for word, count in one.items() if word in other
+    dot = sum(
+        count * other[word] * rare[word] ** 2 for word, count in first.items() if word in other
     )
-    return both / (norm(one) * norm(other)) if both else 0.0
+    return dot / (norm(first) * norm(other)) if dot else 0.0
 
 
 # --- the log, cut to a size ---
@@ -159,7 +159,7 @@ class Requests:
             only: The steps that are shown; ``None``: all are.
         """
         case = self.conversation
-        shown = [one for one in case.steps if only is None or one.number in only]
+        shown = [step for step in case.steps if only is None or step.number in only]
         document: dict[str, Any] = {"task": case.task or ""}
         if case.expected is not None:
             document["expected"] = case.expected
@@ -167,15 +167,15 @@ class Requests:
             document["failures"] = list(case.failures)
         document["agents"] = list(case.agents)
         document |= more or {}
-        room = self.most - len(encode_json(document)) - sum(40 + len(one.agent) for one in shown)
-        tiers = [self._tier(one.number, full) for one in shown]
-        texts, cut = cut_texts([one.text for one in shown], tiers, room)
+        room = self.most - len(encode_json(document)) - sum(40 + len(step.agent) for step in shown)
+        tiers = [self._tier(step.number, full) for step in shown]
+        texts, cut = cut_texts([step.text for step in shown], tiers, room)
         self.cut = max(self.cut, cut)
         if cut:
             document["note"] = f"{counted(cut, 'text')} of the log cut in the middle, to save room"
         document["steps"] = [
-            {"step": one.number, "agent": one.agent, "text": text}
-            for one, text in zip(shown, texts, strict=True)
+            {"step": step.number, "agent": step.agent, "text": text}
+            for step, text in zip(shown, texts, strict=True)
         ]
         return [
             {"role": "system", "content": f"{PREFACE}\n{instructions}"},
@@ -184,12 +184,12 @@ class Requests:
 
     def _tier(self, number: int, full: Collection[int]) -> int:
         """The tier of a text: texts of tools are cut first, what matters most last."""
-        one = self.conversation.steps[number]
-        if number in full or one in self.conversation.told[-1:]:
+        step = self.conversation.steps[number]
+        if number in full or step in self.conversation.speaking_steps[-1:]:
             return 2
-        if code_of(one.text).strip() or outcome(one.text, self.words) == "failed":
+        if code_of(step.text).strip() or outcome(step.text, self.words) == "failed":
             return 2
-        return 0 if one.role == "tool" else 1
+        return 0 if step.role == "tool" else 1
 
 
 def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[list[str], int]:
@@ -204,22 +204,22 @@ def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[li
     for tier in sorted(set(tiers)):
         if sum(limits) <= room:
             break
-        inside = [number for number, one in enumerate(tiers) if one == tier]
-        rest = sum(limits) - sum(limits[number] for number in inside)
-        share = _equal_share([limits[number] for number in inside], room - rest)
+        inside = [number for number, text_tier in enumerate(tiers) if text_tier == tier]
+        fixed = sum(limits) - sum(limits[number] for number in inside)
+        share = _equal_share([limits[number] for number in inside], room - fixed)
         for number in inside:
             limits[number] = min(limits[number], share)
-    found = [_cut(text, limit) for text, limit in zip(texts, limits, strict=True)]
-    return found, sum(a is not b for a, b in zip(found, texts, strict=True))
+    fitted = [_cut(text, limit) for text, limit in zip(texts, limits, strict=True)]
+    return fitted, sum(a is not b for a, b in zip(fitted, texts, strict=True))
 
 
 def _equal_share(lengths: Iterable[int], room: int) -> int:
     """The largest limit under which the lengths fit into some room."""
     ordered = sorted(lengths)
     for number, length in enumerate(ordered):
-        left = len(ordered) - number
-        if length * left > room:
-            return max(LEAST_CHARACTERS, room // left)
+        count = len(ordered) - number
+        if length * count > room:
+            return max(LEAST_CHARACTERS, room // count)
         room -= length
     return max(LEAST_CHARACTERS, ordered[-1])
 
@@ -228,5 +228,5 @@ def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     mark = f" [... {len(text) - limit} characters left out ...] "
-    left = limit - len(mark)
-    return text[: left - left // 2] + mark + text[len(text) - left // 2 :]
+    room = limit - len(mark)
+    return text[: room - room // 2] + mark + text[len(text) - room // 2 :]

@@ -21,8 +21,8 @@ from dig.diagnosis.conversations.hierarchy import (
     Subtask,
     SubtaskOracle,
     covers,
-    drafted,
-    repaired,
+    draft_graph,
+    repair_subtasks,
     step_edge,
     step_edges,
 )
@@ -45,11 +45,11 @@ KEY_EVIDENCE = ("each number and each name has a source in the log",)
 ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
 
 
-# --- what is known ---
+# --- the state of the pipeline ---
 
 
 @dataclass
-class Known:
+class PipelineState:
     """The state of the pipeline: at first the drafts, which are made without a model.
 
     Attributes:
@@ -75,7 +75,7 @@ class Known:
     def __post_init__(self) -> None:
         """Begin with the drafts."""
         self.graph = self.ranked.graph
-        self.deviate([one.step for one in self.ranked.candidates[:MOST_DRAFTED]])
+        self.deviate([candidate.step for candidate in self.ranked.candidates[:MOST_DRAFTED]])
 
     @property
     def candidates(self) -> tuple[int, ...]:
@@ -105,8 +105,8 @@ class Known:
     def plan(self) -> list[dict[str, Any]]:
         """The subtasks as a model is shown them."""
         return [
-            {"id": one.id, "name": one.name, "goal": one.goal, "first": one.first, "last": one.last}
-            for one in self.graph.subtasks
+            {key: getattr(subtask, key) for key in ("id", "name", "goal", "first", "last")}
+            for subtask in self.graph.subtasks
         ]
 
 
@@ -121,9 +121,9 @@ class Stage:
         schema: The shape of its answer.
         instructions: The question to the model.
         needs: Further keys of its request.
-        take: Takes an answer into what is known.
+        take: Takes an answer into the state of the pipeline.
         check: Says what is wrong with an answer that would be taken.
-        stand_in: Takes a draft into what is known, if the model has no answer.
+        stand_in: Takes a draft into the state of the pipeline, if the model has no answer.
         part: The part of the pipeline with which it is left out, if it can be.
         is_repairable: Whether `take` can use an answer that `check` complains about twice.
         is_about_candidates: Whether candidates and their neighbours are shown in full.
@@ -132,167 +132,190 @@ class Stage:
     name: str
     schema: type[BaseModel]
     instructions: str
-    needs: Callable[[Known], Mapping[str, Any]]
-    take: Callable[[Known, Any], None]
-    check: Callable[[Known, Any], str | None]
-    stand_in: Callable[[Known], None] = lambda known: None
+    needs: Callable[[PipelineState], Mapping[str, Any]]
+    take: Callable[[PipelineState, Any], None]
+    check: Callable[[PipelineState, Any], str | None]
+    stand_in: Callable[[PipelineState], None] = lambda state: None
     part: Part | None = None
     is_repairable: bool = False
     is_about_candidates: bool = False
 
 
-def _nothing_known(items: Sequence[object], known: int, what: str) -> str | None:
+def _complain_unknown(items: Sequence[object], count: int, noun: str) -> str | None:
     """A complaint about an answer none of whose items is known."""
-    if known:
+    if count:
         return None
-    return f"none of the {counted(len(items), what)} is about anything in the document"
+    return f"none of the {counted(len(items), noun)} is about anything in the document"
 
 
-def _subtasks(said: SubtaskPlan) -> list[Subtask]:
+def _subtasks(answer: SubtaskPlan) -> list[Subtask]:
     return [
-        Subtask(one.id, one_line(one.name), one_line(one.goal), one.first, one.last)
-        for one in said.subtasks
+        Subtask(
+            subtask.id, one_line(subtask.name), one_line(subtask.goal), subtask.first, subtask.last
+        )
+        for subtask in answer.subtasks
     ]
 
 
-def _take_plan(known: Known, said: SubtaskPlan) -> None:
-    case = known.conversation
-    subtasks = repaired(_subtasks(said), len(case.steps))
-    known.drop("plan", max(0, len(said.subtasks) - len(subtasks)))
-    known.graph = drafted(case, subtasks=subtasks)
-    known.deviate([one.step for one in known.ranked.candidates[:MOST_DRAFTED]])
+def _take_plan(state: PipelineState, answer: SubtaskPlan) -> None:
+    case = state.conversation
+    subtasks = repair_subtasks(_subtasks(answer), len(case.steps))
+    state.drop("plan", max(0, len(answer.subtasks) - len(subtasks)))
+    state.graph = draft_graph(case, subtasks=subtasks)
+    state.deviate([candidate.step for candidate in state.ranked.candidates[:MOST_DRAFTED]])
 
 
-def _parts(said: Parsed) -> list[AgentPart]:
+def _parts(answer: Parsed) -> list[AgentPart]:
     return [
-        AgentPart(one.subtask, one.agent, one.observation, one.thought, one.action, one.result)
-        for one in said.agents
+        AgentPart(
+            part.subtask, part.agent, part.observation, part.thought, part.action, part.result
+        )
+        for part in answer.agents
     ]
 
 
-def _take_parsed(known: Known, said: Parsed) -> None:
-    flow = [one for one in known.graph.edges if one.level == "step"]
+def _take_parsed(state: PipelineState, answer: Parsed) -> None:
+    flow = [edge for edge in state.graph.edges if edge.level == "step"]
     edges = [
         HierarchyEdge(
-            one.level, one.source, one.target, one.type,
-            one.subtask if one.level == "agent" else None,
-            tuple(BiasPattern(p.bias, p.anomaly, p.scenario) for p in one.patterns),
+            edge.level, edge.source, edge.target, edge.type,
+            edge.subtask if edge.level == "agent" else None,
+            tuple(BiasPattern(p.bias, p.anomaly, p.scenario) for p in edge.patterns),
         )
-        for one in said.edges
+        for edge in answer.edges
     ]  # fmt: skip
-    graph = replace(known.graph, edges=(), dropped=0)
-    graph = graph.with_parts(known.conversation, _parts(said)).with_edges(edges)
-    known.drop("parse", graph.dropped)
-    known.graph = graph.with_edges(flow)
+    graph = replace(state.graph, edges=(), dropped=0)
+    graph = graph.with_parts(state.conversation, _parts(answer)).with_edges(edges)
+    state.drop("parse", graph.dropped)
+    state.graph = graph.with_edges(flow)
 
 
-def _check_parsed(known: Known, said: Parsed) -> str | None:
-    graph = replace(known.graph, dropped=0).with_parts(known.conversation, _parts(said))
-    return _nothing_known(said.agents, len(graph.agents), "part")
+def _check_parsed(state: PipelineState, answer: Parsed) -> str | None:
+    graph = replace(state.graph, dropped=0).with_parts(state.conversation, _parts(answer))
+    return _complain_unknown(answer.agents, len(graph.agents), "part")
 
 
-def _take_flow(known: Known, said: DataFlow) -> None:
+def _take_flow(state: PipelineState, answer: DataFlow) -> None:
     """Take the data that went from step to step; what records show stays."""
-    others = tuple(one for one in known.graph.edges if one.level != "step")
+    other_edges = tuple(edge for edge in state.graph.edges if edge.level != "step")
     edges = [
-        step_edge(one.source, one.target, f"{one.output} -> {one.input}", one.type)
-        for one in said.edges
+        step_edge(edge.source, edge.target, f"{edge.output} -> {edge.input}", edge.type)
+        for edge in answer.edges
     ]
-    graph = replace(known.graph, edges=others, dropped=0).with_edges(edges)
-    known.drop("data flow", graph.dropped)
-    told = {(one.source, one.target) for one in edges}
-    recorded = step_edges(known.conversation.lineage or ())
-    known.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in told)
+    graph = replace(state.graph, edges=other_edges, dropped=0).with_edges(edges)
+    state.drop("data flow", graph.dropped)
+    ends = {(edge.source, edge.target) for edge in edges}
+    recorded = step_edges(state.conversation.lineage or ())
+    state.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in ends)
 
 
-def _take_oracles(known: Known, said: Oracles) -> None:
-    given = {
-        one.subtask: SubtaskOracle(
-            one.goal, tuple(one.preconditions), tuple(one.key_evidence), tuple(one.acceptance)
+def _take_oracles(state: PipelineState, answer: Oracles) -> None:
+    oracles = {
+        oracle.subtask: SubtaskOracle(
+            oracle.goal,
+            tuple(oracle.preconditions),
+            tuple(oracle.key_evidence),
+            tuple(oracle.acceptance),
         )
-        for one in said.oracles
+        for oracle in answer.oracles
     }
-    subtasks = [replace(one, oracle=given.pop(one.id, None)) for one in known.graph.subtasks]
-    known.drop("oracles", len(given))
-    known.graph = replace(known.graph, subtasks=tuple(subtasks))
+    subtasks = [
+        replace(subtask, oracle=oracles.pop(subtask.id, None)) for subtask in state.graph.subtasks
+    ]
+    state.drop("oracles", len(oracles))
+    state.graph = replace(state.graph, subtasks=tuple(subtasks))
 
 
-def _draft_oracles(known: Known) -> None:
+def _draft_oracles(state: PipelineState) -> None:
     """Give each subtask tests that fit any subtask."""
     subtasks = [
-        replace(one, oracle=SubtaskOracle(one.goal, (), KEY_EVIDENCE, ACCEPTANCE))
-        for one in known.graph.subtasks
+        replace(subtask, oracle=SubtaskOracle(subtask.goal, (), KEY_EVIDENCE, ACCEPTANCE))
+        for subtask in state.graph.subtasks
     ]
-    known.graph = replace(known.graph, subtasks=tuple(subtasks))
+    state.graph = replace(state.graph, subtasks=tuple(subtasks))
 
 
-def _check_oracles(known: Known, said: Oracles) -> str | None:
-    ids = {one.id for one in known.graph.subtasks}
-    return _nothing_known(said.oracles, sum(one.subtask in ids for one in said.oracles), "oracle")
+def _check_oracles(state: PipelineState, answer: Oracles) -> str | None:
+    ids = {subtask.id for subtask in state.graph.subtasks}
+    count = sum(oracle.subtask in ids for oracle in answer.oracles)
+    return _complain_unknown(answer.oracles, count, "oracle")
 
 
-def _take_backtrack(known: Known, said: Backtrack) -> None:
-    ids = {one.id for one in known.graph.subtasks}
-    subtasks = frozenset(one.id for one in said.subtasks if one.deviates and one.id in ids)
-    agents = frozenset((one.subtask, one.agent) for one in said.agents if one.deviates)
-    steps = [one for one in said.steps if one.deviates]
-    shown = [one for one in steps if 0 <= one.step < len(known.conversation.steps)]
-    known.drop("backtrack", len(steps) - len(shown))
-    known.deviations = Deviations(subtasks, agents, frozenset(one.step for one in shown))
-    for one in shown:
-        known.reasons.setdefault(one.step, []).append(one_line(one.why, MOST_SHOWN))
+def _take_backtrack(state: PipelineState, answer: Backtrack) -> None:
+    ids = {subtask.id for subtask in state.graph.subtasks}
+    subtasks = frozenset(
+        subtask.id for subtask in answer.subtasks if subtask.deviates and subtask.id in ids
+    )
+    agents = frozenset((agent.subtask, agent.agent) for agent in answer.agents if agent.deviates)
+    steps = [step for step in answer.steps if step.deviates]
+    shown = [step for step in steps if 0 <= step.step < len(state.conversation.steps)]
+    state.drop("backtrack", len(steps) - len(shown))
+    state.deviations = Deviations(subtasks, agents, frozenset(step.step for step in shown))
+    for step in shown:
+        state.reasons.setdefault(step.step, []).append(one_line(step.why, MOST_SHOWN))
 
 
-def _take_screening(known: Known, said: Screening) -> None:
-    candidates = known.candidates
-    known.screened = {}
-    for one in said.candidates:
-        if one.step not in candidates:
-            known.drop("screening", 1)
+def _take_screening(state: PipelineState, answer: Screening) -> None:
+    candidates = state.candidates
+    state.screened = {}
+    for candidate in answer.candidates:
+        if candidate.step not in candidates:
+            state.drop("screening", 1)
             continue
-        known.screened[one.step] = Screened(
-            tuple(one.upstream), one.loop, one.responsible, one.spoilt_at, one.recovered_at
+        state.screened[candidate.step] = Screened(
+            tuple(candidate.upstream),
+            candidate.loop,
+            candidate.responsible,
+            candidate.spoilt_at,
+            candidate.recovered_at,
         )
-        says = (one.upstream_why, one.loop_why, one.spoilt_why, one.recovered_why)
-        held = (one.upstream, one.loop, one.spoilt_at is not None, one.recovered_at is not None)
-        known.reasons.setdefault(one.step, []).extend(
-            one_line(text, MOST_SHOWN) for text, is_held in zip(says, held, strict=True) if is_held
+        reasons = (
+            (candidate.upstream, candidate.upstream_why),
+            (candidate.loop, candidate.loop_why),
+            # Step 0 is a step like any other: it must not count as "no step".
+            (candidate.spoilt_at is not None, candidate.spoilt_why),
+            (candidate.recovered_at is not None, candidate.recovered_why),
         )
-    known.verdict = (said.verdict.agent, said.verdict.step)
-    if said.verdict.step in candidates:
-        why = one_line(said.verdict.why, MOST_SHOWN)
-        known.reasons.setdefault(said.verdict.step, []).insert(0, why)
+        state.reasons.setdefault(candidate.step, []).extend(
+            one_line(text, MOST_SHOWN) for is_held, text in reasons if is_held
+        )
+    state.verdict = (answer.verdict.agent, answer.verdict.step)
+    if answer.verdict.step in candidates:
+        reason = one_line(answer.verdict.why, MOST_SHOWN)
+        state.reasons.setdefault(answer.verdict.step, []).insert(0, reason)
 
 
-def _draft_screening(known: Known) -> None:
+def _draft_screening(state: PipelineState) -> None:
     """Screen candidates by the texts alone: data from other candidates, and loops."""
-    candidates = known.candidates
-    sources = [(one.source, one.target) for one in known.graph.edges if one.level == "step"]
-    known.screened = {}
+    candidates = state.candidates
+    sources = [(edge.source, edge.target) for edge in state.graph.edges if edge.level == "step"]
+    state.screened = {}
     for step in candidates:
         upstream = tuple(int(a) for a, b in sources if b == step and a in candidates)
-        loop = next((one for one in known.graph.loops if step in one.steps and one.failed), None)
+        loop = next(
+            (group for group in state.graph.loops if step in group.steps and group.failed), None
+        )
         by: Responsible = "none"
         if loop is not None:
             by = "planner" if loop.same_command else "executor"
-        known.screened[step] = Screened(upstream, loop is not None, by)
+        state.screened[step] = Screened(upstream, loop is not None, by)
 
 
-def _check_screening(known: Known, said: Screening) -> str | None:
-    inside = sum(one.step in known.candidates for one in said.candidates)
-    return _nothing_known(said.candidates, inside, "candidate")
+def _check_screening(state: PipelineState, answer: Screening) -> str | None:
+    inside = sum(candidate.step in state.candidates for candidate in answer.candidates)
+    return _complain_unknown(answer.candidates, inside, "candidate")
 
 
-def _exemplars(known: Known) -> dict[str, Any]:
-    shown = [{"task": one.task, "steps": one.steps} for one in known.exemplars]
+def _exemplars(state: PipelineState) -> dict[str, Any]:
+    shown = [{"task": exemplar.task, "steps": exemplar.steps} for exemplar in state.exemplars]
     return {"exemplars": shown} if shown else {}
 
 
-def _data(known: Known) -> list[dict[str, Any]]:
+def _data(state: PipelineState) -> list[dict[str, Any]]:
     return [
-        {"source": one.source, "target": one.target, "datum": one.data, "type": one.type}
-        for one in known.graph.edges
-        if one.level == "step"
+        {"source": edge.source, "target": edge.target, "datum": edge.data, "type": edge.type}
+        for edge in state.graph.edges
+        if edge.level == "step"
     ][:MOST_EDGES]
 
 
@@ -308,9 +331,9 @@ after the end of the one before, the last ends at the last step; no step is left
 in two. Between one and eight subtasks are usual. `goal` says in a sentence what the phase was to
 reach. If there are `exemplars`, they show for other tasks into what steps people divide such
 work.""",
-        lambda known: {"draft": known.plan(), **_exemplars(known)},
+        lambda state: {"draft": state.plan(), **_exemplars(state)},
         _take_plan,
-        lambda known, said: covers(_subtasks(said), len(known.conversation.steps)),
+        lambda state, answer: covers(_subtasks(answer), len(state.conversation.steps)),
         is_repairable=True,
     ),
     Stage(
@@ -327,9 +350,9 @@ For each edge name in `patterns` how a fault at its source would show at its tar
 fault, `anomaly` the symptom, and `scenario` says which question decides about it: local (was the
 target's input sound?), control (does a planner repeat itself, or does an executor fail at sound
 orders?), data (where was a datum first spoilt?), reversal (was it put right later?).""",
-        lambda known: {
-            "plan": known.plan(),
-            "draft": [asdict(one) for one in known.graph.agents],
+        lambda state: {
+            "plan": state.plan(),
+            "draft": [asdict(part) for part in state.graph.agents],
         },
         _take_parsed,
         _check_parsed,
@@ -344,13 +367,13 @@ had the datum to the one that used it, always forwards. `output` is the datum as
 it, `input` as the target has it: where they differ, something happened to it on the way. If
 `is_recorded` is true, `draft` was not found by words but recorded: data went along these edges and
 along no others, so say only what went along them.""",
-        lambda known: {
-            "plan": known.plan(),
-            "draft": _data(known),
-            "is_recorded": known.conversation.lineage is not None,
+        lambda state: {
+            "plan": state.plan(),
+            "draft": _data(state),
+            "is_recorded": state.conversation.lineage is not None,
         },
         _take_flow,
-        lambda known, said: None,
+        lambda state, answer: None,
     ),
     Stage(
         "oracles", Oracles,
@@ -361,7 +384,7 @@ than what the team wanted of it; `preconditions` must hold when it begins; `key_
 have been looked up or computed, not assumed; `acceptance` are tests of its result. Each line must
 be such that the log can show it to be false. Later subtasks must fit what you demanded of earlier
 ones.""",
-        lambda known: {"plan": known.plan(), **_exemplars(known)},
+        lambda state: {"plan": state.plan(), **_exemplars(state)},
         _take_oracles,
         _check_oracles,
         stand_in=_draft_oracles,
@@ -377,9 +400,9 @@ and got agree with the preconditions and the key evidence? Then, only for those 
 of their steps in that subtask: is there a deviation in this very step? Give an entry for
 everything that you judge, with `deviates` and the reason in one sentence. Output of tools is
 never at fault itself; the step that called the tool, or that believed its output, may be.""",
-        lambda known: {"graph": known.shown_graph()},
+        lambda state: {"graph": state.shown_graph()},
         _take_backtrack,
-        lambda known, said: None,
+        lambda state, answer: None,
         part="backtrack",
         is_about_candidates=True,
     ),
@@ -395,9 +418,9 @@ failed; else none. Data: at which step was a datum that it relies on first wrong
 `spoilt_at`, or null. Reversal: did a later step put it right for good? That is `recovered_at`, or
 null. Finally give your verdict: the earliest step such that, had it been right, the team would
 not have failed in this way, with its agent.""",
-        lambda known: {
-            "candidates": list(known.candidates),
-            "graph": known.shown_graph(),
+        lambda state: {
+            "candidates": list(state.candidates),
+            "graph": state.shown_graph(),
         },
         _take_screening,
         _check_screening,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from dig._util.text import one_line
 from dig.diagnosis.case import Case
-from dig.diagnosis.conversations.hierarchy import drafted
+from dig.diagnosis.conversations.hierarchy import draft_graph
 from dig.diagnosis.conversations.ranking import Attribution
-from dig.diagnosis.conversations.reading import Conversation, DataEdge, step, with_roles
+from dig.diagnosis.conversations.reading import Conversation, DataEdge, build_step, with_roles
 from dig.diagnosis.interventions.described import describe_activation, payload_text
 from dig.show.document import Candidate, StageRow
 
@@ -37,19 +37,21 @@ def conversation_of(case: Case, expected: str | None = None) -> Conversation:
     """
     run, numbers = case.run, case.steps
     steps = [
-        step(n, one.agent, describe_activation(run, one))
-        for n, one in enumerate(run.activations.values())
+        build_step(n, activation.agent, describe_activation(run, activation))
+        for n, activation in enumerate(run.activations.values())
     ]
     lineage = [
-        DataEdge(numbers[by], numbers[one.id], f"{event.type} {event.id}", "text")
-        for one in run.activations.values()
-        for event in run.inputs(one)
+        DataEdge(numbers[by], numbers[activation.id], f"{event.type} {event.id}", "text")
+        for activation in run.activations.values()
+        for event in run.inputs(activation)
         if (by := event.by or "") in numbers
     ]
-    posed = (payload_text(one.payload, MOST_TASK) for one in run.events.values() if one.by is None)
+    posed = (
+        payload_text(event.payload, MOST_TASK) for event in run.events.values() if event.by is None
+    )
     return Conversation(
         case.name, "", with_roles(steps), one_line("; ".join(posed), MOST_TASK), expected,
-        tuple(one.evidence[0].says for one in case.failures), tuple(lineage),
+        tuple(failure.evidence[0].says for failure in case.failures), tuple(lineage),
     )  # fmt: skip
 
 
@@ -61,13 +63,13 @@ class ModelSuspects:
         method: The way in which the model is asked.
         structural: Names the candidates where the model does not.
         expected: The right answer, if the user gave it.
-        found: The answer about the last case.
+        attribution: The answer about the last case.
     """
 
     method: ModelMethod
     structural: Callable[[Case], Sequence[Candidate]]
     expected: str | None = None
-    found: Attribution | None = field(default=None, init=False)
+    attribution: Attribution | None = field(default=None, init=False)
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
         """The candidates, the likeliest first.
@@ -78,22 +80,22 @@ class ModelSuspects:
         conversation = conversation_of(case, self.expected)
         if not conversation.steps:
             return self.structural(case)
-        self.found = self.method(conversation, self._ranked(case, conversation))
-        return [_placed(case, one) for one in self.found.candidates]
+        self.attribution = self.method(conversation, self._structural_answer(case, conversation))
+        return [_place_candidate(case, candidate) for candidate in self.attribution.candidates]
 
-    def _ranked(self, case: Case, conversation: Conversation) -> Attribution:
+    def _structural_answer(self, case: Case, conversation: Conversation) -> Attribution:
         """The answer without a model."""
-        known = tuple(self.structural(case))
-        done = StageRow(name="signs", by="structural", status="done", why=None)
-        return Attribution(known, "low", "", (), drafted(conversation), (done,))
+        candidates = tuple(self.structural(case))
+        stage = StageRow(name="signs", by="structural", status="done", why=None)
+        return Attribution(candidates, "low", "", (), draft_graph(conversation), (stage,))
 
 
-def _placed(case: Case, one: Candidate) -> Candidate:
+def _place_candidate(case: Case, candidate: Candidate) -> Candidate:
     """A candidate of a model with the records of its step."""
-    if one.t is not None or one.step is None:
-        return one
-    place = [*case.run.activations.values()][one.step]
+    if candidate.t is not None or candidate.step is None:
+        return candidate
+    place = [*case.run.activations.values()][candidate.step]
     return replace(
-        one, t=place.t, until=place.end.t if place.end else None, activation=place.id,
-        evidence=tuple(replace(shown, t=place.t) for shown in one.evidence),
+        candidate, t=place.t, until=place.end.t if place.end else None, activation=place.id,
+        evidence=tuple(replace(shown, t=place.t) for shown in candidate.evidence),
     )  # fmt: skip

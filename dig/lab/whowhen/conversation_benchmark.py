@@ -24,9 +24,9 @@ from dig._util.intervals import wilson
 from dig.diagnosis.conversations.ranking import Attribution, Weights, rank
 from dig.diagnosis.conversations.reading import (
     Conversation,
-    folded,
+    build_step,
+    fold_name,
     read_conversation,
-    step,
     with_roles,
 )
 from dig.errors import SettingsError, TraceError
@@ -79,7 +79,7 @@ def load(directory: Path) -> list[Conversation]:
 def _case(path: Path, row: Mapping[str, Any]) -> Conversation:
     try:
         steps = [
-            step(n, line.get("speaker") or line["agent"], line["content"] or "")
+            build_step(n, line.get("speaker") or line["agent"], line["content"] or "")
             for n, line in enumerate(row["steps"])
         ]
         text = json.dumps([row["question"], row["steps"]], sort_keys=True)
@@ -365,11 +365,11 @@ def _at(case: Conversation, number: int | None) -> BlamedStep | None:
 
 def _of_most_frequent(case: Conversation) -> int:
     counts = Counter(
-        folded(step.agent) for step in case.steps if step.role in ("planner", "worker")
+        fold_name(step.agent) for step in case.steps if step.role in ("planner", "worker")
     )
-    counts = counts or Counter(folded(step.agent) for step in case.steps)
+    counts = counts or Counter(fold_name(step.agent) for step in case.steps)
     most = max(counts, key=lambda name: counts[name])
-    return next(step.number for step in case.steps if folded(step.agent) == most)
+    return next(step.number for step in case.steps if fold_name(step.agent) == most)
 
 
 def _of_last_worker(case: Conversation) -> int:

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dig.diagnosis.conversations.reading import Conversation, read_conversation, step, with_roles
+from dig.diagnosis.conversations.reading import (
+    Conversation,
+    build_step,
+    read_conversation,
+    with_roles,
+)
 
 TASK = "How many bridges cross the river Arvo between the towns of Lund and Minde?"
 
@@ -42,7 +47,7 @@ LOOP = (
 def talk(
     rows: Sequence[tuple[str, str]] = BRIDGES, task: str | None = TASK, name: str = "talk"
 ) -> Conversation:
-    steps = [step(number, speaker, text) for number, (speaker, text) in enumerate(rows)]
+    steps = [build_step(number, speaker, text) for number, (speaker, text) in enumerate(rows)]
     return Conversation(name, "0" * 64, with_roles(steps), task)
 
 

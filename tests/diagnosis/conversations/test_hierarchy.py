@@ -15,8 +15,8 @@ from dig.diagnosis.conversations.hierarchy import (
     HierarchyEdge,
     Subtask,
     covers,
-    drafted,
-    repaired,
+    draft_graph,
+    repair_subtasks,
     step_edge,
 )
 from dig.diagnosis.conversations.reading import DataEdge
@@ -78,7 +78,7 @@ def test_parts_that_nobody_has_are_dropped() -> None:
 def test_ranges_are_repaired(ranges: list[tuple[int, int]], made: list[tuple[int, int]]) -> None:
     """Gaps go to the earlier subtask, overlaps to the first, and what is outside is cut."""
     given = [Subtask(f"x{n}", "", "", *one) for n, one in enumerate(ranges)]
-    found = repaired(given, 9)
+    found = repair_subtasks(given, 9)
     assert [(one.first, one.last) for one in found] == made
     assert [one.id for one in found] == [f"s{n}" for n in range(1, len(made) + 1)]
 
@@ -89,7 +89,7 @@ def test_ranges_are_repaired(ranges: list[tuple[int, int]], made: list[tuple[int
 def test_repaired_ranges_cover_all_steps(ranges: list[tuple[int, int]], count: int) -> None:
     """Whatever is given, each step is in one subtask, and good ranges stay as they are."""
     given = [Subtask(f"s{n}", "", "", *one) for n, one in enumerate(ranges, 1)]
-    found = repaired(given, count)
+    found = repair_subtasks(given, count)
     assert covers(found, count) is None
     if covers(given, count) is None:
         assert found == tuple(given)
@@ -108,7 +108,7 @@ def test_ranges_that_do_not_cover_are_told() -> None:
 def test_a_draft_follows_the_rules(rows: Any) -> None:
     """It covers all steps, has at most eight subtasks, and none of its edges is dropped."""
     case = talk(rows)
-    found = drafted(case)
+    found = draft_graph(case)
     assert covers(found.subtasks, len(rows)) is None and 1 <= len(found.subtasks) <= 8
     assert found.dropped == 0
     assert {one.level for one in found.edges} <= {"subtask", "agent", "step"}
@@ -117,7 +117,7 @@ def test_a_draft_follows_the_rules(rows: Any) -> None:
 
 def test_a_part_says_what_an_agent_saw_and_did() -> None:
     """The step before it, its words, its code, and the output of the tool."""
-    found = next(one for one in drafted(talk()).agents if one.agent == "Map_Expert")
+    found = next(one for one in draft_graph(talk()).agents if one.agent == "Map_Expert")
     assert found.observation.startswith("Task: How many bridges")
     assert found.thought.startswith("I look them up")
     assert found.action == "print(lookup('bridges', 'Arvo'))"
@@ -127,7 +127,7 @@ def test_a_part_says_what_an_agent_saw_and_did() -> None:
 def test_recorded_lineage_allows_no_other_edge() -> None:
     """An edge between steps along which no event went is dropped, whoever draws it."""
     talk_ = replace(talk(), lineage=(DataEdge(0, 1, "e1", "text"), DataEdge(1, 4, "e2", "text")))
-    graph = drafted(talk_)
+    graph = draft_graph(talk_)
     assert [one.data for one in graph.edges if one.level == "step"] == ["e1", "e2"]
     more = graph.with_edges([step_edge(1, 4, "17", "number"), step_edge(3, 4, "17", "number")])
     assert more.dropped == 1 and [one.data for one in more.edges][-1] == "17"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dig.diagnosis.conversations.hierarchy import HierarchicalGraph, Subtask, drafted
+from dig.diagnosis.conversations.hierarchy import HierarchicalGraph, Subtask, draft_graph
 from dig.diagnosis.stages.deciding import (
     Decided,
     Deviations,
@@ -24,7 +24,7 @@ from tests.diagnosis.conversations.talks import BRIDGES, LOOP, talk
 TALK = talk(LOOP)
 """Steps: 0 human; 1, 2, 4, 6, 8 the planner; 3, 5, 7 the worker, which fails."""
 SUBTASKS = (Subtask("s1", "", "", 0, 3), Subtask("s2", "", "", 4, 6), Subtask("s3", "", "", 7, 8))
-GRAPH = drafted(TALK, subtasks=SUBTASKS)
+GRAPH = draft_graph(TALK, subtasks=SUBTASKS)
 NO_LOOP = replace(GRAPH, loops=())
 PLANNER, WORKER = "Orchestrator", "Browser"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dig.diagnosis.case import Case
-from dig.diagnosis.conversations.hierarchy import drafted
+from dig.diagnosis.conversations.hierarchy import draft_graph
 from dig.diagnosis.diagnosing import diagnose
 from dig.diagnosis.stages.pipeline import METHODS, Method, ModelMethod
 from dig.diagnosis.stages.traces import conversation_of
@@ -78,7 +78,7 @@ def test_what_is_kept_or_passed_on_is_not_used() -> None:
 
 def test_lineage_is_the_flow_of_data() -> None:
     """Words that two payloads share are no edge; an event that was used is one."""
-    graph = drafted(conversation_of(case(written())))
+    graph = draft_graph(conversation_of(case(written())))
     edges = [(one.source, one.target, one.data) for one in graph.edges if one.level == "step"]
     assert edges == [
         (0, 1, "problem q1"), (1, 2, "raw_data d1"), (2, 5, "solution s1")
@@ -246,4 +246,4 @@ def test_an_empty_conversation_of_a_trace_is_not_sent() -> None:
 
     method = ModelMethod(ModelSettings("m", "http://127.0.0.1:9/v1"))
     asked = ModelSuspects(method, lambda case: [])
-    assert asked.candidates(case(Written())) == [] and asked.found is None
+    assert asked.candidates(case(Written())) == [] and asked.attribution is None
