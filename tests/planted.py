@@ -812,8 +812,8 @@ MUTANTS = [
     ),
     Mutant(
         "deciding-upstream-later", DECIDING,
-        "upstream = [one for one in said.upstream if one < step and self._is_known(one)]",
-        "upstream = [one for one in said.upstream if self._is_known(one)]",
+        "upstream = [n for n in screened.upstream if n < step and self._can_be_blamed(n)]",
+        "upstream = [n for n in screened.upstream if self._can_be_blamed(n)]",
         "a later step explains an earlier one",
     ),
     Mutant(
@@ -830,13 +830,13 @@ MUTANTS = [
     ),
     Mutant(
         "deciding-spoilt-later", DECIDING,
-        "if spoilt_at > step or not self._is_known(spoilt_at):",
-        "if not self._is_known(spoilt_at):",
+        "if spoilt_at > step or not self._can_be_blamed(spoilt_at):",
+        "if not self._can_be_blamed(spoilt_at):",
         "data are said to be spoilt by a later step",
     ),
     Mutant(
         "deciding-own-status-lost", DECIDING,
-        "if origin not in self.said.screened or origin not in self.candidates:",
+        "if origin not in self.testimony.screened or origin not in self.candidates:",
         "if True:",
         "a step that is explained itself becomes an origin, because a later one goes back to it",
     ),
@@ -848,7 +848,7 @@ MUTANTS = [
     ),
     Mutant(
         "deciding-recovered-in-vain", DECIDING,
-        "if self.graph.subtask_of(later).id not in self.said.deviations.subtasks:",
+        "if self.graph.subtask_of(later).id not in self.testimony.deviations.subtasks:",
         "if later:",
         "a step is put right in a subtask that deviates",
     ),

@@ -1,4 +1,4 @@
-"""From a model's testimony to an answer: pure code, so that the model testifies and code decides.
+"""Decide who is at fault from the testimony of a model: the model testifies, pure code decides.
 
 The candidates are the steps that deviate. Each is held against what the model says about it: a
 cause upstream (`local`), a loop (`control`), a datum that was spoilt before it (`data`), a later
@@ -7,12 +7,11 @@ step that put it right (`reversal`). ModelTestimony about steps that were not sh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dig._util.text import name
-from dig.diagnosis.conversations.flow import LoopGroup
 from dig.diagnosis.conversations.hierarchy import HierarchicalGraph
 from dig.diagnosis.conversations.reading import Conversation, fold_name
 from dig.show.document import Status
@@ -22,7 +21,7 @@ Responsible = Literal["none", "planner", "executor"]
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """The subtasks, agents and steps that deviate, by testimony.
+    """Subtasks, agents and steps that deviate, by testimony.
 
     Attributes:
         subtasks: The ids of subtasks.
@@ -36,7 +35,7 @@ class Deviations:
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """The testimony about a candidate.
+    """Testimony about a candidate.
 
     Attributes:
         upstream: The earlier steps that explain it.
@@ -55,7 +54,7 @@ class Screened:
 
 @dataclass(frozen=True)
 class ModelTestimony:
-    """All that is said about a conversation.
+    """Everything a model says about a conversation.
 
     Attributes:
         deviations: The steps that deviate.
@@ -70,7 +69,7 @@ class ModelTestimony:
 
 @dataclass(frozen=True)
 class Decided:
-    """A decision.
+    """The decision about a conversation.
 
     Attributes:
         step: The answer; ``None``: the testimony gives none.
@@ -83,7 +82,7 @@ class Decided:
 
 
 def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
-    """True for a step of a planner or worker; without any, for each step that can be at fault."""
+    """Report whether a step is one of a planner or worker, or is a candidate for want of those."""
     if step is None or not 0 <= step < len(conversation.steps):
         return False
     message = conversation.steps[step]
@@ -91,7 +90,7 @@ def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
 
 
 def blame_complaint(conversation: Conversation, step: int) -> str | None:
-    """The complaint about a step as an answer; ``None``: there is none.
+    """Complain about a step that cannot be the answer; ``None``: there is no complaint.
 
     Args:
         conversation: The conversation.
@@ -103,7 +102,7 @@ def blame_complaint(conversation: Conversation, step: int) -> str | None:
 
 
 def speaker_notes(conversation: Conversation, agent: str, step: int) -> list[str]:
-    """A note if a step is another agent's than a model says; the speaker is the answer.
+    """Note that a step belongs to another agent than the model says; the speaker is the answer.
 
     Args:
         conversation: The conversation.
@@ -119,7 +118,7 @@ def speaker_notes(conversation: Conversation, agent: str, step: int) -> list[str
 def deviating(
     conversation: Conversation, graph: HierarchicalGraph, deviations: Deviations
 ) -> tuple[int, ...]:
-    """The steps that deviate, in agents that deviate, in subtasks that deviate.
+    """List the deviating steps of deviating agents in deviating subtasks.
 
     If there is none, the condition on agents is dropped, then the one on subtasks.
 
@@ -142,7 +141,7 @@ def deviating(
 def decide(
     conversation: Conversation, graph: HierarchicalGraph, testimony: ModelTestimony
 ) -> Decided:
-    """The answer that testimony gives.
+    """Decide about a conversation by testimony.
 
     Args:
         conversation: The conversation.
@@ -163,7 +162,7 @@ def decide(
 
 
 class _Deciding:
-    """The statuses of candidates, as they come about."""
+    """Statuses of candidates, while testimony is applied."""
 
     def __init__(
         self, conversation: Conversation, graph: HierarchicalGraph, testimony: ModelTestimony,
@@ -175,13 +174,12 @@ class _Deciding:
         self.notes: list[str] = []
 
     def judge(self, step: int) -> None:
-        """Give a candidate its status, and candidates to those that explain it."""
+        """Set the status of a candidate and of the steps upstream that explain it."""
         screened = self.testimony.screened.get(step)
         if screened is None:
             return
-        upstream = [
-            source for source in screened.upstream if source < step and self._can_be_blamed(source)
-        ]
+        # A cause lies earlier; what a model says of later or unknown steps is ignored.
+        upstream = [n for n in screened.upstream if n < step and self._can_be_blamed(n)]
         self.statuses[step] = "propagated" if upstream else "origin"
         for source in upstream:
             self.statuses.setdefault(source, "open")
@@ -194,8 +192,8 @@ class _Deciding:
         return can_be_blamed(self.conversation, step)
 
     def _control(self, step: int, responsible: Responsible) -> None:
-        """In a loop the origin is the planner's first repetition, or the worker's first failure."""
-        loop = _loop_with(self.graph.loops, step)
+        """Blame a loop on the planner's first repetition or on the worker's first failure."""
+        loop = next((loop for loop in self.graph.loops if step in loop.steps), None)
         if loop is None:
             self.notes.append(f"step {step} was said to be in a loop, but the texts show none")
             return
@@ -204,23 +202,24 @@ class _Deciding:
             self._explain(step, origin)
 
     def _data(self, step: int, spoilt_at: int) -> None:
-        """The origin is where a datum was first spoilt."""
+        """Blame the step at which a datum was first spoilt."""
         if spoilt_at > step or not self._can_be_blamed(spoilt_at):
             self.notes.append(f"data of step {step} cannot have been spoilt at step {spoilt_at}")
             return
         self._explain(step, spoilt_at)
 
     def _explain(self, step: int, origin: int) -> None:
-        """Say that a candidate is explained by a step, which is then the origin."""
+        """Explain a candidate by a step, which is then the origin."""
         if origin == step:
             self.statuses[step] = "origin"
             return
         self.statuses[step] = "propagated"
+        # A step with testimony of its own keeps the status that this gave it.
         if origin not in self.testimony.screened or origin not in self.candidates:
             self.statuses[origin] = "origin"
 
     def recover(self) -> None:
-        """Give the status to candidates that a later, undisputed step put right."""
+        """Set the status `recovered` where a later, undisputed step put a candidate right."""
         for step, screened in self.testimony.screened.items():
             later = screened.recovered_at
             if step not in self.statuses or later is None:
@@ -228,19 +227,17 @@ class _Deciding:
             is_step = step < later < len(self.conversation.steps)
             if not is_step or later in self.statuses:
                 continue
+            # In a subtask that fails all the same nothing was put right.
             if self.graph.subtask_of(later).id not in self.testimony.deviations.subtasks:
                 self.statuses[step] = "recovered"
 
 
-def _loop_with(loops: Iterable[LoopGroup], step: int) -> LoopGroup | None:
-    return next((loop for loop in loops if step in loop.steps), None)
-
-
 def _answer(statuses: Mapping[int, Status], verdict: tuple[str, int] | None) -> int | None:
-    """The verdict if it is an origin; else the earliest origin, open or the last recovered step."""
+    """Choose the verdict if it is an origin, else the earliest origin, open or last recovered step."""
     by_status: dict[str, list[int]] = {}
     for step in sorted(statuses):
         by_status.setdefault(statuses[step], []).append(step)
+    # The model does not overrule its own testimony: its verdict only chooses among origins.
     origins = by_status.get("origin", [])
     if verdict is not None and verdict[1] in origins:
         return verdict[1]
