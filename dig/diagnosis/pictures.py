@@ -161,6 +161,3 @@ def _step(number: int) -> str:
 
 def _text(number: int) -> str:
     return f"text {number}"
-
-
-# --- an investigation ---

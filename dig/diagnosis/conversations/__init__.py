@@ -1,4 +1,4 @@
-"""Which agent and which step of a conversation is at fault, from the text of its log.
+"""Attribution of a failed conversation to an agent and a step, by the text of the log.
 
 - `reading`: from a file to steps and roles. `flow`: words, code, facts and loops in texts.
 - `hierarchy`: the hierarchical graph, and its draft. `wording`: features of a step.

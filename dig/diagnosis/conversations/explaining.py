@@ -1,7 +1,7 @@
-"""From the log of a conversation to its diagnosis.
+"""Diagnose a conversation by the log.
 
-    found = explain(Path("chat.json"))
-    print(found.answer)
+    diagnosis = explain(Path("chat.json"))
+    print(diagnosis.answer)
 
 A conversation has no outcome of its own, so asking about one says that it failed.
 """
@@ -13,14 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dig._util.text import counted
-from dig.show.document import (
-    AnswerRow,
-    Diagnosis,
-    Evidence,
-    Failure,
-    GoalRow,
-    SourceRow,
-)
+from dig.show import document
+from dig.show.document import Diagnosis, Evidence
 
 from .ranking import Attribution, rank
 from .reading import Conversation, Layout, read_conversation
@@ -28,7 +22,7 @@ from .reading import Conversation, Layout, read_conversation
 WHY = "a conversation has no outcome of its own: it is taken as failed"
 
 Attribute = Callable[[Conversation], Attribution]
-"""Names the candidates of a conversation."""
+"""Function that names the candidates of a conversation."""
 
 
 def explain(
@@ -59,40 +53,33 @@ def explain(
     conversation = read_conversation(path, layout, task=task, expected=expected)
     attribution = attribute(conversation)
     notes = attribution.notes
-    if len(attribution.candidates) > top:
-        further = counted(len(attribution.candidates) - top, "further candidate")
-        notes = (*notes, f"{further} not listed")
-    listed = replace(attribution, candidates=attribution.candidates[:top], notes=notes)
-    return _document(conversation, listed, has_graph=has_graph)
-
-
-def _document(
-    conversation: Conversation, attribution: Attribution, *, has_graph: bool
-) -> Diagnosis:
+    if (further := len(attribution.candidates) - top) > 0:
+        notes = (*notes, f"{counted(further, 'further candidate')} not listed")
     candidates = [
-        replace(candidate, share=round(candidate.share, 6)) for candidate in attribution.candidates
+        replace(candidate, share=round(candidate.share, 6), rank=number)
+        for number, candidate in enumerate(attribution.candidates[:top], 1)
     ]
     first = next(iter(candidates), None)
     last = conversation.steps[-1].number
     return Diagnosis(
-        source=SourceRow(
+        source=document.SourceRow(
             name=conversation.name, kind="conversation", sha256=conversation.sha256, records=None,
             steps=len(conversation.steps),
         ),
-        goal=GoalRow(test="none", good=False, progress=None, why=WHY),
+        goal=document.GoalRow(test="none", good=False, progress=None, why=WHY),
         failures=(
-            Failure(
+            document.Failure(
                 "complaint", "outcome", (Evidence(None, "the conversation ended here", step=last),)
             ),
         ),
         attempts=(), method=attribution.method, model=attribution.model,
-        answer=None if first is None else AnswerRow(
+        answer=None if first is None else document.AnswerRow(
             agent=first.agent, step=first.step, t=None, activation=None,
             mechanism=first.mechanism, confidence=attribution.confidence, reason=attribution.reason,
         ),
-        candidates=tuple(replace(candidate, rank=n) for n, candidate in enumerate(candidates, 1)),
+        candidates=tuple(candidates),
         chain=attribution.chain, hypotheses=(), fix=None,
         confidence="unknown" if first is None else "suspected",
-        stages=attribution.stages, cost=attribution.cost, notes=attribution.notes,
+        stages=attribution.stages, cost=attribution.cost, notes=notes,
         graph=attribution.graph.to_json() if has_graph else None,
     )  # fmt: skip

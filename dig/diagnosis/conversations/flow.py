@@ -15,11 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from math import sqrt
-from pathlib import Path
 from typing import Literal
-
-from dig._util.files import read_file
-from dig.errors import SettingsError
 
 from .reading import Conversation, ConversationStep, DataEdge, DataType
 
@@ -37,7 +33,7 @@ _QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,80})[\"”]")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Word lists, in lower case: parts of a text that mark what a step does.
+    """Word lists, in lower case: parts of a text that mark an action.
 
     Attributes:
         failure: The words in the output of a tool that failed.
@@ -51,61 +47,30 @@ class Vocabulary:
     invention: tuple[str, ...]
     earlier: tuple[str, ...]
 
-    @classmethod
-    def of(cls, rows: Mapping[str, Sequence[str]]) -> Vocabulary:
-        """A vocabulary of JSON, with the shipped lists where it has none.
-
-        Raises:
-            SettingsError: A list is unknown, or is no list of texts.
-        """
-        shipped = _load_shipped()
-        for key, row in rows.items():
-            if key not in shipped or not isinstance(row, list | tuple):
-                raise SettingsError(f"{key!r} is no list of words; known are: {', '.join(shipped)}")
-        merged = {**shipped, **rows}
-        return cls(**{key: tuple(str(word).casefold() for word in merged[key]) for key in merged})
-
 
 @cache
-def _load_shipped() -> Mapping[str, Sequence[str]]:
+def vocabulary() -> Vocabulary:
+    """Load the shipped word lists."""
     text = files(__package__).joinpath("words.json").read_text(encoding="utf-8")
-    lists: Mapping[str, Sequence[str]] = json.loads(text)
-    return lists
-
-
-@cache
-def vocabulary(path: Path | None = None) -> Vocabulary:
-    """The word lists of a file; ``None``: the shipped ones.
-
-    Raises:
-        SettingsError: The file cannot be read, or is none.
-    """
-    if path is None:
-        return Vocabulary.of({})
-    try:
-        rows = json.loads(read_file(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(rows, dict):
-        raise SettingsError(f"{path} is no JSON object with lists of words")
-    return Vocabulary.of(rows)
+    return Vocabulary(**{key: tuple(row) for key, row in json.loads(text).items()})
 
 
 def marks(text: str, words: Iterable[str]) -> int:
-    """The number of times that words of a list stand in a text."""
+    """Count the words of a list in a text."""
     low = text.casefold()
     return sum(low.count(word) for word in words)
 
 
 def bag(text: str) -> Bag:
-    """The words of a text, each with how often it is there."""
+    """Count each word of a text."""
     return Counter(_WORD.findall(text.casefold()))
 
 
 def cosine(first: Bag, other: Bag) -> float:
-    """The likeness of two bags, from 0 to 1."""
+    """Compute the likeness of two bags of words, from 0 to 1."""
     if not first or not other:
         return 0.0
+    # The loop runs over the shorter bag: this is called for each pair of neighbours in a log.
     small, large = (first, other) if len(first) <= len(other) else (other, first)
     dot = sum(count * large[word] for word, count in small.items() if word in large)
     norm = sqrt(sum(n * n for n in first.values()) * sum(n * n for n in other.values()))
@@ -113,20 +78,23 @@ def cosine(first: Bag, other: Bag) -> float:
 
 
 def code_of(text: str) -> str:
-    """The code in fences."""
+    """Extract the code in fences."""
     return "\n".join(_CODE.findall(text))
 
 
 def prose_of(text: str) -> str:
-    """A text without the code in fences."""
+    """Remove the code in fences."""
     return _CODE.sub("\n", text)
 
 
-def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"]:
-    """The outcome that the output of a tool or worker tells of."""
+def outcome(text: str) -> Literal["failed", "nothing", "done"]:
+    """Classify the output of a tool or worker."""
+    # An exit code other than 0 is certain. 0 says little: scripts catch errors and print them.
     code = _EXIT.match(text)
     if code is not None and code[1].strip("-0"):
         return "failed"
+    # Words for nothing go first: they may stand beside words for a failure.
+    words = vocabulary()
     if marks(text, words.nothing):
         return "nothing"
     return "failed" if marks(text, words.failure) else "done"
@@ -136,10 +104,11 @@ def outcome(text: str, words: Vocabulary) -> Literal["failed", "nothing", "done"
 
 
 def facts(text: str) -> dict[str, DataType]:
-    """The facts of a text, each with its type, in order of appearance within each sort."""
+    """Extract facts with types, in order of appearance within each sort."""
     fact_types: dict[str, DataType] = {}
     for number, suffix in _NUMBER.findall(text):
         plain = number.replace(",", "")
+        # One digit is in every list, and `3rd` or `10km` is no plain number.
         if not suffix and sum(char.isdigit() for char in plain) >= 2:
             fact_types[plain.rstrip("0").rstrip(".") if "." in plain else plain] = "number"
     for pattern in (_URL, _QUOTED, _NAME):
@@ -148,8 +117,8 @@ def facts(text: str) -> dict[str, DataType]:
     return fact_types
 
 
-def flow(conversation: Conversation) -> list[DataEdge]:
-    """The edges by which data go through a conversation: its lineage, or facts in its texts."""
+def data_flow(conversation: Conversation) -> list[DataEdge]:
+    """List the edges by which data flow: the recorded lineage, or facts in texts."""
     if conversation.lineage is not None:
         return [*conversation.lineage]
     latest: dict[str, int] = {}
@@ -161,12 +130,13 @@ def flow(conversation: Conversation) -> list[DataEdge]:
             for fact, kind in held.items()
             if fact in latest
         ]
+        # After the edges: a fact does not flow from a step to itself.
         latest.update(dict.fromkeys(held, step.number))
     return edges
 
 
 def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, ...]:
-    """The shortest way along edges from one step to another; only the first if there is none.
+    """Find the shortest way along edges between two steps; without a way only the first step.
 
     Args:
         edges: The sources and targets of edges.
@@ -193,7 +163,7 @@ def chain(edges: Iterable[tuple[int, int]], start: int, end: int) -> tuple[int, 
 # --- loops ---
 
 ALIKE = 0.6
-"""Two texts that are closer than that say the same."""
+"""Closer texts say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +189,17 @@ class LoopGroup:
 
     @property
     def repetition(self) -> int:
-        """The planner's first step that repeats a failed command or, if none does, its first."""
+        """First step of the planner that repeats a failed command; else the first step."""
         return min(self.repeating, default=self.planner_steps[0])
 
     @property
     def failure(self) -> int:
-        """The worker's first failing step or, if none failed, its first step."""
+        """First failing step of the worker; else the first step."""
         return min(self.failing, default=self.executor_steps[0])
 
     @property
     def responsible(self) -> int:
-        """The step that is responsible, if the loop is to blame."""
+        """Step to blame for the loop."""
         return self.repetition if self.same_command else self.failure
 
 
@@ -246,11 +216,11 @@ class _Round:
         return self.planner[0].agent, self.answer[0].agent
 
 
-def loops(conversation: Conversation, words: Vocabulary) -> list[LoopGroup]:
-    """The loop groups of a conversation."""
+def loops(conversation: Conversation) -> list[LoopGroup]:
+    """Find the loop groups of a conversation."""
     groups: list[LoopGroup] = []
     current: list[_Round] = []
-    for turn in _rounds(conversation, words):
+    for turn in _rounds(conversation):
         if current and not _goes_on(current, turn):
             groups += _group(current)
             current = []
@@ -258,14 +228,14 @@ def loops(conversation: Conversation, words: Vocabulary) -> list[LoopGroup]:
     return groups + list(_group(current))
 
 
-def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
-    """The planner's steps with the answers that follow them, one round after the other."""
+def _rounds(conversation: Conversation) -> Iterator[_Round]:
+    """Pair the steps of a planner with the answers that follow, round by round."""
     planner: list[ConversationStep] = []
     answer: list[ConversationStep] = []
     for step in (*conversation.speaking_steps, None):
         if step is None or step.role in ("planner", "outside"):
             if planner and answer:
-                failing = tuple(a.number for a in answer if outcome(a.text, words) != "done")
+                failing = tuple(a.number for a in answer if outcome(a.text) != "done")
                 yield _Round(
                     tuple(planner), tuple(answer), bag(planner[-1].text),
                     bag("\n".join(a.text for a in answer)), failing,
@@ -278,7 +248,7 @@ def _rounds(conversation: Conversation, words: Vocabulary) -> Iterator[_Round]:
 
 
 def _goes_on(current: Sequence[_Round], turn: _Round) -> bool:
-    """True for a round that belongs to the loop of those before it."""
+    """Report whether a round belongs to the loop of the rounds before."""
     last = current[-1]
     is_alike = cosine(last.result, turn.result) > ALIKE
     has_failed = bool(turn.failing) and (len(current) > 1 or bool(last.failing))

@@ -1,4 +1,4 @@
-"""The hierarchical graph of a conversation: subtasks, the agents in them, and what goes on to what.
+"""Hierarchical graph of a conversation: subtasks, agents in subtasks, and edges between steps.
 
 Edges stand on three levels. Between subtasks they join neighbours, between agents they stay inside
 a subtask, and between steps they say which datum went from where to where. What breaks these rules
@@ -14,18 +14,8 @@ from typing import Any, Literal
 
 from dig._util.text import one_line
 
-from .flow import (
-    LoopGroup,
-    Vocabulary,
-    bag,
-    chain,
-    code_of,
-    cosine,
-    flow,
-    loops,
-    prose_of,
-    vocabulary,
-)
+from . import flow
+from .flow import LoopGroup
 from .reading import Conversation, ConversationStep, DataEdge, DataType, fold_name
 
 Scenario = Literal["local", "control", "data", "reversal"]
@@ -34,6 +24,7 @@ AgentLink = Literal[
     "observation", "reasoning", "decision", "environment_feedback", "memory", "loop_control"
 ]
 SUBTASK_LINKS = frozenset(("data_dependency", "logical_prerequisite"))
+_JSON_KEYS = ("subtasks", "agents", "edges", "loops")
 MOST_SUBTASKS = 8
 MOST_SHOWN = 120
 """Characters of a text that a draft shows."""
@@ -41,7 +32,7 @@ MOST_SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class SubtaskOracle:
-    """Tests by which a subtask can be judged afterwards.
+    """Tests of a subtask, applied afterwards.
 
     Attributes:
         goal: The aim of the subtask.
@@ -81,7 +72,7 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """An agent's part in a subtask: what it saw, thought, did, and what came of it."""
+    """Part of an agent in a subtask: observation, thought, action and result."""
 
     subtask: str
     agent: str
@@ -93,7 +84,7 @@ class AgentPart:
 
 @dataclass(frozen=True, slots=True)
 class BiasPattern:
-    """A deviation upstream, and the anomaly downstream by which it shows."""
+    """A deviation upstream, and the anomaly downstream."""
 
     bias: str
     anomaly: str
@@ -102,7 +93,7 @@ class BiasPattern:
 
 @dataclass(frozen=True, slots=True)
 class HierarchyEdge:
-    """An edge.
+    """An edge between subtasks, agents or steps.
 
     Attributes:
         level: `subtask`, `agent` or `step`.
@@ -146,22 +137,22 @@ class HierarchicalGraph:
     dropped: int = field(default=0, compare=False)
 
     def subtask_of(self, step: int) -> Subtask:
-        """The subtask that a step belongs to."""
+        """Return the subtask of a step."""
         return next(subtask for subtask in self.subtasks if step in subtask)
 
     def chain(self, start: int) -> tuple[int, ...]:
-        """The shortest way of data from a step to the last one that can be at fault.
+        """Find the shortest way of data from a step to the last step that can be at fault.
 
         Args:
             start: The step at which the way begins.
         """
         edges = [(edge.source, edge.target) for edge in self.edges if edge.level == "step"]
-        return chain([(int(a), int(b)) for a, b in edges], start, self.end)
+        return flow.chain([(int(a), int(b)) for a, b in edges], start, self.end)
 
     def with_parts(
         self, conversation: Conversation, parts: Iterable[AgentPart]
     ) -> HierarchicalGraph:
-        """The graph with other parts of agents; parts that nobody has are left out."""
+        """Replace the parts of agents; parts of absent agents are dropped."""
         offered = list(parts)
         present = {
             (self.subtask_of(step.number).id, fold_name(step.agent)) for step in conversation.steps
@@ -170,7 +161,7 @@ class HierarchicalGraph:
         return replace(self, agents=valid, dropped=self.dropped + len(offered) - len(valid))
 
     def with_edges(self, edges: Iterable[HierarchyEdge]) -> HierarchicalGraph:
-        """The graph with further edges; those that break a rule are left out."""
+        """Add edges; edges that break a rule are dropped."""
         offered = list(edges)
         valid = tuple(edge for edge in offered if self._follows_rules(edge))
         dropped = self.dropped + len(offered) - len(valid)
@@ -180,6 +171,7 @@ class HierarchicalGraph:
         if edge.level == "step":
             steps = range(self.subtasks[0].first, self.subtasks[-1].last + 1)
             ends = (int(edge.source), int(edge.target))
+            # Recorded lineage is certain: a model cannot add to it.
             is_known = self.lineage is None or ends in self.lineage
             return is_known and ends[0] in steps and ends[1] in steps and ends[0] < ends[1]
         if edge.level == "subtask":
@@ -190,25 +182,15 @@ class HierarchicalGraph:
         return edge.type not in SUBTASK_LINKS and len(agents) == 2 and agents <= inside
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as plain JSON."""
-        loops = [
-            {
-                key: value
-                for key, value in asdict(loop).items()
-                if key not in ("failing", "repeating")
-            }
-            for loop in self.loops
-        ]
-        return {
-            "subtasks": [asdict(subtask) for subtask in self.subtasks],
-            "agents": [asdict(part) for part in self.agents],
-            "edges": [asdict(edge) for edge in self.edges],
-            "loops": loops,
-        }
+        """Render the graph as plain JSON."""
+        graph = {key: list(map(asdict, getattr(self, key))) for key in _JSON_KEYS}
+        for loop in graph["loops"]:
+            del loop["failing"], loop["repeating"]
+        return graph
 
 
 def covers(subtasks: Sequence[Subtask], count: int) -> str | None:
-    """The complaint about ranges of subtasks; ``None``: they cover all steps, each once.
+    """Complain about ranges of subtasks; ``None``: each step is in one range.
 
     Args:
         subtasks: The subtasks.
@@ -227,7 +209,7 @@ def covers(subtasks: Sequence[Subtask], count: int) -> str | None:
 
 
 def repair_subtasks(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, ...]:
-    """Subtasks whose ranges cover all steps: gaps go to the earlier one, overlaps to the first.
+    """Repair ranges to cover all steps: gaps go to the earlier subtask, overlaps to the first.
 
     Args:
         subtasks: The subtasks, in any order.
@@ -254,19 +236,17 @@ def repair_subtasks(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, .
 
 def draft_graph(
     conversation: Conversation,
-    words: Vocabulary | None = None,
     subtasks: tuple[Subtask, ...] | None = None,
 ) -> HierarchicalGraph:
-    """The graph as the texts alone show it.
+    """Draft the graph from the texts alone.
 
     Args:
         conversation: The conversation.
-        words: The word lists; ``None``: the shipped ones.
         subtasks: Its subtasks; ``None``: those that a change of speaker and words shows.
     """
     subtasks = subtasks or _subtasks(conversation)
-    edges = flow(conversation)
-    loop_groups = tuple(loops(conversation, words or vocabulary()))
+    edges = flow.data_flow(conversation)
+    loop_groups = tuple(flow.loops(conversation))
     has_lineage = conversation.lineage is not None
     certain = frozenset((edge.source, edge.target) for edge in edges) if has_lineage else None
     end = conversation.candidates[-1].number
@@ -286,7 +266,7 @@ def draft_graph(
 
 
 def step_edges(edges: Iterable[DataEdge]) -> list[HierarchyEdge]:
-    """The flow of data as edges: between two steps one edge, with the first datum."""
+    """Turn the flow of data into edges: one for each pair of steps, with the first datum."""
     by_ends: dict[tuple[int, int], HierarchyEdge] = {}
     for data_edge in edges:
         edge = step_edge(data_edge.source, data_edge.target, data_edge.fact, data_edge.type)
@@ -295,16 +275,16 @@ def step_edges(edges: Iterable[DataEdge]) -> list[HierarchyEdge]:
 
 
 def step_edge(source: int, target: int, datum: str, type_: DataType) -> HierarchyEdge:
-    """An edge by which a datum goes from one step to another."""
+    """Build an edge between steps."""
     return HierarchyEdge("step", source, target, type_, data=one_line(datum, MOST_SHOWN))
 
 
 def _subtasks(conversation: Conversation) -> tuple[Subtask, ...]:
-    """Ranges that begin where a planner plans anew or, without one, speaker and words change."""
+    """Cut where a planner plans anew or, without a planner, where speaker and words change."""
     steps = conversation.steps
     turning = "planner" if any(step.role == "planner" for step in steps) else "worker"
     distances = {
-        step.number: 1 - cosine(bag(before.text), bag(step.text))
+        step.number: 1 - flow.cosine(flow.bag(before.text), flow.bag(step.text))
         for before, step in pairwise(steps)
         if step.role == turning and step.agent != before.agent and not step.is_idle
     }
@@ -319,7 +299,7 @@ def _subtasks(conversation: Conversation) -> tuple[Subtask, ...]:
 
 
 def parts(conversation: Conversation, subtasks: Iterable[Subtask]) -> list[AgentPart]:
-    """The part of each agent in each subtask, by its first step there that says something."""
+    """List the parts of agents in subtasks, by the first step with words."""
     steps = conversation.steps
     agent_parts = []
     for subtask in subtasks:
@@ -336,14 +316,14 @@ def _part(steps: Sequence[ConversationStep], subtask: str, step: ConversationSte
     before = steps[step.number - 1].text if step.number else ""
     after = steps[step.number + 1] if step.number + 1 < len(steps) else None
     return AgentPart(
-        subtask, step.agent, _excerpt(before), _excerpt(prose_of(step.text)),
-        _excerpt(code_of(step.text)),
+        subtask, step.agent, _excerpt(before), _excerpt(flow.prose_of(step.text)),
+        _excerpt(flow.code_of(step.text)),
         _excerpt(after.text) if after is not None and after.role == "tool" else "",
     )  # fmt: skip
 
 
 def _handovers(conversation: Conversation, graph: HierarchicalGraph) -> list[HierarchyEdge]:
-    """An edge between agents where one speaks right after the other, inside a subtask."""
+    """Join agents that speak right after each other inside a subtask."""
     by_agents: dict[tuple[str, str, str], HierarchyEdge] = {}
     for before, step in pairwise(conversation.speaking_steps):
         subtask = graph.subtask_of(step.number)

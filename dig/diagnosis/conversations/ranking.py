@@ -1,7 +1,7 @@
-"""The ranking of a conversation's steps by shipped weights, and when it does not apply.
+"""Ranks the steps of a conversation by shipped weights, where the weights apply.
 
-    found = rank(conversation)
-    print(found.candidates[0].agent, found.candidates[0].step)
+    attribution = rank(conversation)
+    print(attribution.candidates[0].agent, attribution.candidates[0].step)
 
 One linear score, as shares of all candidates (a conditional logit). The weights were fitted by
 `digmon bench whowhen DIR --fit FILE`; using them needs no further package.
@@ -23,20 +23,19 @@ from dig._util.text import counted, first_wrong, name
 from dig.errors import SettingsError
 from dig.show.document import Candidate, Confidence, CostRow, Evidence, StageRow
 
-from .flow import Vocabulary, vocabulary
 from .hierarchy import HierarchicalGraph, draft_graph
 from .reading import Conversation, ConversationStep, fold_name
 from .wording import FEATURES, features
 
 NAME = "attribution"
 MOST_WITH_PLANNER = 15
-"""With a planner and more candidates than that, the weights do not apply."""
+"""With a planner and more candidates the weights do not apply."""
 
 NO_PROBABILITIES = "shares are the weights of a ranking, no probabilities"
 
 
 class FeatureWeight(BaseModel):
-    """The weight of a feature, and what training cases showed of it.
+    """The weight of a feature, and the range of values in training.
 
     Attributes:
         weight: By how much a step's score grows with a deviation of the feature.
@@ -55,7 +54,7 @@ class FeatureWeight(BaseModel):
     high: float
 
     def contribution(self, value: float) -> float:
-        """The part of the score that a value of the feature gives."""
+        """Compute the part of the score that a value of the feature gives."""
         return self.weight * (value - self.mean) / self.deviation
 
 
@@ -80,7 +79,7 @@ class Weights(BaseModel):
 
     @classmethod
     def read(cls, path: Path | None = None) -> Weights:
-        """The weights of a file; ``None``: the shipped ones.
+        """Read the weights of a file; ``None``: the shipped weights.
 
         Raises:
             SettingsError: The file cannot be read, or is none.
@@ -107,20 +106,20 @@ class Weights(BaseModel):
         return weights
 
     def contributions(self, row: Mapping[str, float]) -> dict[str, float]:
-        """The part of a candidate's score that each feature gives."""
+        """Split the score of a candidate by feature."""
         return {
             feature: weight.contribution(row[feature]) for feature, weight in self.features.items()
         }
 
     def shares(self, rows: Sequence[Mapping[str, float]]) -> list[float]:
-        """The shares of candidates; their sum is 1."""
+        """Compute the shares of candidates; the sum is 1."""
         scores = [sum(self.contributions(row).values()) for row in rows]
-        highest = max(scores)
+        highest = max(scores)  # a difference cannot overflow `exp`
         powers = [exp(score - highest) for score in scores]
         return [power / sum(powers) for power in powers]
 
     def unknown_range(self, rows: Sequence[Mapping[str, float]]) -> bool:
-        """True if most numbers of a conversation lie outside of the range of training cases."""
+        """Report whether most numbers of a conversation lie outside the range of training cases."""
         numbers = [
             (name, weight)
             for name, weight in self.features.items()
@@ -141,7 +140,7 @@ def _load_shipped() -> Weights:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The candidates of a conversation, with what led to them.
+    """Candidates of a conversation, with the reasons.
 
     Attributes:
         candidates: The candidates; the first is the answer.
@@ -168,7 +167,7 @@ class Attribution:
 
 @dataclass(frozen=True)
 class _Ranked:
-    """A step with its share.
+    """A step with a share of the blame.
 
     Attributes:
         parts: The contribution of each feature to its score, against the mean candidate.
@@ -182,7 +181,7 @@ class _Ranked:
 
     @property
     def mechanism(self) -> str | None:
-        """The group that adds most against the mean candidate."""
+        """Group of features that adds most against the mean candidate."""
         groups: dict[str, float] = {}
         for feature, part in self.parts.items():
             group = FEATURES[feature].group
@@ -192,7 +191,7 @@ class _Ranked:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The two features that it has and that speak most for it."""
+        """Sentences about the two strongest features of the step."""
         strongest = sorted(self.present, key=lambda feature: -self.parts[feature])[:2]
         says = [FEATURES[feature].says for feature in strongest] or [
             f"{name(self.step.agent)} speaks here"
@@ -207,19 +206,16 @@ class _Ranked:
         )  # fmt: skip
 
 
-def rank(
-    conversation: Conversation, weights: Weights | None = None, words: Vocabulary | None = None
-) -> Attribution:
+def rank(conversation: Conversation, weights: Weights | None = None) -> Attribution:
     """Rank the steps of a conversation that can be at fault.
 
     Args:
         conversation: The conversation.
         weights: The weights; ``None``: the shipped ones.
-        words: The word lists; ``None``: the shipped ones.
     """
-    words, weights = words or vocabulary(), weights or Weights.read()
-    rows, steps = features(conversation, words), conversation.candidates
-    graph = draft_graph(conversation, words)
+    weights = weights or Weights.read()
+    rows, steps = features(conversation), conversation.candidates
+    graph = draft_graph(conversation)
     skip_reason = _inapplicable(conversation, weights, rows)
     workers = [n for n, step in enumerate(steps) if step.role == "worker"]
     if skip_reason is not None and workers:
@@ -246,7 +242,7 @@ def _stage(name_: str, skip_reason: str | None = None) -> StageRow:
 
 
 def confidence_of(candidates: Sequence[Candidate]) -> Confidence:
-    """`medium` if the first share is at least twice the second; no sign is certain here."""
+    """Grade `medium` if the first share is at least twice the second; no sign is certain here."""
     second = candidates[1].share if len(candidates) > 1 else 0.0
     return "medium" if candidates[0].share >= 2 * second else "low"
 
@@ -275,7 +271,7 @@ def _order(entry: _Ranked) -> tuple[float, int]:
 
 
 def _answer(entries: Iterable[_Ranked]) -> _Ranked:
-    """The likeliest step of the agent whose steps have the largest sum of shares."""
+    """Choose the likeliest step of the agent with the largest sum of shares."""
     by_agent: dict[str, list[_Ranked]] = {}
     for entry in entries:
         by_agent.setdefault(fold_name(entry.step.agent), []).append(entry)
@@ -284,7 +280,7 @@ def _answer(entries: Iterable[_Ranked]) -> _Ranked:
 
 
 def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:
-    """The steps, where in each loop the responsible one has the largest share of the loop."""
+    """Swap shares so that the responsible step of a loop has the largest share in the loop."""
     shares = {entry.step.number: entry.share for entry in entries}
     for loop in graph.loops:
         inside = [number for number in loop.steps if number in shares]
@@ -298,7 +294,7 @@ def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ran
 def _inapplicable(
     conversation: Conversation, weights: Weights, rows: Sequence[Mapping[str, float]]
 ) -> str | None:
-    """Why the weights, which come from short group chats, say nothing here."""
+    """Explain why the weights do not apply, if they do not."""
     count = len(conversation.candidates)
     if (
         any(step.role == "planner" for step in conversation.candidates)

@@ -1,4 +1,4 @@
-"""Readers of conversations: from a file to its steps, and the role of each.
+"""Reads the log of a conversation into steps, and finds the role of each agent.
 
     conversation = read_conversation(Path("chat.json"))
     print(conversation.agents, conversation.steps[0].text)
@@ -69,13 +69,13 @@ class ConversationStep:
 
     @property
     def is_idle(self) -> bool:
-        """True for a step that says next to nothing."""
+        """Report whether a step says next to nothing."""
         return len(self.text.replace(END_MARK, "").strip()) < LEAST_TEXT
 
 
 @dataclass(frozen=True, slots=True)
 class DataEdge:
-    """A datum that goes from one step to a later one.
+    """A datum that goes from a step to a later step.
 
     Attributes:
         source: The latest earlier step that has it.
@@ -114,17 +114,17 @@ class Conversation:
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
-        """Its agents, in the order in which they first speak."""
+        """Agents, in order of first speech."""
         return tuple(dict.fromkeys(step.agent for step in self.steps))
 
     @cached_property
     def speaking_steps(self) -> tuple[ConversationStep, ...]:
-        """The steps that have a text."""
+        """Steps with a text."""
         return tuple(step for step in self.steps if step.text.strip())
 
     @cached_property
     def candidates(self) -> tuple[ConversationStep, ...]:
-        """The steps that can be at fault: those of workers and planners that say something."""
+        """Steps that can be at fault: steps of workers and planners that say something."""
         acting = [step for step in self.speaking_steps if step.role in ("planner", "worker")]
         return tuple(
             [step for step in acting if not step.is_idle]
@@ -178,7 +178,7 @@ def read_conversation(
 
 
 def layout_of(path: Path) -> Layout | None:
-    """The layout of a conversation; ``None``: the source is a run directory or a trace.
+    """Detect the layout of a conversation; ``None``: the source is a run directory or a trace.
 
     Raises:
         TraceError: The file cannot be read.
@@ -202,7 +202,7 @@ def layout_of(path: Path) -> Layout | None:
 
 
 def _parse_document(path: Path, text: str) -> Mapping[str, Any]:
-    """The JSON object that a text is; empty if it is something else."""
+    """Parse a JSON object; empty for anything else."""
     try:
         document = parse(text, "the file", finite=False)
     except json.JSONDecodeError:
@@ -224,7 +224,7 @@ def _of_messages(path: Path, text: str) -> list[ConversationStep]:
 
 
 def _of_trace(path: Path) -> list[ConversationStep]:
-    """The events of an imported message log; those of the system are left out."""
+    """Turn the events of an imported message log into steps; events of the system are left out."""
     events = [
         event
         for event in RecordedRun.read(path, payloads=True).events.values()
@@ -247,19 +247,20 @@ def _step(path: Path, number: int, row: Any, keys: Sequence[str]) -> Conversatio
 
 
 def build_step(number: int, speaker: str, text: str) -> ConversationStep:
-    """A step, without a role yet."""
+    """Build a step, without a role yet."""
     agent = speaker.partition(" (")[0].strip() or speaker
     return ConversationStep(number, agent, speaker, text)
 
 
 def _text(value: Any) -> str:
-    """The text of a message: a string, parts with `text`, or any other value as JSON."""
+    """Extract the text of a message: a string, parts with `text`, or any other value as JSON."""
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(part, dict | str) for part in value):
         parts = [part if isinstance(part, str) else _text(part.get("text")) for part in value]
         return "\n".join(filter(None, parts))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # JSON may hold half a surrogate pair, which no file and no request can hold.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -267,12 +268,12 @@ def _text(value: Any) -> str:
 
 
 def fold_name(name: str) -> str:
-    """A name as names are compared: without regard to case and surrounding space."""
+    """Fold a name for comparison, without regard to case and surrounding space."""
     return name.strip().casefold()
 
 
 def with_roles(steps: Sequence[ConversationStep]) -> tuple[ConversationStep, ...]:
-    """Steps with the roles of their agents; the first spelling of a name stands for all."""
+    """Give steps the roles of the agents; the first spelling of a name stands for all."""
     spelled: dict[str, str] = {}
     texts: dict[str, list[ConversationStep]] = {}
     for step in steps:
@@ -290,14 +291,7 @@ def with_roles(steps: Sequence[ConversationStep]) -> tuple[ConversationStep, ...
 def _role(
     name: str, shown: str, own_steps: Sequence[ConversationStep], speaking: Collection[str]
 ) -> Role:
-    """The role of an agent.
-
-    Args:
-        name: Its name, as names are compared.
-        shown: Its name, as it stands in the file.
-        own_steps: Its steps that say something.
-        speaking: The agents that say something.
-    """
+    """Guess the role of an agent from the name, from outputs and from addressees."""
     words = {word.casefold() for word in _WORDS.findall(shown)}
     if name in _OUTSIDE:
         return "outside"
@@ -311,7 +305,7 @@ def _role(
 
 
 def _addressee(step: ConversationStep) -> str:
-    """The name that a step begins with, or that its speaker tells, as in `Lead (-> Ann)`."""
+    """Read the addressee at the start of a text, or after the speaker, as in `Lead (-> Ann)`."""
     recipient = _TO.search(step.speaker)
     if recipient is not None:
         return fold_name(recipient[1])

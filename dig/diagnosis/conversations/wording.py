@@ -1,4 +1,4 @@
-"""Features of the steps of a conversation: what their texts show, as numbers.
+"""Features of the steps of a conversation: numbers, computed from the texts.
 
     rows = features(conversation)          # a mapping of features for each candidate
 
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import log1p
 
-from .flow import Vocabulary, bag, code_of, cosine, facts, marks, outcome, prose_of, vocabulary
+from .flow import bag, code_of, cosine, facts, marks, outcome, prose_of, vocabulary
 from .reading import END_MARK, Conversation, ConversationStep, fold_name
 
 COVERED = 0.6
-"""A step that has this share of the question's words has the question."""
+"""Share of the words of the question from which on a step has the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature.
+    """A feature of a step.
 
     Attributes:
         group: `order`, `lost-task`, `execution`, `invention` or `data-flow`.
@@ -58,25 +58,19 @@ FEATURES: Mapping[str, Feature] = {
     "echo": Feature("data-flow", "it repeats words of the step before it"),
     "hands over": Feature("data-flow", "it names other agents"),
 }
-"""The features by name."""
+"""Features by name."""
 
 
-def features(conversation: Conversation, words: Vocabulary | None = None) -> list[dict[str, float]]:
-    """The features of each candidate of a conversation, in order.
-
-    Args:
-        conversation: The conversation.
-        words: The word lists; ``None``: the shipped ones.
-    """
-    log = _Log(conversation, words or vocabulary())
+def features(conversation: Conversation) -> list[dict[str, float]]:
+    """Compute the features of each candidate of a conversation, in order."""
+    log = _Log(conversation)
     return [log.row(rank, step) for rank, step in enumerate(conversation.candidates)]
 
 
 class _Log:
-    """A conversation with all that features need, computed once."""
+    """Facts about a conversation that features share, computed once."""
 
-    def __init__(self, conversation: Conversation, words: Vocabulary) -> None:
-        self.words = words
+    def __init__(self, conversation: Conversation) -> None:
         self.candidates = conversation.candidates
         self.question = bag(conversation.task or "")
         self.steps = conversation.speaking_steps or conversation.steps
@@ -98,9 +92,7 @@ class _Log:
             earlier_facts.update(held)
         self.uses = Counter(fact for held in self.facts for fact in held)
         self.codes = [bool(code_of(step.text).strip()) for step in self.steps]
-        self.outputs = [
-            outcome(step.text, words) if step.role == "tool" else None for step in self.steps
-        ]
+        self.outputs = [outcome(step.text) if step.role == "tool" else None for step in self.steps]
         self.failures = [0, *accumulate(output == "failed" for output in self.outputs)]
         self.first_code = next((i for i, has in enumerate(self.codes) if has), None)
         failing = (i for i in range(len(self.steps)) if self._output(i) == "failed")
@@ -109,12 +101,12 @@ class _Log:
         self.first_output = next(places, len(self.steps))
 
     def _output(self, place: int) -> str | None:
-        """The outcome of the code in a step, by the output of the tool right after it."""
+        """Return the outcome of the code in a step, by the output of the tool right after."""
         has_output = self.codes[place] and place + 1 < len(self.steps)
         return self.outputs[place + 1] if has_output else None
 
     def row(self, rank: int, step: ConversationStep) -> dict[str, float]:
-        """The features of a candidate."""
+        """Compute the features of a candidate."""
         place = self.place[step.number]
         has_code, output = self.codes[place], self._output(place)
         common = {
@@ -132,22 +124,22 @@ class _Log:
         return {**dict.fromkeys(FEATURES, 0.0), **common, **more}
 
     def _first(self, text: str, has_code: bool) -> dict[str, float]:
-        """The features of the first step alone, which has the task and the plan."""
+        """Compute the features of the first step alone, which has the task and the plan."""
         return {
             "task missing": float(self._misses_question(text)),
             "is first": 1.0,
             "first has code": float(has_code),
-            "earlier results": float(marks(text, self.words.earlier) > 0),
+            "earlier results": float(marks(text, vocabulary().earlier) > 0),
         }
 
     def _later(self, place: int, step: ConversationStep, output: str | None) -> dict[str, float]:
-        """The features of the steps after the first one."""
+        """Compute the features of a later step."""
         new = self.new[place]
         is_unfounded = not self.codes[place] and place < self.first_output
         return {
             "code done": float(output == "done"),
             "code for nothing": float(output == "nothing"),
-            "invention words": log1p(marks(step.text, self.words.invention)),
+            "invention words": log1p(marks(step.text, vocabulary().invention)),
             "unfounded facts": log1p(len(new)) if is_unfounded else 0.0,
             "new facts": log1p(len(new)),
             "facts reused": log1p(sum(self.uses[fact] > 1 for fact in new)),
@@ -157,8 +149,9 @@ class _Log:
         }
 
     def _names_others(self, place: int, step: ConversationStep) -> bool:
-        """True for a step that names another agent."""
+        """Report whether a step names another agent."""
         low, own = step.text.casefold(), fold_name(step.agent)
+        # Only patterns whose first word is in the step are tried: a log may have many agents.
         near = [
             pair
             for word in self.names.keys() & self.bags[place].keys()
@@ -167,7 +160,7 @@ class _Log:
         return any(name != own and pattern.search(low) for name, pattern in near)
 
     def _misses_question(self, text: str) -> bool:
-        """True for a text that lacks the question, if there is one."""
+        """Report whether a text lacks the question."""
         if not self.question:
             return False
         held = bag(text)

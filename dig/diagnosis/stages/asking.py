@@ -1,4 +1,4 @@
-"""Asks a language model for the answers of stages, and keeps them.
+"""Asks a language model for the answers of stages, and caches the answers.
 
 What fails is a stage that failed, and no error: whoever asks has something else that stands in.
 After a wrong key or a budget that is used up no further request is sent.
@@ -34,7 +34,7 @@ NOT_ANSWERED = "the model gave no answer, so the one without a model stands"
 
 @dataclass
 class StageAnswers:
-    """Asks a model once a stage, as long as it answers and its budget lasts.
+    """Asks a model once a stage, as long as the model answers and the budget lasts.
 
     Attributes:
         requests: Makes the requests about the conversation.
@@ -70,7 +70,7 @@ class StageAnswers:
         check: Callable[[S], str | None] = lambda answer: None,
         is_repairable: bool = False,
     ) -> S | None:
-        """The model's answer of a stage; ``None``: there is none, and a stage says why.
+        """Ask a stage; ``None``: there is no answer, and a row of `stages` has the reason.
 
         Args:
             name: The stage.
@@ -103,6 +103,7 @@ class StageAnswers:
         self, name: str, messages: Sequence[Mapping[str, Any]], schema: type[S],
         check: Callable[[S], str | None], is_repairable: bool,
     ) -> S | None:  # fmt: skip
+        # `ask` asks twice if an answer is wrong, then raises: the last answer would be lost.
         last: list[S] = []
 
         def check_answer(answer: S) -> None:
@@ -114,7 +115,7 @@ class StageAnswers:
             reply = await self.model.ask(
                 messages, schema, check=check_answer, usage=self.usage, who=name
             )
-        except StopRunError as error:
+        except StopRunError as error:  # a wrong key, or no budget: further stages would fail too
             self._end = one_line(error)
             self.fail(name, self._end)
             return None
@@ -126,7 +127,7 @@ class StageAnswers:
         return reply.parsed
 
     def fail(self, name: str, reason: str) -> None:
-        """Say that a stage failed.
+        """Record that a stage failed.
 
         Raises:
             SettingsError: The failure is an error.
@@ -136,12 +137,13 @@ class StageAnswers:
         self.stages.append(StageRow(name=name, by="model", status="failed", why=reason))
 
     def skip(self, name: str, reason: str) -> None:
-        """Say that a stage was left out."""
+        """Record that a stage was left out."""
         self.stages.append(StageRow(name=name, by="model", status="skipped", why=reason))
 
     def _path(self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel]) -> Path | None:
         if self.cache is None:
             return None
+        # Everything that an answer depends on, so that a changed text or shape asks again.
         settings = self.model.settings
         key = [
             settings.model, settings.base_url, settings.temperature, [*messages],
@@ -151,7 +153,7 @@ class StageAnswers:
         return self.cache / f"{sha256(text.encode()).hexdigest()}.json"
 
     def without_model(self, ranked: Attribution, notes: Sequence[str] = ()) -> Attribution:
-        """The answer without a model, where the model said nothing that an answer needs.
+        """Fall back on the ranking, where the model said nothing that an answer needs.
 
         Args:
             ranked: The ranking of that answer.
@@ -164,7 +166,7 @@ class StageAnswers:
         )
 
     def cost(self) -> CostRow:
-        """The cost of this call."""
+        """Sum up the cost of this call."""
         has_price = self.model.settings.price_in is not None
         return CostRow(
             model_calls=int(self.usage.get("model_calls", 0)),
@@ -175,7 +177,7 @@ class StageAnswers:
 
 
 def _read_cached(path: Path | None, schema: type[S]) -> S | None:
-    """An answer that is kept; one that is damaged is not there."""
+    """Read a cached answer; a damaged one is asked for again."""
     if path is None:
         return None
     try:
@@ -192,7 +194,7 @@ def _store(path: Path, data: bytes) -> None:
 
 
 def keep_exchanges(model: Model, cache: Path) -> None:
-    """Add the exchanges of a model to a file in the cache.
+    """Append the exchanges of a model to a file in the cache.
 
     Raises:
         SettingsError: The directory of the cache cannot be made.

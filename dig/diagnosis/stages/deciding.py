@@ -2,7 +2,7 @@
 
 The candidates are the steps that deviate. Each is held against what the model says about it: a
 cause upstream (`local`), a loop (`control`), a datum that was spoilt before it (`data`), a later
-step that put it right (`reversal`). ModelTestimony about steps that were not shown is ignored.
+step that put it right (`reversal`). Testimony about steps that were not shown is ignored.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ class _Deciding:
 
 
 def _answer(statuses: Mapping[int, Status], verdict: tuple[str, int] | None) -> int | None:
-    """Choose the verdict if it is an origin, else the earliest origin, open or last recovered step."""
+    """Choose the verdict if it is an origin; else the first origin, open or last recovered step."""
     by_status: dict[str, list[int]] = {}
     for step in sorted(statuses):
         by_status.setdefault(statuses[step], []).append(step)

@@ -1,7 +1,7 @@
 """Asks a language model about a conversation: six stages, budgets, a cache, and stand-ins.
 
     method = ModelMethod(ModelSettings("some-model"))
-    found = method(conversation)
+    attribution = method(conversation)
 
 A server never takes the answer away: where a stage fails its draft stands in, and where the model
 said nothing that an answer needs, the ranking answers. What is sent, and how it is decided, is in
@@ -48,7 +48,7 @@ failed in this way. Only steps of planners and workers count, not the output of 
 
 @dataclass(frozen=True)
 class ModelMethod:
-    """A way to ask a model about conversations.
+    """Settings of asking a model about conversations.
 
     Attributes:
         settings: The model, and its budget.
@@ -104,12 +104,12 @@ class ModelMethod:
 
     @property
     def title(self) -> str:
-        """The model and the method, with what is left out."""
+        """The model, the method and the parts left out."""
         left_out = "".join(f" without {part}" for part in sorted(self.without))
         return f"{self.settings.model}: {self.method}{left_out}"
 
     def cost(self, cases: int) -> str:
-        """A sentence about what a number of conversations have cost.
+        """Describe the cost of a number of conversations in a sentence.
 
         Args:
             cases: The number of conversations.
@@ -123,7 +123,7 @@ class ModelMethod:
 
 
 class _Pipeline:
-    """The stages about one conversation, one after the other."""
+    """Runs the stages about a conversation, in order."""
 
     def __init__(self, method: ModelMethod, ranked: Attribution, answers: StageAnswers) -> None:
         self.answers, self.without = answers, method.without
@@ -133,7 +133,7 @@ class _Pipeline:
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
-        """Ask all stages that are wanted, and decide."""
+        """Ask all stages that are not left out, and decide."""
         for stage in STAGES:
             if stage.part in self.without:
                 self.answers.skip(stage.name, f"left out: --without {stage.part}")
@@ -141,6 +141,7 @@ class _Pipeline:
                 self.answers.skip(stage.name, "no step was said to deviate")
             else:
                 await self._stage(stage)
+            # Without testimony about deviations, screening looks at every step.
             if stage.name == "backtrack" and stage.part in self.without:
                 self.state.deviate([step.number for step in self.conversation.candidates])
         if self.without == {"backtrack", "screening"}:
@@ -162,7 +163,7 @@ class _Pipeline:
             self.answered.add(stage.name)
 
     async def _verdict(self) -> None:
-        """Ask for a verdict over the graph alone."""
+        # Without testimony code has nothing to decide by: the model answers over the graph alone.
         state = self.state
         verdict = await self.answers.ask(
             "verdict", StepVerdict, VERDICT, {"graph": state.shown_graph()},
@@ -194,7 +195,7 @@ class _Pipeline:
         return _attribution(state, decided, self.answers.stages, [*notes, BY_STATUS])
 
     def _without_model(self, notes: Sequence[str]) -> Attribution:
-        """The answer without a model, with the graph as far as the model drew it."""
+        """Answer without a model, with the graph as far as the model drew it."""
         ranked = self.state.ranked
         graph = self.state.graph
         candidates = tuple(

@@ -1,4 +1,4 @@
-"""Plain ways to ask a model about a conversation, beside which the pipeline must stand.
+"""Plain ways to ask a model about a conversation: baselines of the pipeline.
 
 All at once: the log, and a verdict. Step by step: the log up to each step, is that step at fault?
 Binary search: is the fault in the first half of a part of the log, or in the second?
@@ -30,7 +30,7 @@ first half (the steps up to and including `half`) or in the second. Say in which
 
 
 async def _all_at_once(ranked: Attribution, answers: StageAnswers) -> Attribution:
-    """One request: the whole log, and a verdict."""
+    """Ask for a verdict about the whole log in a single request."""
     conversation = answers.requests.conversation
     verdict = await answers.ask(
         "all-at-once", StepVerdict, ALL_AT_ONCE,
@@ -43,7 +43,7 @@ async def _all_at_once(ranked: Attribution, answers: StageAnswers) -> Attributio
 
 
 async def _step_by_step(ranked: Attribution, answers: StageAnswers) -> Attribution:
-    """A request for each step that can be at fault, until one is."""
+    """Ask about each step that can be at fault, until the model blames a step."""
     for step in answers.requests.conversation.candidates:
         shown = range(step.number + 1)
         judgement = await answers.ask(
@@ -58,7 +58,7 @@ async def _step_by_step(ranked: Attribution, answers: StageAnswers) -> Attributi
 
 
 async def _binary_search(ranked: Attribution, answers: StageAnswers) -> Attribution:
-    """Requests about halves, until one step is left."""
+    """Ask about halves of the log, until a single step remains."""
     numbers = [step.number for step in answers.requests.conversation.candidates]
     reason = "it is the only step"
     while len(numbers) > 1:
@@ -87,7 +87,7 @@ RIVALS: Mapping[str, Rival] = {
 
 
 def _attribution(ranked: Attribution, step: int, reason: str, answers: StageAnswers) -> Attribution:
-    """The one step that a model names, as a candidate."""
+    """Make the step that the model names the only candidate."""
     graph, conversation = ranked.graph, answers.requests.conversation
     says = one_line(reason) or "the model named it"
     only = Candidate(

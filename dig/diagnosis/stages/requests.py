@@ -1,4 +1,4 @@
-"""Requests about a conversation: one JSON document, cut to a size, with exemplars.
+"""Requests about a conversation: a JSON document, cut to a size, with exemplars.
 
 Each request is one system message of ours and one user message, in which the log stands inside JSON
 strings. Nothing else of the file is sent.
@@ -9,22 +9,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
 from dig._util.files import read_file
 from dig._util.text import counted
-from dig.diagnosis.conversations.flow import (
-    Bag,
-    Vocabulary,
-    bag,
-    code_of,
-    cosine,
-    outcome,
-    vocabulary,
-)
+from dig.diagnosis.conversations import flow
+from dig.diagnosis.conversations.flow import Bag
 from dig.diagnosis.conversations.reading import Conversation
 from dig.errors import SettingsError, file_errors
 from dig.runtime.llm.encoding import encode_json
@@ -50,7 +43,7 @@ enough, choose what is likeliest and keep the reason short.
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A task with the steps by which it can be solved.
+    """A task with the steps by which a team can solve the task.
 
     Attributes:
         steps: The steps, or an explanation.
@@ -61,7 +54,7 @@ class Exemplar:
 
 
 def read_exemplars(path: Path) -> list[Exemplar]:
-    """The exemplars of a file of JSON lines: objects with `task`, and `steps` or `explanation`.
+    """Read exemplars from JSON lines: objects with `task`, and `steps` or `explanation`.
 
     Raises:
         SettingsError: The file cannot be read, or a line is no exemplar; the line is named.
@@ -92,7 +85,7 @@ def _words(value: Any) -> str:
 
 
 def nearest(exemplars: Sequence[Exemplar], task: str | None) -> list[Exemplar]:
-    """The exemplars whose tasks are nearest to a task, but never the task itself.
+    """Choose the exemplars with the tasks nearest to a task, but never the task itself.
 
     Nearness is the cosine of words, each weighed by how few exemplars have it (TF-IDF).
 
@@ -102,13 +95,14 @@ def nearest(exemplars: Sequence[Exemplar], task: str | None) -> list[Exemplar]:
     """
     if not task or not exemplars:
         return []
-    own, bags = bag(task), [bag(exemplar.task) for exemplar in exemplars]
+    own, bags = flow.bag(task), [flow.bag(exemplar.task) for exemplar in exemplars]
     having = Counter(word for words in [own, *bags] for word in words)
     rare = {word: log((len(bags) + 2) / count) for word, count in having.items()}
+    # An exemplar of the case itself would give the answer away.
     near = [
         (_similarity(own, other, rare), number)
         for number, other in enumerate(bags)
-        if cosine(own, other) <= SAME_TASK and other != own
+        if flow.cosine(own, other) <= SAME_TASK and other != own
     ]
     chosen = sorted(near, key=lambda pair: (-pair[0], pair[1]))[:MOST_EXEMPLARS]
     return [exemplars[number] for _, number in chosen]
@@ -133,13 +127,11 @@ class Requests:
 
     Attributes:
         most: The number of characters of a document that may be sent.
-        words: The word lists by which errors are known.
         cut: The number of texts that were cut, at most in one request.
     """
 
     conversation: Conversation
     most: int = MOST_CHARACTERS
-    words: Vocabulary = field(default_factory=vocabulary)
     cut: int = 0
 
     def messages(
@@ -150,7 +142,7 @@ class Requests:
         full: Collection[int] = (),
         only: Collection[int] | None = None,
     ) -> list[dict[str, str]]:
-        """A request: our instructions, and the conversation as JSON.
+        """Build a request: our instructions, and the conversation as JSON.
 
         Args:
             instructions: The instructions, which follow those that all requests have.
@@ -167,6 +159,7 @@ class Requests:
             document["failures"] = list(case.failures)
         document["agents"] = list(case.agents)
         document |= more or {}
+        # About 40 characters of JSON surround each text.
         room = self.most - len(encode_json(document)) - sum(40 + len(step.agent) for step in shown)
         tiers = [self._tier(step.number, full) for step in shown]
         texts, cut = cut_texts([step.text for step in shown], tiers, room)
@@ -183,17 +176,17 @@ class Requests:
         ]
 
     def _tier(self, number: int, full: Collection[int]) -> int:
-        """The tier of a text: texts of tools are cut first, what matters most last."""
+        """Rank a text for cutting: texts of tools are cut first, code and failures last."""
         step = self.conversation.steps[number]
         if number in full or step in self.conversation.speaking_steps[-1:]:
             return 2
-        if code_of(step.text).strip() or outcome(step.text, self.words) == "failed":
+        if flow.code_of(step.text).strip() or flow.outcome(step.text) == "failed":
             return 2
         return 0 if step.role == "tool" else 1
 
 
 def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[list[str], int]:
-    """Texts that fit into some room, and how many were cut; each keeps 200 characters at least.
+    """Cut texts to fit into some room, and count the cuts; each keeps 200 characters at least.
 
     Args:
         texts: The texts.
@@ -214,7 +207,7 @@ def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[li
 
 
 def _equal_share(lengths: Iterable[int], room: int) -> int:
-    """The largest limit under which the lengths fit into some room."""
+    """Compute the largest limit under which the lengths fit into some room."""
     ordered = sorted(lengths)
     for number, length in enumerate(ordered):
         count = len(ordered) - number

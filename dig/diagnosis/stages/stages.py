@@ -1,7 +1,7 @@
-"""The six stages of the model pipeline: the instructions of each, and the use of its answer.
+"""Stages of the model pipeline: the instructions of each, and the use of the answer.
 
-A stage takes what a model said into `Known`. Single items that are wrong (an unknown subtask, an
-edge backwards) are dropped and counted. An answer in which nothing is of use is asked for again.
+A stage takes the answer of a model into `PipelineState`. Single items that are wrong (an unknown
+subtask, an edge backwards) are dropped and counted. A useless answer is asked for again.
 """
 
 from __future__ import annotations
@@ -13,19 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from dig._util.text import counted, one_line
-from dig.diagnosis.conversations.hierarchy import (
-    AgentPart,
-    BiasPattern,
-    HierarchicalGraph,
-    HierarchyEdge,
-    Subtask,
-    SubtaskOracle,
-    covers,
-    draft_graph,
-    repair_subtasks,
-    step_edge,
-    step_edges,
-)
+from dig.diagnosis.conversations import hierarchy
+from dig.diagnosis.conversations.hierarchy import AgentPart, HierarchicalGraph, Subtask
 from dig.diagnosis.conversations.ranking import Attribution
 from dig.diagnosis.conversations.reading import Conversation
 
@@ -34,7 +23,7 @@ from .requests import Exemplar
 from .shapes import Backtrack, DataFlow, Oracles, Parsed, Screening, SubtaskPlan
 
 Part = Literal["backtrack", "screening"]
-"""A part of the pipeline that can be left out."""
+"""Parts of the pipeline that can be left out."""
 
 MOST_EDGES = 200
 """The number of edges of a draft or graph that a model is shown."""
@@ -50,7 +39,7 @@ ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
 
 @dataclass
 class PipelineState:
-    """The state of the pipeline: at first the drafts, which are made without a model.
+    """State of the pipeline: at first the drafts, which are made without a model.
 
     Attributes:
         ranked: The answer without a model.
@@ -73,17 +62,16 @@ class PipelineState:
     dropped: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with the drafts."""
         self.graph = self.ranked.graph
         self.deviate([candidate.step for candidate in self.ranked.candidates[:MOST_DRAFTED]])
 
     @property
     def candidates(self) -> tuple[int, ...]:
-        """The steps that deviate."""
+        """Steps that deviate."""
         return deviating(self.conversation, self.graph, self.deviations)
 
     def deviate(self, steps: Iterable[int | None]) -> None:
-        """Take it that these steps deviate, with their agents and subtasks."""
+        """Assume that steps deviate, with the agents and subtasks around them."""
         places = {
             step: (self.graph.subtask_of(step).id, self.conversation.steps[step].agent)
             for step in steps
@@ -93,17 +81,17 @@ class PipelineState:
         self.deviations = Deviations(subtasks, frozenset(places.values()), frozenset(places))
 
     def drop(self, stage: str, count: int) -> None:
-        """Count items of a stage that are of no use."""
+        """Count useless items of a stage."""
         if count:
             self.dropped[stage] = self.dropped.get(stage, 0) + count
 
     def shown_graph(self) -> dict[str, Any]:
-        """The graph as a model is shown it."""
+        """Render the graph for a model."""
         row = self.graph.to_json()
         return {**row, "edges": row["edges"][:MOST_EDGES]}
 
     def plan(self) -> list[dict[str, Any]]:
-        """The subtasks as a model is shown them."""
+        """Render the subtasks for a model."""
         return [
             {key: getattr(subtask, key) for key in ("id", "name", "goal", "first", "last")}
             for subtask in self.graph.subtasks
@@ -115,7 +103,7 @@ class PipelineState:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage.
+    """A request to the model, and the use of the answer.
 
     Attributes:
         schema: The shape of its answer.
@@ -134,7 +122,7 @@ class Stage:
     instructions: str
     needs: Callable[[PipelineState], Mapping[str, Any]]
     take: Callable[[PipelineState, Any], None]
-    check: Callable[[PipelineState, Any], str | None]
+    check: Callable[[PipelineState, Any], str | None] = lambda state, answer: None
     stand_in: Callable[[PipelineState], None] = lambda state: None
     part: Part | None = None
     is_repairable: bool = False
@@ -142,7 +130,7 @@ class Stage:
 
 
 def _complain_unknown(items: Sequence[object], count: int, noun: str) -> str | None:
-    """A complaint about an answer none of whose items is known."""
+    """Complain about an answer that has no known item."""
     if count:
         return None
     return f"none of the {counted(len(items), noun)} is about anything in the document"
@@ -159,31 +147,28 @@ def _subtasks(answer: SubtaskPlan) -> list[Subtask]:
 
 def _take_plan(state: PipelineState, answer: SubtaskPlan) -> None:
     case = state.conversation
-    subtasks = repair_subtasks(_subtasks(answer), len(case.steps))
+    subtasks = hierarchy.repair_subtasks(_subtasks(answer), len(case.steps))
     state.drop("plan", max(0, len(answer.subtasks) - len(subtasks)))
-    state.graph = draft_graph(case, subtasks=subtasks)
+    # Other subtasks change the edges and parts between them, and the subtasks of the candidates.
+    state.graph = hierarchy.draft_graph(case, subtasks=subtasks)
     state.deviate([candidate.step for candidate in state.ranked.candidates[:MOST_DRAFTED]])
 
 
 def _parts(answer: Parsed) -> list[AgentPart]:
-    return [
-        AgentPart(
-            part.subtask, part.agent, part.observation, part.thought, part.action, part.result
-        )
-        for part in answer.agents
-    ]
+    return [AgentPart(**part.model_dump()) for part in answer.agents]
 
 
 def _take_parsed(state: PipelineState, answer: Parsed) -> None:
     flow = [edge for edge in state.graph.edges if edge.level == "step"]
     edges = [
-        HierarchyEdge(
+        hierarchy.HierarchyEdge(
             edge.level, edge.source, edge.target, edge.type,
             edge.subtask if edge.level == "agent" else None,
-            tuple(BiasPattern(p.bias, p.anomaly, p.scenario) for p in edge.patterns),
+            tuple(hierarchy.BiasPattern(p.bias, p.anomaly, p.scenario) for p in edge.patterns),
         )
         for edge in answer.edges
     ]  # fmt: skip
+    # Parts come first: an edge between agents is valid only where both have a part.
     graph = replace(state.graph, edges=(), dropped=0)
     graph = graph.with_parts(state.conversation, _parts(answer)).with_edges(edges)
     state.drop("parse", graph.dropped)
@@ -196,22 +181,22 @@ def _check_parsed(state: PipelineState, answer: Parsed) -> str | None:
 
 
 def _take_flow(state: PipelineState, answer: DataFlow) -> None:
-    """Take the data that went from step to step; what records show stays."""
+    """Replace the flow of data; edges that records show stay."""
     other_edges = tuple(edge for edge in state.graph.edges if edge.level != "step")
     edges = [
-        step_edge(edge.source, edge.target, f"{edge.output} -> {edge.input}", edge.type)
+        hierarchy.step_edge(edge.source, edge.target, f"{edge.output} -> {edge.input}", edge.type)
         for edge in answer.edges
     ]
     graph = replace(state.graph, edges=other_edges, dropped=0).with_edges(edges)
     state.drop("data flow", graph.dropped)
     ends = {(edge.source, edge.target) for edge in edges}
-    recorded = step_edges(state.conversation.lineage or ())
+    recorded = hierarchy.step_edges(state.conversation.lineage or ())
     state.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in ends)
 
 
 def _take_oracles(state: PipelineState, answer: Oracles) -> None:
     oracles = {
-        oracle.subtask: SubtaskOracle(
+        oracle.subtask: hierarchy.SubtaskOracle(
             oracle.goal,
             tuple(oracle.preconditions),
             tuple(oracle.key_evidence),
@@ -227,9 +212,9 @@ def _take_oracles(state: PipelineState, answer: Oracles) -> None:
 
 
 def _draft_oracles(state: PipelineState) -> None:
-    """Give each subtask tests that fit any subtask."""
+    """Draft tests that fit any subtask."""
     subtasks = [
-        replace(subtask, oracle=SubtaskOracle(subtask.goal, (), KEY_EVIDENCE, ACCEPTANCE))
+        replace(subtask, oracle=hierarchy.SubtaskOracle(subtask.goal, (), KEY_EVIDENCE, ACCEPTANCE))
         for subtask in state.graph.subtasks
     ]
     state.graph = replace(state.graph, subtasks=tuple(subtasks))
@@ -333,7 +318,7 @@ reach. If there are `exemplars`, they show for other tasks into what steps peopl
 work.""",
         lambda state: {"draft": state.plan(), **_exemplars(state)},
         _take_plan,
-        lambda state, answer: covers(_subtasks(answer), len(state.conversation.steps)),
+        lambda state, answer: hierarchy.covers(_subtasks(answer), len(state.conversation.steps)),
         is_repairable=True,
     ),
     Stage(
@@ -373,7 +358,6 @@ along no others, so say only what went along them.""",
             "is_recorded": state.conversation.lineage is not None,
         },
         _take_flow,
-        lambda state, answer: None,
     ),
     Stage(
         "oracles", Oracles,
@@ -402,7 +386,6 @@ everything that you judge, with `deviates` and the reason in one sentence. Outpu
 never at fault itself; the step that called the tool, or that believed its output, may be.""",
         lambda state: {"graph": state.shown_graph()},
         _take_backtrack,
-        lambda state, answer: None,
         part="backtrack",
         is_about_candidates=True,
     ),

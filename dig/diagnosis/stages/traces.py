@@ -1,4 +1,4 @@
-"""A trace for a language model: each activation is a step, and lineage is the flow of data.
+"""Traces for a language model: each activation is a step, and lineage is the flow of data.
 
     suspects = ModelSuspects(ModelMethod(settings), SUSPECTS["attribution"].candidates)
     candidates = suspects.candidates(read_case(Path("runs/ID")))
@@ -29,7 +29,7 @@ MOST_TASK = 2000
 
 
 def conversation_of(case: Case, expected: str | None = None) -> Conversation:
-    """A trace as a conversation, whose steps have the numbers of its activations.
+    """Turn a trace into a conversation, whose steps have the numbers of its activations.
 
     Args:
         case: The trace.
@@ -57,7 +57,7 @@ def conversation_of(case: Case, expected: str | None = None) -> Conversation:
 
 @dataclass
 class ModelSuspects:
-    """The suspect `attribution` as a language model answers it.
+    """Asks a language model for the candidates of the suspect `attribution`.
 
     Attributes:
         method: The way in which the model is asked.
@@ -72,7 +72,7 @@ class ModelSuspects:
     attribution: Attribution | None = field(default=None, init=False)
 
     def candidates(self, case: Case) -> Sequence[Candidate]:
-        """The candidates, the likeliest first.
+        """List the candidates, the likeliest first.
 
         Raises:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
@@ -84,14 +84,13 @@ class ModelSuspects:
         return [_place_candidate(case, candidate) for candidate in self.attribution.candidates]
 
     def _structural_answer(self, case: Case, conversation: Conversation) -> Attribution:
-        """The answer without a model."""
         candidates = tuple(self.structural(case))
         stage = StageRow(name="signs", by="structural", status="done", why=None)
         return Attribution(candidates, "low", "", (), draft_graph(conversation), (stage,))
 
 
 def _place_candidate(case: Case, candidate: Candidate) -> Candidate:
-    """A candidate of a model with the records of its step."""
+    """Add the records of its step to a candidate of a model."""
     if candidate.t is not None or candidate.step is None:
         return candidate
     place = [*case.run.activations.values()][candidate.step]

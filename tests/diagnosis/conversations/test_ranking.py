@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from dig.diagnosis.conversations.explaining import explain
 from dig.diagnosis.conversations.flow import (
-    Vocabulary,
     chain,
+    data_flow,
     facts,
-    flow,
     loops,
     outcome,
-    vocabulary,
 )
 from dig.diagnosis.conversations.ranking import Weights, rank
 from dig.diagnosis.conversations.reading import Conversation
@@ -135,7 +133,7 @@ def changed(commands: tuple[str, ...]) -> Conversation:
 
 def test_a_planner_that_repeats_itself_is_responsible() -> None:
     """From its first repetition after a failure on; the loop's best share goes there."""
-    (loop,) = loops(talk(LOOP), vocabulary())
+    (loop,) = loops(talk(LOOP))
     assert loop.planner_steps == (1, 2, 4, 6) and loop.executor_steps == (3, 5, 7)
     assert loop.same_command and loop.failed
     assert loop.responsible == 4
@@ -146,7 +144,7 @@ def test_a_planner_that_repeats_itself_is_responsible() -> None:
 def test_a_worker_that_fails_at_changing_commands_is_responsible() -> None:
     """The planner changed its command, so the first failing step is the worker's."""
     case = changed(("Open the museum's site now.", "Try a search engine.", "Phone somebody."))
-    (loop,) = loops(case, vocabulary())
+    (loop,) = loops(case)
     assert not loop.same_command
     assert loop.responsible == 3
 
@@ -160,7 +158,7 @@ def test_news_ends_a_loop() -> None:
         (7, "Adult: 4"),
     ):
         rows[number][1] = text
-    assert loops(talk([(who, text) for who, text in rows]), vocabulary()) == []
+    assert loops(talk([(who, text) for who, text in rows])) == []
 
 
 # --- facts ---
@@ -177,7 +175,7 @@ def test_facts_are_numbers_names_addresses_and_quotes() -> None:
 def test_data_flow_goes_from_the_latest_step_that_has_it() -> None:
     """Each use is an edge, and the chain is the shortest way along edges."""
     case = talk([("A", "we got 4711"), ("B", "then 4711"), ("A", "so 4711 and 99"), ("B", "99")])
-    edges = flow(case)
+    edges = data_flow(case)
     assert [(one.source, one.target, one.fact) for one in edges] == [
         (0, 1, "4711"), (1, 2, "4711"), (2, 3, "99")
     ]  # fmt: skip
@@ -188,15 +186,11 @@ def test_data_flow_goes_from_the_latest_step_that_has_it() -> None:
 
 
 def test_outcomes_of_tools() -> None:
-    """An exit code speaks first; then the lists of words, which a user may replace."""
-    words = vocabulary()
-    assert outcome("exitcode: 2 (execution failed)", words) == "failed"
-    assert outcome("exitcode: 0\nThere is no code to run", words) == "nothing"
-    assert outcome("exitcode: 0\n42", words) == "done"
-    assert outcome(f"exitcode: -{'9' * 5000}", words) == "failed"
-    assert outcome("misslungen", Vocabulary.of({"failure": ["MISSLUNGEN"]})) == "failed"
-    with pytest.raises(SettingsError, match="no list of words"):
-        Vocabulary.of({"errors": ["x"]})
+    """An exit code speaks first; then the lists of words."""
+    assert outcome("exitcode: 2 (execution failed)") == "failed"
+    assert outcome("exitcode: 0\nThere is no code to run") == "nothing"
+    assert outcome("exitcode: 0\n42") == "done"
+    assert outcome(f"exitcode: -{'9' * 5000}") == "failed"
 
 
 # --- determinism and weights ---
