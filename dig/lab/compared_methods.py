@@ -73,5 +73,6 @@ def _judge(run: TeamRun, team: Team) -> Agent | PlannedAgent:
     if model is None:
         return ModelJudge(Model(ModelSettings(by)))
     if by not in (LIKE_TEAM, model.settings.model):
+        # The judge spends from the budget of its team.
         model = Model(replace(model.settings, model=by), spending=model.spending)
     return ModelJudge(model)

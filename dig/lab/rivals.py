@@ -86,6 +86,7 @@ class Silence(Detector):
                 self._free[record.agent] = us
             case Leave():
                 self._free.pop(record.agent, None)
+                # The activation of an agent that left never ends.
                 self._at_work = {v: a for v, a in self._at_work.items() if a != record.agent}
             case Start():
                 self._at_work[record.activation] = record.agent

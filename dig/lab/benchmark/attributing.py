@@ -44,6 +44,7 @@ def by_suspects(*names: str) -> Callable[[FaultSet], Attributor]:
 
     def make(fault_set: FaultSet) -> Attributor:
         peers, suspects = baselines.Peers(fault_set), Together(tuple(map(load_suspects, names)))
+        # A trace alone does not tell what is usual: the runs without a fault do.
         return lambda case: suspects.candidates(replace(case, usual=peers.usual(case.run.records)))
 
     return make
@@ -97,9 +98,11 @@ def case_of(name: str, records: Sequence[Record]) -> Case:
         name: The name of the run in its set.
         records: The records; they keep the rules of the graph.
     """
+    # With seed and name, an attributor could play the run again without its faults.
     rows = [replace(r, run=name, seed=None) if isinstance(r, Run) else r for r in records]
     last = rows[-1]
     outcome = {"outcome": last.outcome} if isinstance(last, Finish) else {}
+    # Under the goal `none` each run counts as complained of, so quiet runs are asked about, too.
     ended, run = Finished.of(rows, outcome, standard(), name=name), RecordedRun(rows)
     shown = failures(ended, Goal.parse("default")) or failures(ended, Goal.parse("none"))
     all_attempts = tuple(
@@ -165,7 +168,9 @@ def answer(name: str, attribute: Attributor, case: Case) -> Answer:
     try:
         candidates = attribute(case)
         if not isinstance(candidates, Answer):
+            # A generator runs here, inside the `try`: it may raise, too.
             candidates = list(candidates)
+    # An error of dig itself keeps its text.
     except DigError:
         raise
     except (Exception, SystemExit) as error:  # it is the user's, and may raise anything
@@ -190,6 +195,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
         case: The case.
         candidates: Its candidates, the likeliest first.
     """
+    # Several origins are several faults; without any, the likeliest candidate is the best guess.
     origins = [candidate for candidate in candidates if candidate.status == "origin"] or [
         *candidates[:1]
     ]
@@ -209,6 +215,7 @@ def of_candidates(case: Case, candidates: Sequence[Candidate]) -> Answer:
         )
         for origin in origins
     )
+    # A candidate without a record is placed at the end, where the failure shows.
     t = first.t if first.t is not None else len(records) - 1
     number = step_at(records, t) if first.step is None else first.step
     return Answer(
@@ -240,6 +247,8 @@ def spread_of(
             candidates = [
                 candidate for candidate in attribute(case) if isinstance(candidate, Candidate)
             ]
+            # Only right attributions teach: the label gives the agent, and the candidate the
+            # mechanism.
             right = next((candidate for candidate in candidates if candidate.agent in causes), None)
             if right is not None:
                 steps = ((edge.source, edge.target) for edge in graph.edges)

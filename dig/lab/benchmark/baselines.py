@@ -19,14 +19,7 @@ from dig.diagnosis.signs.analysis import UsualTeam
 from dig.diagnosis.signs.table import find_signs, learn_habits
 from dig.errors import SettingsError
 from dig.faults.inject.fault_catalogue import KINDS
-from dig.graph.records import (
-    Emit,
-    End,
-    HealRow,
-    Record,
-    Run,
-    Start,
-)
+from dig.graph.records import Emit, End, HealRow, Record, Run, Start
 from dig.tasks.accounting import PAYLOADS
 
 from .answers import Answer, CausalStep, RootCause
@@ -44,6 +37,7 @@ def random_agent(fault_set: FaultSet) -> Baseline:
     def attribute(case: Case) -> Answer:
         run = case.run.records
         first = _header(run)
+        # Seeded by the run, so that the floor stands at the same height each time.
         chance = random.Random(f"random/{first.run}/{len(run)}")
         return blame(run, chance.choice(first.agents), chance.choice([*KINDS]), len(run) - 1)
 
@@ -70,6 +64,7 @@ def earliest_deviation(fault_set: FaultSet) -> Baseline:
         rare = [
             sign
             for sign in find_signs(replace(case, usual=usual).analysis)
+            # A sign without a mechanism blames no agent.
             if sign.mechanism is not None and usual.share(sign.name) <= RARE
         ]
         first = min(rare, key=lambda sign: sign.t, default=None)
@@ -85,13 +80,14 @@ class Peers:
 
     def __init__(self, fault_set: FaultSet) -> None:
         """Read nothing yet."""
-        self._known = fault_set
+        self._set = fault_set
+        # Learning reads all runs of a sort, so each sort is learned once.
         self._learned: dict[tuple[object, ...], UsualTeam] = {}
 
     @cached_property
     def _runs(self) -> Mapping[tuple[object, ...], Sequence[Sequence[Record]]]:
         runs: dict[tuple[object, ...], list[Sequence[Record]]] = {}
-        for path in sorted((self._known.path / BASELINE).glob("*/*.dig.jsonl")):
+        for path in sorted((self._set.path / BASELINE).glob("*/*.dig.jsonl")):
             run = read_run(path)
             task, problem, *more = _sort(run)
             # A trace without contents names no task, and not how large its problem is.
@@ -139,6 +135,7 @@ def _header(run: Sequence[Record]) -> Run:
 def _sort(run: Sequence[Record]) -> tuple[object, ...]:
     """The configuration of a run, as far as the trace shows the settings."""
     first = _header(run)
+    # The first event is the problem, which tells how large the task is.
     posed = next((record for record in run if isinstance(record, Emit)), None)
     problem, to = (PAYLOADS.about(posed), len(posed.to)) if posed is not None else ((), 0)
     return (first.task, problem, first.agents, to, first.session)
@@ -164,6 +161,7 @@ def blame(run: Sequence[Record], agent: str, kind: str, t: int) -> Answer:
         kind: The kind of its fault.
         t: The record that shows it.
     """
+    # The agent with the last word gave the answer, or kept it from being given.
     last = _last(run)
     route = [agent, last.agent, OUTCOME] if last and last.agent != agent else [agent, OUTCOME]
     return Answer(

@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from dig.diagnosis.causes import OUTCOME, CausalGraph, Cause, Edge, Node
 from dig.errors import SettingsError
 from dig.graph.records import FindingRow, Finish, Record, Run, Start
+from dig.lab.truth.matching import first_difference
 from dig.traces.journal.reader import TRACE
 
 from .candidates import Configuration, InstanceDraft, Stratum
 from .generate import splits
-from .hidden import Made, first_difference
+from .hidden import Made
 from .instances import CARD, INDEX, LABEL, TWIN, Index, Label, RunEnding, TrueCause
 from .set_reading import read_model, read_run, step_at
 from .storing import as_json_bytes, filling, write, write_instance
@@ -87,6 +88,7 @@ def _brought(folder: Path) -> Made:
     trace, twin = folder / TRACE, folder / TWIN
     run = read_run(trace if trace.is_file() else folder)
     other = read_run(twin if twin.is_file() else folder / "twin")
+    # Only the first: the checks after it rely on what it denies.
     wrong = next(_contradictions(says, run, other), None)
     if wrong:
         raise SettingsError(f"{folder}: {wrong}")
@@ -98,6 +100,7 @@ def _brought(folder: Path) -> Made:
         first_effect=first_difference(run[1:], other[1:]) + 1,
     )
     header = run[0]
+    # `_contradictions` has looked.
     assert isinstance(header, Run)
     task = header.task if isinstance(header.task, str) else "brought"
     place = Configuration(task, 0, len(header.agents))
@@ -132,6 +135,7 @@ def _contradictions(
     begun = {row.activation: row.agent for row in run if isinstance(row, Start)}
     if says.activation is not None and begun.get(says.activation) != says.agent:
         yield f"{says.activation!r:.60} is no activation of {says.agent!r:.60}"
+    # Headers differ by their names, so the comparison begins after them.
     first = first_difference(run[1:], twin[1:]) + 1
     if first < says.t:
         yield f"run and twin differ at record {first}, before the fault at {says.t}"
@@ -139,6 +143,7 @@ def _contradictions(
         yield "run and twin are the same"
     if not isinstance(last, Finish):
         yield "the run has not ended"
+    # Nobody can score the answer here, so the label has to say that it is wrong.
     elif last.outcome == "submitted" and not says.wrong:
         yield 'the run has an answer; if that is wrong, say so with "wrong": true'
     end = twin[-1]

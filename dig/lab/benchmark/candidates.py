@@ -114,6 +114,7 @@ class Configuration:
             to=self.to,
             seed=seed,
             method="dig" if self.is_healed else "mas",
+            # The windows of the experiments, so that a pattern means the same in both.
             limits=WINDOWS.limits,
             profile=Profile() if self.is_healed else CALM,
             problems=self.problems,
@@ -276,12 +277,14 @@ class Recipe:
         return [stratum for place in self.sorts_of_runs for stratum in self._strata(place)]
 
     def _strata(self, place: Configuration) -> list[Stratum]:
+        # Built-in kinds would only dilute what the user asks about.
         if self.foreign:
             return [Stratum(place, (kind,), "foreign") for kind in self.foreign]
         if place.problems > 1:
             return [Stratum(place, kind, "concurrent") for kind in place.kinds]
         if place.remembers:
             return [Stratum(place, content, "silent contents") for content in SILENT_CONTENTS]
+        # Decoys and gradual faults are for runs in which nothing is healed.
         if place.is_healed:
             return [Stratum(place, kind, _sort_of(kind)) for kind in place.kinds]
         return [
@@ -302,6 +305,7 @@ class Recipe:
     def baseline(self, configuration: Configuration) -> list[TeamRun]:
         """Make runs of a configuration without a fault; no candidate has the same seeds."""
         chance = random.Random(f"{self.key}/{configuration.name}/baseline")
+        # Candidates draw seeds below 2**31, so none of them can be a run of the baseline.
         seeds = [chance.randrange(2**31, 2**32) for _ in range(self.baseline_runs)]
         return [salt_run(configuration.run(seed), self.key, chance) for seed in seeds]
 
@@ -314,8 +318,10 @@ def salt_run(run: TeamRun, key: str, chance: random.Random) -> TeamRun:
         key: The key that the random numbers of the set are drawn by.
         chance: Draws the agent that is given the problem.
     """
+    # A hash: the salt of a run does not give away that of the set.
     secret = blake2b(f"{key}/{run.name}".encode(), digest_size=16).hexdigest()
     first, profile = chance.randrange(run.agents), run.profile
+    # Healed runs keep the usual habits, so that there is something to heal.
     if run.method != "dig":
         profile = REMEMBERING if run.remembers else CARELESS if run.problems > 1 else CALMER
     return replace(run, salt=secret, first=first, profile=profile)
@@ -364,6 +370,7 @@ class InstanceDraft:
         Returns:
             The faults, the prominent one first; none, if there are fewer agents than faults.
         """
+        # A stream for each purpose and try: drawing again moves no other random number.
         chance = self._chance(f"faults {again}")
         starts = _starts(twin)
         if len(starts) < len(self.stratum.kinds):
@@ -371,6 +378,7 @@ class InstanceDraft:
         faults: list[Fault] = []
         targets = chance.sample(sorted(starts), len(self.stratum.kinds))
         for kind, target in zip(self.stratum.kinds, targets, strict=True):
+            # The first fault is the prominent one; the second hides behind it.
             chosen = _parameters(kind_of(kind), chance) | (SUBTLE if faults else {})
             fault = _draw(kind, target, starts[target], twin[-1].ts, chance, chosen)
             faults.append(self._made_hard(fault, starts[target], twin[-1].ts, chance))
@@ -392,6 +400,7 @@ class InstanceDraft:
             begins = _begin(starts[target], chance)
             for kind, parameters in DECOYS[self.stratum.kinds[0]]:
                 chosen = {"at_most": 1, **parameters}
+                # An agent that leaves for good would do harm.
                 ends = round(begins + 0.5, 3) if kind == "leave" else None
                 faults.append(
                     Fault(kind=kind, target=target, start_s=begins, end_s=ends, parameters=chosen)
@@ -406,6 +415,7 @@ class InstanceDraft:
             rise_s = round(end_s * chance.uniform(0.4, 1.0), 3)
             begins = round(max(0.0, min(starts) - LEAD_S * chance.random()), 3)
             parameters = {**fault.parameters, "rise_s": rise_s}
+            # A fault that grows must not use up its acts while it is still rare.
             if "at_most" in fault.row.injector.parameters:
                 parameters["at_most"] = 100
             return replace(fault, start_s=begins, end_s=None, parameters=parameters)
@@ -424,6 +434,7 @@ def _starts(run: Sequence[Record]) -> dict[str, list[float]]:
     """The starts of each agent's activations, as long as work is going on."""
     starts: dict[str, list[float]] = {}
     for record in run:
+        # Later there is no work left that a fault could spoil.
         if isinstance(record, Start) and record.ts <= LATEST * run[-1].ts:
             starts.setdefault(record.agent, []).append(record.ts)
     return starts

@@ -34,6 +34,7 @@ def datasheet(fault_set: FaultSet, crop: Harvest, recipe: Recipe) -> str:
     endings = [ending for _, group in fault_set.baseline_endings() for ending in group]
     failed = sum(ending.is_bad for ending in endings)
     floors = next(table for table in scores.tables() if table.name == "floors")
+    # The first row is that of the empty answers, which were scored for the sake of the table.
     floors = replace(floors, rows=floors.rows[1:], title="What is no attribution, and the oracle")
     parts = (_strata(crop), _contents(crop), floors, _aims(scores), _left_out(crop))
     tables = "\n".join(table.markdown() for table in parts)

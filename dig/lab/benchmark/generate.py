@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dig.errors import SettingsError
 from dig.lab.truth.baseline import Baseline
-from dig.lab.truth.verification import Dropped, Ending
+from dig.lab.truth.verification import Dropped
 from dig.runtime.workers import Workers
 
 from .candidates import Configuration, InstanceDraft, Recipe, Stratum
@@ -71,14 +71,19 @@ def harvest(
     progress("instances", 0, recipe.count)
     for strata in _rounds(recipe, counts):
         tries = ((draft, baselines[draft.stratum.configuration]) for draft in strata)
+        # In the order of candidates: any number of processes finds the same instances.
         for candidate, result in zip(strata, workers.each(attempt, tries), strict=True):
             attempts += 1
             if isinstance(result, Made) and not result.label.harm:
                 unharmed += 1
+                # Runs without harm are easy to get, and would crowd out the failures.
                 if unharmed > SHARE_UNHARMED * recipe.count:
                     result = Dropped(ENOUGH, result.ending)
             is_session = candidate.stratum.configuration.problems > 1
-            _count_raised(raised[is_session], result.ending)
+            if result.ending is not None:
+                end = "good" if result.ending.is_good else "bad"
+                for pattern in result.ending.raised:
+                    raised[is_session].setdefault(pattern, Counter())[end] += 1
             if isinstance(result, Made):
                 instances.append(result)
                 counts[candidate.stratum] += 1
@@ -93,12 +98,6 @@ def harvest(
     )
 
 
-def _count_raised(raised: dict[str, Counter[str]], ending: Ending | None) -> None:
-    if ending is not None:
-        for pattern in ending.raised:
-            raised.setdefault(pattern, Counter())["good" if ending.is_good else "bad"] += 1
-
-
 def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceDraft]]:
     """Draw rounds of candidates: a candidate for each open stratum, in random order.
 
@@ -106,6 +105,7 @@ def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceD
     """
     attempts: Counter[Stratum] = Counter()
     number = 0
+    # Level by level: no stratum gets more while another may still get its share.
     for most in range(min(FIRST, recipe.most_of_a_stratum), recipe.most_of_a_stratum + 1):
         while open_strata := [
             stratum
@@ -114,8 +114,10 @@ def _rounds(recipe: Recipe, counts: Counter[Stratum]) -> Iterator[list[InstanceD
             and attempts[stratum]
             < recipe.tries * recipe.most_of(stratum) / recipe.most_of_a_stratum
         ]:
+            # The last round is cut off; unshuffled, it would always lack the last strata.
             random.Random(f"{recipe.key}/round/{number}").shuffle(open_strata)
             yield [InstanceDraft(stratum, attempts[stratum], recipe.key) for stratum in open_strata]
+            # Only now: until the round is played, `attempts` has the numbers of its candidates.
             attempts.update(open_strata)
             number += 1
 
@@ -128,6 +130,7 @@ def splits(instances: Sequence[Made], key: str) -> list[tuple[Split, Made]]:
     counts: Counter[str] = Counter()
     parted: list[tuple[Split, Made]] = []
     for instance in shuffled:
+        # In turn within each kind, so that both parts have all kinds.
         counts[instance.kind] += 1
         parted.append(("public" if counts[instance.kind] % 2 else "held-out", instance))
     return parted

@@ -13,17 +13,10 @@ from dig.diagnosis.causes import CausalGraph
 from dig.faults.inject.fault import Fault
 from dig.faults.inject.run_pair import Played, play
 from dig.graph.records import Record
+from dig.lab.truth import verification
 from dig.lab.truth.baseline import Baseline
-from dig.lab.truth.verification import (
-    NOT_VERIFIED,
-    SILENT,
-    Dropped,
-    Ending,
-    at_rest,
-    is_all_good,
-    verdicts,
-    verify_all,
-)
+from dig.lab.truth.matching import first_difference
+from dig.lab.truth.verification import Dropped, Ending, is_all_good, verdicts
 
 from .candidates import InstanceDraft
 from .instances import Label, RunEnding, TrueCause
@@ -78,8 +71,9 @@ class _Plan:
     faulted: Played
 
     @property
-    def told(self) -> Played:
+    def faults_alone(self) -> Played:
         """The run, with the acts of the faults alone."""
+        # Decoys stand first in the list of what was injected, so numbers are shifted by them.
         first = len(self.decoys)
         acts = (
             replace(injection, fault=injection.fault - first)
@@ -88,10 +82,11 @@ class _Plan:
         )
         return replace(self.faulted, faults=self.faults, injections=tuple(acts))
 
-    def left_out(self, number: int) -> Played:
+    def play_without(self, number: int) -> Played:
         """Play the run without one fault."""
         faults = list(self.faults)
-        faults[number] = at_rest(faults[number])
+        # At rest, not removed: the others keep their places, and so their random numbers.
+        faults[number] = verification.at_rest(faults[number])
         return play(self.faulted.run, (*self.decoys, *faults))
 
 
@@ -103,14 +98,17 @@ def attempt(draft_and_baseline: tuple[InstanceDraft, Baseline]) -> Made | Droppe
         return plan
     came_to = verdicts(plan.faulted, baseline, plan.twin)
     ending = Ending(is_all_good(came_to), tuple(sorted(plan.faulted.raised)))
-    played = plan.told
+    played = plan.faults_alone
+    # A run that ended well has no bad outcome; what the fault led to are findings at most.
     alarms = frozenset({"finding"}) if ending.is_good else frozenset({"outcome"})
-    graph = verify_all(played, replace(plan.twin, faults=(), injections=()), baseline, alarms)
+    graph = verification.verify_all(
+        played, replace(plan.twin, faults=(), injections=()), baseline, alarms
+    )
     if isinstance(graph, Dropped):
         return replace(graph, ending=ending)
     causes, bystanders = _causes(plan, played, graph)
     if not ending.is_good:
-        wrong = _wrongly_told(plan, baseline, came_to, {cause.number for cause in causes})
+        wrong = _contradiction(plan, baseline, came_to, {cause.number for cause in causes})
         if wrong:
             return Dropped(wrong, ending)
     return _make(draft, plan, graph, causes, bystanders, ending)
@@ -126,6 +124,7 @@ def _plan_instance(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
             decoys = draft.decoys(usual, again)
             twin = play(run, decoys)
             did = _all_acted(twin, len(decoys)) and twin.records != usual
+            # Decoys are innocent: with them alone, the run still ends well.
             if did and is_all_good(verdicts(twin, baseline)):
                 break
         else:
@@ -134,11 +133,12 @@ def _plan_instance(draft: InstanceDraft, baseline: Baseline) -> _Plan | Dropped:
         faults = draft.faults(twin.records, again)
         if not faults:
             return Dropped(NOBODY)
+        # A decoy at the culprit would be no false track.
         if not {fault.target for fault in faults} & {fault.target for fault in decoys}:
             faulted = play(run, (*decoys, *faults))
             if _all_acted(faulted, len(decoys) + len(faults)):
                 return _Plan(decoys, faults, twin, faulted)
-    return Dropped(SILENT)
+    return Dropped(verification.SILENT)
 
 
 def _all_acted(run: Played, number: int) -> bool:
@@ -153,7 +153,8 @@ def _causes(
     causes: list[TrueCause] = []
     bystanders: list[TrueCause] = []
     for number, fault in enumerate(played.faults):
-        without = plan.twin if len(played.faults) == 1 else plan.left_out(number)
+        # The twin is the run without the only fault: one play less.
+        without = plan.twin if len(played.faults) == 1 else plan.play_without(number)
         first = min(injection.t for injection in played.injections if injection.fault == number)
         cause = TrueCause(
             number=number,
@@ -167,27 +168,23 @@ def _causes(
     return causes, bystanders
 
 
-def _wrongly_told(plan: _Plan, baseline: Baseline, came_to: Sequence[str], causes: set[int]) -> str:
-    """Play without each fault and without decoys; return the first contradiction, else ""."""
+def _contradiction(
+    plan: _Plan, baseline: Baseline, came_to: Sequence[str], causes: set[int]
+) -> str:
+    """Play without each fault and without decoys; return the first contradiction."""
     if len(plan.faults) > 1:
         for number in range(len(plan.faults)):
-            is_same = verdicts(plan.left_out(number), baseline, plan.twin) == came_to
+            is_same = verdicts(plan.play_without(number), baseline, plan.twin) == came_to
             if is_same and number in causes:
                 return OVERDETERMINED
             if not is_same and number not in causes:
-                return NOT_VERIFIED
+                return verification.NOT_VERIFIED
     if plan.decoys:
-        quiet = play(plan.faulted.run, (*map(at_rest, plan.decoys), *plan.faults))
+        # If the faults do no harm by themselves, the decoys are part of the cause.
+        quiet = play(plan.faulted.run, (*map(verification.at_rest, plan.decoys), *plan.faults))
         if is_all_good(verdicts(quiet, baseline, plan.twin)):
             return NOT_INNOCENT
     return ""
-
-
-def first_difference(records: Sequence[Record], twin_records: Sequence[Record]) -> int:
-    """The number of the first record that differs between both runs."""
-    pairs = zip(records, twin_records, strict=False)
-    shorter = min(len(records), len(twin_records))
-    return next((t for t, (record, other) in enumerate(pairs) if record != other), shorter)
 
 
 def _make(
@@ -204,7 +201,7 @@ def _make(
         bystanders: The other faults.
         ending: The ending of the run.
     """
-    played = plan.told
+    played = plan.faults_alone
     label = Label(
         instance="",
         configuration=draft.stratum.configuration.name,

@@ -93,6 +93,7 @@ class RunEnding(_Part):
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         body: dict[str, Any] = dump(self)
+        # Most runs have one problem; a key for none would change the bytes of their labels.
         return body if self.problems else {k: v for k, v in body.items() if k != "problems"}
 
     @property
@@ -246,16 +247,7 @@ class Label(_Part):
         """Whether failures were healed in the run."""
         return bool(self.run["method"] != "mas")
 
-    @property
-    def injected(self) -> tuple[Fault, ...]:
-        """The faults.
-
-        Raises:
-            SettingsError: The faults are of a kind that is in no catalogue.
-        """
-        return self.injected_of(())
-
-    def injected_of(self, foreign: Collection[str]) -> tuple[Fault, ...]:
+    def read_faults(self, foreign: Collection[str] = ()) -> tuple[Fault, ...]:
         """Read the faults, also of users' own kinds; a file runs no other code.
 
         Args:
@@ -282,6 +274,7 @@ class Label(_Part):
     @property
     def kind(self) -> str:
         """The kinds of the faults: `drop`, or `drop + slow`."""
+        # The label has module paths of users' own kinds; causes have their plain names.
         names = {component.number: component.kind for component in (*self.causes, *self.bystanders)}
         return " + ".join(names.get(i, str(fault["kind"])) for i, fault in enumerate(self.faults))
 
@@ -330,6 +323,7 @@ class Index(_Part):
     @model_validator(mode="before")
     @classmethod
     def _is_not_open(cls, index: Any) -> Any:
+        # Before the fields are looked at: errors about them would hide the real reason.
         if isinstance(index, dict) and index.get("version") == 1:
             raise ValueError(
                 "the set is of version 1, which is not read any more, since its traces tell how "
@@ -372,6 +366,7 @@ class Instance:
         if self.structure is None:
             raise SettingsError(f"{self.entry.id} has no trace without contents")
         path = self.structure / TRACE
+        # The file is called like the full trace, under whose sum `_check` would look.
         check_sum(path, self.entry.sha256[STRUCTURE])
         return read_run(path)
 
@@ -426,6 +421,7 @@ class FaultSet:
         for entry in self.index.instances:
             if not splits or entry.split in splits:
                 folder = self.path / entry.split / entry.id
+                # Labels of held-out instances lie apart, so that one folder can be kept back.
                 labels = folder if entry.split == "public" else self.path / LABELS / entry.id
                 structure = self.path / STRUCTURE / entry.id if STRUCTURE in entry.sha256 else None
                 yield Instance(entry, folder, labels, structure)
@@ -451,6 +447,7 @@ class FaultSet:
         path = self.path / DROPPED
         if not path.is_file():
             return {}
+        # Only sets of our own making have the counts; sets from elsewhere have no candidates.
         candidates = read_model(_Candidates, path)
         return candidates.raised_in_sessions if in_sessions else candidates.raised
 

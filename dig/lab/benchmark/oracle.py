@@ -22,6 +22,7 @@ ORACLE = "oracle"
 """The name of its row: it is no floor but a line."""
 
 _FATES = {"discard": "discard_needed", "reroute": "pass_on", "delay": "hoard"}
+# Less than a millisecond is no delay.
 _LATE_US = 1_000
 
 
@@ -65,6 +66,7 @@ def _first(run: Sequence[Record], twin: Sequence[Record]) -> _Difference | None:
 
 def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
     """Find decisions that differ although the agents had the same inputs, in the same team."""
+    # After a departure the teams differ, and equal inputs mean no equal situation.
     parted = min((run.records[t].us for t in run.leaves.values()), default=None)
     turns = dict(_turns(twin))
     for key, activation in _turns(run):
@@ -73,6 +75,7 @@ def _own(run: RecordedRun, twin: RecordedRun) -> Iterator[_Difference]:
             continue
         if parted is not None and activation.end.us >= parted:
             return
+        # Other inputs explain another decision: it is no deed of the agent's own.
         if _inputs(run, activation) != _inputs(twin, other):
             continue
         kind = _decided_otherwise(run, activation, twin, other)
@@ -159,6 +162,7 @@ def _maker(run: Sequence[Record], record: Record) -> str | None:
     if isinstance(record, Emit):
         by = record.by
     if isinstance(record, Expire | Deliver):
+        # A delivery or a loss is the sender's: faults of messages are injected there.
         by = next(emit.by for emit in run if isinstance(emit, Emit) and emit.event == record.event)
     return next((s.agent for s in run if isinstance(s, Start) and s.activation == by), None)
 
@@ -171,8 +175,10 @@ def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
         case Expire():
             return "drop"
         case Emit() if isinstance(theirs, Emit) and ours.to != theirs.to:
-            team = _team(run)
-            return "misaddress" if {*ours.to} & {*team} else "address_nobody"
+            # An address inside the team is a wrong colleague; outside, nobody.
+            header = run[0]
+            is_member = isinstance(header, Run) and not {*header.agents}.isdisjoint(ours.to)
+            return "misaddress" if is_member else "address_nobody"
         case Emit() if isinstance(theirs, Emit) and ours.payload != theirs.payload:
             return "submit_early" if ours.final else "corrupt"
         case Emit(final=True):
@@ -189,7 +195,3 @@ def _difference(ours: Record, theirs: Record, run: Sequence[Record]) -> str:
                 return "duplicate"
             return "silent"
     return "delay" if isinstance(theirs, Deliver) else "stall"
-
-
-def _team(run: Sequence[Record]) -> tuple[str, ...]:
-    return next((record.agents for record in run if isinstance(record, Run)), ())

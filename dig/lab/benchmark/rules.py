@@ -36,8 +36,10 @@ def rules(records: Sequence[Record]) -> Found | None:
         signs = sorted((t, agent) for agent, sort, t in accusations if sort == kind)
         if signs:
             times = Counter(agent for _, agent in signs)
+            # Of equals `max` takes the first, and signs are sorted by time.
             t, agent = max(signs, key=lambda sign: times[sign[1]])
             return agent, kind, t
+    # Without any sign, the agent that worked last is as good a guess as any.
     last = [activation for activation in run.activations.values() if activation.end is not None]
     return (last[-1].agent, "slow", last[-1].t) if last else None
 
@@ -112,17 +114,14 @@ def _of_messages(run: RecordedRun) -> Iterator[Found]:
         message = event.agent, event.type, json.dumps(event.payload, sort_keys=True)
         before = sent.setdefault(message, event)
         if before is not event:
-            same = before.by == event.by
-            yield event.agent, _repetition(before, event) if same else "replay_stale", event.t
+            # The same words from the same activation: sent twice, or dealt to two agents.
+            kind = "duplicate" if before.to == event.to else "split_twice"
+            yield event.agent, kind if before.by == event.by else "replay_stale", event.t
         recipient = event.payload.get("report_to") if isinstance(event.payload, Mapping) else None
         if event.type == "solution" and not event.final and recipient not in (None, *event.to):
             yield event.agent, "misaddress", event.t
         if event.type == "solution" and _is_off(event.payload):
             yield event.agent, "corrupt", event.t
-
-
-def _repetition(before: RecordedEvent, event: RecordedEvent) -> str:
-    return "duplicate" if before.to == event.to else "split_twice"
 
 
 def _lacks(payload: object) -> bool:
@@ -143,4 +142,5 @@ def _is_off(payload: object) -> bool:
     if not isinstance(counts, Mapping) or not isinstance(covers, list):
         return True
     elements = sum(stop - start for start, stop in covers)
+    # Wide bounds: agents miscount a little without any fault.
     return not 0.5 * elements <= sum(counts.values()) <= 1.2 * elements

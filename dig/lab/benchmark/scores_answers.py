@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -97,26 +97,22 @@ class Truth:
             label: The label of the run, if its steps and bystanders count.
         """
         over = graph.project()
-        return cls(
+        truth = cls(
             frozenset((cause.component, cause.kind) for cause in over.root_causes),
             frozenset(node.component for node in over.nodes),
             frozenset((edge.source, edge.target) for edge in over.edges),
             frozenset(over.alarms),
-            *(_compare_causes(label, over) if label else ()),
         )
-
-
-def _compare_causes(
-    label: Label, over: CausalGraph
-) -> tuple[frozenset[str], frozenset[str], frozenset[int], frozenset[int]]:
-    """Bystanders, innocents, steps and onsets, by a label."""
-    true = {cause.component for cause in over.root_causes}
-    return (
-        frozenset(bystander.component for bystander in label.bystanders) - true,
-        frozenset(fault["target"] for fault in label.innocent) - true,
-        frozenset(cause.step for cause in label.causes),
-        frozenset(cause.first_effect for cause in label.causes),
-    )
+        if label is None:
+            return truth
+        components = {component for component, _ in truth.causes}
+        return replace(
+            truth,
+            bystanders=frozenset(cause.component for cause in label.bystanders) - components,
+            innocent=frozenset(fault["target"] for fault in label.innocent) - components,
+            steps=frozenset(cause.step for cause in label.causes),
+            onsets=frozenset(cause.first_effect for cause in label.causes),
+        )
 
 
 def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -> dict[str, float]:
@@ -127,39 +123,38 @@ def marks(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]]) -
         truth: The truth about the run.
         concerned: For each record of the trace, the components that it is about.
     """
-    told = [cause for cause in answer.root_causes if cause.component not in truth.bystanders]
-    causes = {(cause.component, cause.kind) for cause in told}
+    claims = [cause for cause in answer.root_causes if cause.component not in truth.bystanders]
+    causes = {(cause.component, cause.kind) for cause in claims}
     named = {component for component, _ in causes}
     steps = {(step.source, step.target) for step in answer.propagation}
     true_components = {component for component, _ in truth.causes}
     hits = causes & truth.causes
-    found = named & true_components
+    right = named & true_components
     nodes = named.union(*steps)
+    step = answer.step
+    is_near = step is not None and any(abs(step - true_step) <= 1 for true_step in truth.steps)
     precision, recall, f1 = agreement(causes, truth.causes)
-    agent = float(told[0].component in true_components if told else not truth.causes)
+    agent = float(claims[0].component in true_components if claims else not truth.causes)
     found_marks = {
         "exact": float(causes == truth.causes),
         "f1": f1,
         "agent": agent,
-        "step": float(_is_near(answer.step, truth.steps)) if truth.steps else agent,
+        "step": float(is_near) if truth.steps else agent,
         "edge_f1": agreement(steps, truth.edges)[2],
         "evidence": _evidence(answer, truth, concerned),
         "innocents": float(bool(named & truth.innocent)),
         "precision": precision,
         "recall": recall,
-        "any_agent": float(bool(found) or named == true_components),
-        "path": _path(found, steps, truth, named),
+        "any_agent": float(bool(right) or named == true_components),
+        "path": _path(right, steps, truth, named),
         "path_kind": _path({component for component, _ in hits}, steps, truth, named),
-        "path_true": _path(found, steps & truth.edges, truth, named),
+        "path_true": _path(right, steps & truth.edges, truth, named),
         "node_f1": agreement(nodes, truth.nodes)[2],
     }
+    # A zero would look like the best score, where there was no decoy to fall for.
     if not truth.innocent:
         del found_marks["innocents"]
     return found_marks
-
-
-def _is_near(step: int | None, steps: Iterable[int]) -> bool:
-    return step is not None and any(abs(step - near_step) <= 1 for near_step in steps)
 
 
 def agreement(named: AbstractSet[T], true: AbstractSet[T]) -> tuple[float, float, float]:
@@ -181,6 +176,7 @@ def _path(
     """
     if not truth.causes:
         return float(not named)
+    # An agent that is cause and alarm at once would make each path trivial.
     goals = truth.alarms - {component for component, _ in truth.causes} or truth.alarms
     graph = nx.DiGraph(list(steps))
     reached = {
@@ -196,6 +192,7 @@ def _evidence(answer: Answer, truth: Truth, concerned: Sequence[AbstractSet[str]
     claims = [({cause.component}, cause.evidence) for cause in answer.root_causes]
     claims += [({step.source, step.target}, step.evidence) for step in answer.propagation]
     holds = [
+        # A record that does not exist is wrong evidence, no error: answers come from anywhere.
         t is not None and t < len(concerned) and not concerned[t].isdisjoint(components)
         for components, evidence in claims
         for t in (evidence or (None,))
@@ -330,9 +327,8 @@ class Scores:
 
     def _floors(self) -> Iterator[tuple[str, list[ScoredRun]]]:
         for floor, scored in ((EXCHANGED, self.exchanged), *self.floors.items()):
-            if not scored:
-                continue
-            yield floor, [run for run in scored if run.harm]
+            if scored:
+                yield floor, [run for run in scored if run.harm]
 
     def notes(self) -> list[str]:
         """Notes on how to read the scores."""
@@ -400,19 +396,21 @@ def score(
         SettingsError: An answer is about a run that is not in the set, or the set has no labels.
     """
     ids = {entry.id for entry in fault_set.index.instances}
-    for given in answers.answers:
-        if given not in ids:
-            raise SettingsError(f"answers.{name(given)}: {fault_set.path} has no such run")
+    for run in answers.answers:
+        if run not in ids:
+            raise SettingsError(f"answers.{name(run)}: {fault_set.path} has no such run")
     labelled = fault_set.labelled()
     if structure_only:
         labelled = [instance for instance in labelled if instance.structure is not None]
         if not labelled:
             raise SettingsError(f"{fault_set.path} has no labelled traces without contents")
     truths = labelled if shuffle is None else _shuffle(labelled, shuffle)
+    # Once for the set: floors learn from its runs without a fault.
     attributors = {by: attributor(by, fault_set) for by in FLOORS} if with_floors else {}
     shuffled_truths = (
         _shuffle(labelled, 0) if with_floors and shuffle is None and answers.answers else ()
     )
+    # What the same answers would get by chance.
     exchanged = [
         _Asked.about(instance, other).score(answers.answers.get(instance.entry.id, Answer()))
         for instance, other in zip(labelled, shuffled_truths, strict=False)
@@ -442,6 +440,7 @@ def score(
 def _shuffle(labelled: Sequence[Instance], seed: int) -> list[Instance]:
     """The same instances, exchanged within each configuration."""
     chance = random.Random(f"shuffle/{seed}")
+    # Within a configuration, names of agents and sizes of graphs stay comparable.
     of = by_kind(labelled, lambda instance: instance.entry.configuration)
     for group in of.values():
         chance.shuffle(group)
@@ -478,6 +477,7 @@ class _Asked:
 
 def _mean(runs: Sequence[ScoredRun], metric: str) -> Mean | None:
     """The mean over runs; runs with the same twin count once, since they are alike."""
+    # Instances with the same twin are no independent samples, so they count as one.
     of_each: dict[str, list[float]] = {}
     for run in runs:
         if metric in run.marks:

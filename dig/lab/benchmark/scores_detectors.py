@@ -52,12 +52,12 @@ class FaultFree:
     """A run of the baseline.
 
     Attributes:
-        where: The size of the team.
+        team: The size of the team.
         raised: The patterns that were raised.
         is_bad: Whether the run has no valid and complete answer.
     """
 
-    where: str
+    team: str
     raised: frozenset[str]
     is_bad: bool
 
@@ -112,26 +112,26 @@ class DetectorScores:
     """The findings in the failures and in the baseline of a set, and the scores.
 
     Attributes:
-        seen: The failures.
+        failures: The failures.
         fault_free: The runs of the baseline.
         candidates: For each pattern, how many of all candidates in which it was raised ended well
             (`good`) and badly (`bad`).
     """
 
-    seen: tuple[SeenKind, ...]
+    failures: tuple[SeenKind, ...]
     fault_free: tuple[FaultFree, ...] = ()
     candidates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def patterns(self) -> list[str]:
         """The standard patterns, and all other raised patterns."""
-        raised = {pattern for run in self.seen for pattern in run.delays}
+        raised = {pattern for run in self.failures for pattern in run.delays}
         raised |= {pattern for run in self.fault_free for pattern in run.raised}
         return [*NAMES, *sorted(raised - {*NAMES})]
 
     def pattern(self, name: str) -> PatternScore:
         """The scores of a pattern."""
-        required = [run for run in self.seen if name in run.should]
+        required = [run for run in self.failures if name in run.should]
         ended = self.candidates.get(name, {})
         return PatternScore(
             name,
@@ -171,8 +171,8 @@ class DetectorScores:
                     [team, len(runs), *(self._false(runs, name) for name in self.patterns)]
                     for team, runs in self._by_team()
                 ],
-                [f"{self.bad_by_themselves} of {len(self.fault_free)} runs of the baseline ended "
-                 "badly by themselves; they are left out."],
+                [f"{sum(run.is_bad for run in self.fault_free)} of {len(self.fault_free)} runs of "
+                 "the baseline ended badly by themselves; they are left out."],
             ),
             Table(
                 "confusion",
@@ -182,11 +182,6 @@ class DetectorScores:
                 ["`!`: it should be raised; `?`: it may be. `no fault`: the baseline."],
             ),
         ]  # fmt: skip
-
-    @property
-    def bad_by_themselves(self) -> int:
-        """The number of bad ends among the runs of the baseline."""
-        return sum(run.is_bad for run in self.fault_free)
 
     def to_json(self) -> dict[str, Any]:
         """The tables as plain JSON."""
@@ -207,7 +202,7 @@ class DetectorScores:
 
     def _by_team(self) -> list[tuple[str, list[FaultFree]]]:
         good = [run for run in self.fault_free if not run.is_bad]
-        teams = by_kind(good, lambda run: run.where)
+        teams = by_kind(good, lambda run: run.team)
         return [(team.strip(), runs) for team, runs in teams.items()]
 
     def _false(self, runs: Sequence[FaultFree], name: str) -> Value:
@@ -215,11 +210,12 @@ class DetectorScores:
 
     def _by_kind(self) -> list[tuple[str, list[SeenKind]]]:
         none = frozenset[str]()
+        # The baseline stands in the same table, as runs of the kind `no fault`.
         quiet = [
             SeenKind(NO_FAULT, none, none, dict.fromkeys(run.raised, (0, 0.0)))
             for run in self.fault_free
         ]
-        groups = by_kind([*quiet, *self.seen], lambda run: run.kind)
+        groups = by_kind([*quiet, *self.failures], lambda run: run.kind)
         order = dict.fromkeys((NO_FAULT, *KINDS, *groups))  # hybrids last
         return [(kind, groups[kind]) for kind in order if kind in groups]
 
@@ -264,6 +260,7 @@ def score_detectors(fault_set: FaultSet) -> dict[str, DetectorScores]:
 def _see_instance(instance: Instance, label: Label) -> SeenKind:
     rows = [KINDS[fault["kind"]] for fault in label.faults if fault["kind"] in KINDS]
     should = frozenset(pattern for row in rows for pattern in row.raises)
+    # Where two faults meet, what one should raise is expected, even if the other only may.
     may = frozenset(pattern for row in rows for pattern in row.may_raise) - should
     records = instance.records()
     # What an activation decides is seen at its end, before what it generates is there.
@@ -281,10 +278,12 @@ def _fault_free(fault_set: FaultSet) -> dict[str, list[FaultFree]]:
     """The unhealed runs of the baseline, by the recipients of the problem."""
     runs: dict[str, list[FaultFree]] = {}
     for name, endings in fault_set.baseline_endings():
+        # The folder's name is all that is known of a configuration: see `Configuration.name`.
         team = re.search(r"-(\d+)x-(one|all)(-\d+p)?(-memory)?$", name)
         if team is None:  # healed, or no configuration of ours
             continue
         for ending in endings:
+            # Padded, so that names sort by number; the table strips the space.
             row = FaultFree(f"{team[1]:>2} agents", frozenset(ending.raised), ending.is_bad)
             runs.setdefault(GIVEN["several" if team[3] else team[2]], []).append(row)
     return runs
@@ -297,6 +296,7 @@ def _delays(
     t, ts = since
     delays: dict[str, tuple[int, float]] = {}
     for record in run:
+        # Earlier findings are no reaction to the fault.
         if isinstance(record, FindingRow) and record.t >= t:
             pattern = pattern_of(record, is_session=is_session)
             delays.setdefault(pattern, (record.t - t, record.ts - ts))

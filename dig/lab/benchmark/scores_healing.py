@@ -136,16 +136,13 @@ class HealingScores:
                 name: {column: as_json(cell.ours) for column, cell in row.items()}
                 for name, row in methods.items()
             },
-            **self._kinds(),
-        }
-
-    def _kinds(self) -> dict[str, Any]:
-        return {
-            kind: {
-                column: as_json(cell.ours) if isinstance(cell, Value) else cell
-                for column, cell in _cells(pairs).items()
-            }
-            for kind, pairs in self._by_kind()
+            **{
+                kind: {
+                    column: as_json(cell.ours) if isinstance(cell, Value) else cell
+                    for column, cell in _cells(pairs).items()
+                }
+                for kind, pairs in self._by_kind()
+            },
         }
 
     def _by_kind(self) -> list[tuple[str, Sequence[Pair]]]:
@@ -170,9 +167,12 @@ def score_healing(
         SettingsError: The set has no labels, or faults of a kind that has to be named.
     """
     labels = [
-        label for instance in fault_set.labelled() if _is_wanted(label := instance.label(), kinds)
+        label
+        for label in (instance.label() for instance in fault_set.labelled())
+        if label.harm and not label.is_healed and label.is_of(kinds)
     ]
     usual = dict(_errors(fault_set))
+    # A set from elsewhere has no baseline; then no error is large enough to be wrong.
     tasks = [(label, usual.get(label.configuration, NO_ERRORS)) for label in labels]
     with Workers(jobs, "the healing", "try it with fewer --jobs") as workers:
         do = partial(heal, foreign=tuple(kinds))
@@ -187,6 +187,7 @@ def _errors(fault_set: FaultSet) -> Iterator[tuple[str, Baseline]]:
     """For each configuration the errors of runs without a fault: the measure for wrong answers."""
     for name, endings in fault_set.baseline_endings():
         each = [problem for ending in endings for problem in ending.problems or (ending,)]
+        # Rounded like all measurements: the baseline is searched for equal numbers.
         errors = sorted(round(problem.rmse, DIGITS) for problem in each if problem.rmse is not None)
         yield name, Baseline(len(each), {"outcome wrong": tuple(errors)})
 
@@ -199,8 +200,9 @@ def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
         foreign: Kinds that are in no catalogue, as `module:object`, that its faults may be of.
     """
     label, baseline = task
-    plain, faults = label.team_run, (*label.decoys, *label.injected_of(foreign))
+    plain, faults = label.team_run, (*label.decoys, *label.read_faults(foreign))
     runs = {
+        # Instances are chosen because they fail: other random numbers alone look like healing.
         OTHER_DRAWS: replace(plain, salt=f"{plain.salt}/again"),
         **{method: replace(plain, method=method) for method in (*RIVALS, HEALED)},
     }
@@ -220,14 +222,11 @@ def heal(task: tuple[Label, Baseline], foreign: Collection[str] = ()) -> Pair:
     )
 
 
-def _is_wanted(label: Label, kinds: Collection[str]) -> bool:
-    return label.harm and not label.is_healed and label.is_of(kinds)
-
-
 _COLUMNS = ("good", "valid", "complete", "RMSE", "s", "calls")
 
 
 def _cells(pairs: Sequence[Pair]) -> dict[str, Value | int]:
+    # Seconds of a run without an answer measure its time limit, not its speed.
     answered = [
         pair for pair in pairs
         if pair.plain.outcome == "submitted" and pair.healed.outcome == "submitted"

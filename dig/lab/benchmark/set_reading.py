@@ -62,6 +62,7 @@ def read_run(path: Path) -> tuple[Record, ...]:
     graph, records = InteractionGraph(), tuple(read_records(path))
     for number, record in enumerate(records, 1):
         try:
+            # Callers follow ids from record to record without any check of their own.
             graph.apply(record)
         except RuleError as error:
             raise fault(path, number, str(error)) from None
@@ -72,6 +73,7 @@ def step_at(records: Sequence[Record], t: int) -> int:
     """The activation of a record; between two activations, the earlier activation."""
     row = records[t]
     name = getattr(row, "activation", None) or getattr(row, "by", None)
+    # Activations are numbered by their starts, as in `Answer.step`.
     starts = [record for record in records if isinstance(record, Start)]
     for number, start in enumerate(starts):
         if start.activation == name:
@@ -87,6 +89,7 @@ def check_sum(path: Path, expected: str) -> None:
     """
     digest = sha256()
     with file_errors(path, "read"), open_file(path) as file:
+        # In pieces: a set of anybody's may have files larger than memory.
         while piece := file.read(1 << 20):
             digest.update(piece)
     if digest.hexdigest() != expected:

@@ -21,28 +21,11 @@ from dig.runtime.workers import Workers
 from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.reader import TRACE
 
+from . import instances
 from .candidates import Configuration, Recipe
 from .datasheet import datasheet
 from .generate import Harvest, Progress, harvest, splits
 from .hidden import Made
-from .instances import (
-    BASELINE,
-    CARD,
-    DROPPED,
-    ENDINGS,
-    GRAPH,
-    INDEX,
-    LABEL,
-    LABELS,
-    SECRET,
-    STRUCTURE,
-    TWIN,
-    Entry,
-    FaultSet,
-    Index,
-    RunEnding,
-    Split,
-)  # fmt: skip
 
 ERROR = "an error"
 """The text of every error in a trace without contents."""
@@ -51,7 +34,7 @@ ERROR = "an error"
 def make_set(
     out: Path, recipe: Recipe, *, jobs: int = 1,
     progress: Progress = lambda stage, finished, total: None,
-) -> Index:  # fmt: skip
+) -> instances.Index:  # fmt: skip
     """Make a set of verified instances.
 
     Args:
@@ -67,17 +50,23 @@ def make_set(
     """
     workers = Workers(jobs, "the making", "make it with fewer --jobs")
     with filling(out) as folder, workers:
-        baselines = _write_baseline(folder / BASELINE, recipe, workers, progress)
+        baselines = _write_baseline(folder / instances.BASELINE, recipe, workers, progress)
         crop = harvest(recipe, baselines, workers, progress)
         entries = tuple(
             write_instance(folder, f"i{number:04}", split, instance)
             for number, (split, instance) in enumerate(splits(crop.made, recipe.key), 1)
         )
-        index = Index(instances=entries)
-        write(folder / LABELS / SECRET, as_json_bytes({"seed": recipe.seed, "salt": recipe.salt}))
-        write(folder / INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
-        write(folder / DROPPED, as_json_bytes(_count_dropped(crop)))
-        write(folder / CARD, datasheet(FaultSet(folder, index), crop, recipe).encode())
+        index = instances.Index(instances=entries)
+        write(
+            folder / instances.LABELS / instances.SECRET,
+            as_json_bytes({"seed": recipe.seed, "salt": recipe.salt}),
+        )
+        write(folder / instances.INDEX, as_json_bytes(index.model_dump(exclude_none=True)))
+        write(folder / instances.DROPPED, as_json_bytes(_count_dropped(crop)))
+        write(
+            folder / instances.CARD,
+            datasheet(instances.FaultSet(folder, index), crop, recipe).encode(),
+        )
     return index
 
 
@@ -96,15 +85,18 @@ def filling(out: Path) -> Iterator[Path]:
     try:
         with file_errors(out, "written"):
             yield folder
-            for path in sorted(folder.iterdir(), key=lambda path: path.name == INDEX):
+            for path in sorted(folder.iterdir(), key=lambda path: path.name == instances.INDEX):
                 path.rename(out / path.name)  # the index last: before, there is no set
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        # After a failure nothing is left, not even an empty directory.
         if is_new and not any(out.iterdir()):
             out.rmdir()
 
 
-def write_instance(folder: Path, name: str, split: Split, instance: Made) -> Entry:
+def write_instance(
+    folder: Path, name: str, split: instances.Split, instance: Made
+) -> instances.Entry:
     """Write the files of an instance.
 
     Args:
@@ -121,19 +113,20 @@ def write_instance(folder: Path, name: str, split: Split, instance: Made) -> Ent
     label = instance.label.model_copy(update={"instance": name})
     files = {
         TRACE: lines(trace),
-        TWIN: lines(twin),
-        LABEL: as_json_bytes(label.model_dump()),
-        GRAPH: as_json_bytes(instance.graph.to_json()),
+        instances.TWIN: lines(twin),
+        instances.LABEL: as_json_bytes(label.model_dump()),
+        instances.GRAPH: as_json_bytes(instance.graph.to_json()),
     }
-    labels = split if split == "public" else LABELS
+    # The trace of a held-out instance is public; all else about it can be kept back.
+    labels = split if split == "public" else instances.LABELS
     for file, data in files.items():
         write(folder / (split if file == TRACE else labels) / name / file, data)
     sums = {file: sha256(data).hexdigest() for file, data in files.items()}
     if split == "held-out":
         bare = lines(without_contents(trace))
-        sums[STRUCTURE] = sha256(bare).hexdigest()
-        write(folder / STRUCTURE / name / TRACE, bare)
-    return Entry(
+        sums[instances.STRUCTURE] = sha256(bare).hexdigest()
+        write(folder / instances.STRUCTURE / name / TRACE, bare)
+    return instances.Entry(
         id=name,
         split=split,
         configuration=configuration.name,
@@ -150,6 +143,7 @@ def _write_baseline(
 ) -> dict[Configuration, Baseline]:
     """Write the fault-free runs of each configuration, with the endings and the baseline."""
     usual_runs = [run for sort in recipe.sorts_of_runs for run in recipe.baseline(sort)]
+    # One stream over all configurations: no process waits where one of them ends.
     played = workers.each(play, usual_runs)
     baselines: dict[Configuration, Baseline] = {}
     for configuration in recipe.sorts_of_runs:
@@ -161,8 +155,8 @@ def _write_baseline(
             write(folder / configuration.name / f"{number:03}.dig.jsonl", records)
             finished = len(baselines) * recipe.baseline_runs + len(runs)
             progress("runs without a fault", finished, len(usual_runs))
-        endings = [RunEnding.of(run).model_dump() for run in runs]
-        write(folder / configuration.name / ENDINGS, as_json_bytes(endings))
+        endings = [instances.RunEnding.of(run).model_dump() for run in runs]
+        write(folder / configuration.name / instances.ENDINGS, as_json_bytes(endings))
         baselines[configuration] = Baseline.from_runs(runs)
         write(
             folder / f"{configuration.name}.json", as_json_bytes(baselines[configuration].to_json())
@@ -207,6 +201,7 @@ def without_contents(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def _bare(record: Record, tokens: dict[str, str]) -> Record:
     if isinstance(record, Run):
+        # The name of the task would tell what the payloads are about.
         return replace(record, task=None)
     if isinstance(record, Emit):
         return replace(record, payload=_token(record.payload, tokens))

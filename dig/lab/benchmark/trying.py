@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -240,21 +240,22 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
         foreign: Kinds that are in no catalogue, as `module:object`, that its fault may be of.
     """
     label = instance.label()
-    faults = label.injected_of(foreign)
+    faults = label.read_faults(foreign)
     culprit = faults[0].target
     started = TriedInstance(instance.entry.id, label.kind, culprit)
     if label.problems > 1:
-        return _skip(started, "it has several problems at once, and a goal judges one")
+        return replace(started, why_not="it has several problems at once, and a goal judges one")
     if not label.twin.valid:
-        return _skip(started, "the run without the fault failed, too")
+        return replace(started, why_not="the run without the fault failed, too")
     goal = Goal("as good as the twin", AsGoodAsTwin.of(label.twin), is_own=True)
     with TemporaryDirectory() as folder:
         disturb = partial(FaultyTeam.of_arrangement, faults=[*label.decoys, *faults])
         run = _made_again(instance, label, disturb, Path(folder))
+        # No budget: verdicts are measured here, not their cost.
         trying = Trying(disturb=disturb, budget=TrialBudget(None, None))
         source = read_source(run)
         if source.judged(goal).good:
-            return _skip(started, "the run is as good as without the fault")
+            return replace(started, why_not="the run is as good as without the fault")
         case, first = source.case(goal), int(label.injections[0]["t"])
         with Trials(trying.replayer(run, goal)) as trials:
             tried = {
@@ -263,13 +264,10 @@ def try_instance(instance: Instance, foreign: Collection[str] = ()) -> TriedInst
             }
         trying = Trying(disturb=disturb, is_fresh=True)
         diagnosis = diagnose(run, goal, trying=trying)
+    # The caches know the run by its directory, which is gone now.
     read_source.cache_clear()
     read_fork.cache_clear()
     return _with_search(started, tried, diagnosis, case, first)
-
-
-def _skip(instance: TriedInstance, reason: str) -> TriedInstance:
-    return TriedInstance(instance.instance, instance.kind, instance.culprit, reason)
 
 
 def _made_again(
@@ -321,8 +319,10 @@ def _hypotheses(
     if of_others:
         nearest = min(of_others, key=lambda activation: (abs(activation.t - first), activation.t))
         yield from _seat("nearest", case, team, nearest)
+        # Seeded by run and fault, so that any process draws the same.
         draws = random.Random(f"{case.run.graph.run.run} {culprit} {first}")
         yield from _seat("random", case, team, draws.choice(of_others))
+    # A failed activation has no decision that could be repeated.
     ended = [
         activation
         for activation in case.run.activations.values()
@@ -397,8 +397,8 @@ def _with_search(
     starts = [a.t for a in case.run.activations.values() if a.agent == instance.culprit]
     acting = _acting(case.run, instance.culprit, first)
     fix = diagnosis.hypothesis(diagnosis.fix)
-    return TriedInstance(
-        instance.instance, instance.kind, instance.culprit,
+    return replace(
+        instance,
         verdicts={place: t.verdict if t.reason is None else f"{t.verdict}: {t.reason}"
                   for place, t in trials.items()},
         flips={place: _counting(t) for place, t in trials.items()},

@@ -17,16 +17,7 @@ from dig.tasks.run.methods import METHODS as RUNNABLE
 from dig.tasks.run.team_run import LADDER
 from dig.tasks.simulated.profile import Profile
 
-from .effects import (
-    Contrast,
-    Pair,
-    compare,
-    effects_table,
-    headline,
-    pairs,
-    quick_note,
-    shortcomings,
-)
+from . import effects
 from .experiment_report import HEADLINE, NO_BETTER, NOTHING, RELATIVE, Words
 from .grid import Cell, Grid
 from .markdown_table import Table, settings_notes
@@ -78,6 +69,7 @@ def _all_but(means: Means) -> tuple[Means, ...]:
 
 
 def _only(pattern: str) -> Policy:
+    # The rule that names the pattern goes before the general one.
     rules = (Rule(action="heal", pattern=pattern), Rule(action="observe"))
     return Policy(rules=rules, heal="all")
 
@@ -106,15 +98,15 @@ ARMS = (
     Arm(LADDER, LADDER),
 )
 
-CONTRIBUTIONS: tuple[Pair, ...] = (
-    *pairs([arm.name for arm in ARMS if arm.name in (BASELINE, OURS, *GRAPHLESS)]),
+CONTRIBUTIONS: tuple[effects.Pair, ...] = (
+    *effects.pairs([arm.name for arm in ARMS if arm.name in (BASELINE, OURS, *GRAPHLESS)]),
     (BLANK, BASELINE),
     (WORDS_ALONE, BASELINE),
     (OURS, BLANK),
     (LADDER, OURS),
     *((OURS, f"dig without {NAMES[means]}") for means in MEANS if means != "note"),
 )
-PATTERNS: tuple[Pair, ...] = tuple(
+PATTERNS: tuple[effects.Pair, ...] = tuple(
     pair
     for pattern in PAPER_PATTERNS
     for blank in [f"{pattern} alone, blank notes"]
@@ -127,7 +119,7 @@ PATTERNS: tuple[Pair, ...] = tuple(
 BLANKS = ((OURS, BLANK), *PATTERNS[2::3])
 """Pairs whose difference is what words contribute."""
 
-SWEEP: tuple[Pair, ...] = (
+SWEEP: tuple[effects.Pair, ...] = (
     (OURS, BASELINE),
     (BLANK, BASELINE),
     (WORDS_ALONE, BASELINE),
@@ -154,11 +146,13 @@ class Habits:
         """Change the profile of agents to these habits."""
         if self.name == "compliance":
             return replace(usual, compliance=self.value)
+        # Habits are probabilities, which no factor may carry beyond 1.
         return replace(usual, **{name: min(1.0, getattr(usual, name) * self.value) for name in BAD})
 
 
 def all_habits(usual: Profile) -> list[Habits]:
     """The usual habits first, then each change."""
+    # The usual one may be among them, and must be run once.
     compliances = dict.fromkeys((usual.compliance, *COMPLIANCES))
     factors = [Habits("bad habits", factor) for factor in FACTORS if factor != 1.0]
     return [*(Habits("compliance", value) for value in compliances), *factors]
@@ -175,12 +169,14 @@ class Ablation:
         self._rows: dict[str, Row] = {}
 
     def _all_cells(self) -> Iterator[tuple[Habits, Arm, Cell]]:
+        # Where failures are most frequent, fewest runs show what a part contributes.
         hardest = [replace(task, sizes=task.sizes[-1:]) for task in self.grid.tasks]
         most = replace(self.grid, tasks=tuple(hardest), agents=(max(self.grid.agents),))
         levels = {task.task: task.level(len(task.sizes) - 1) for task in self.grid.tasks}
         for cell in replace(most, methods=(OURS,)).cells():
             for habits in self.habits:
                 profile = habits.profile(self.grid.profile)
+                # All arms with all habits would be too many runs.
                 for arm in ARMS if habits == self.habits[0] else SWEPT:
                     run = replace(
                         cell.run, method=arm.method, means=arm.means, policy=arm.policy,
@@ -238,16 +234,16 @@ def ablate(
     ablation = Ablation(grid)
     outcome = ablation.carry_out(out, jobs, progress)
     settings = {**grid.settings(), "judge": "none", "team": f"{max(grid.agents)} agents"}
-    notes = [*quick_note(len(grid.seeds)), *settings_notes(settings, outcome.rows)]
+    notes = [*effects.quick_note(len(grid.seeds)), *settings_notes(settings, outcome.rows)]
     usual = ablation.usual()
     together = _compare(usual, usual.pools(), CONTRIBUTIONS)
     by_pattern = _compare(usual, usual.pools(), PATTERNS)
     alone = [Pool((setting,)) for setting in usual.settings]
-    by_task = compare(usual, alone, (*CONTRIBUTIONS, *PATTERNS), COMPARED)
+    by_task = effects.compare(usual, alone, (*CONTRIBUTIONS, *PATTERNS), COMPARED)
 
-    def table(name: str, heading: str, compared: Sequence[Contrast], *more: str) -> Table:
+    def table(name: str, heading: str, compared: Sequence[effects.Contrast], *more: str) -> Table:
         heading += grid.agents_note
-        return effects_table(name, heading, compared, [*more, *notes], names=str)
+        return effects.effects_table(name, heading, compared, [*more, *notes], names=str)
 
     tables = [
         table("contributions", "What each part of healing contributes", together, RELATIVE),
@@ -257,18 +253,20 @@ def ablate(
     ]
     rivals = [(OURS, rival) for rival in GRAPHLESS if rival in RUNNABLE]
     words = {
-        HEADLINE: headline(usual, (BASELINE, OURS)),
-        NO_BETTER: shortcomings(together, rivals) or ([NOTHING] if rivals else []),
-        WORDS: shortcomings([*together, *by_pattern], BLANKS),
+        HEADLINE: effects.headline(usual, (BASELINE, OURS)),
+        NO_BETTER: effects.shortcomings(together, rivals) or ([NOTHING] if rivals else []),
+        WORDS: effects.shortcomings([*together, *by_pattern], BLANKS),
     }
     return outcome, tables, {heading: lines for heading, lines in words.items() if lines}
 
 
-def _compare(samples: Samples, pools: Sequence[Pool], pairs: Sequence[Pair]) -> list[Contrast]:
+def _compare(
+    samples: Samples, pools: Sequence[Pool], pairs: Sequence[effects.Pair]
+) -> list[effects.Contrast]:
     """Compare arms over all tasks together."""
     relative = samples.relative_rmse()
     measures = [relative if measure is RMSE else measure for measure in COMPARED]
-    return compare(samples, pools, pairs, measures)
+    return effects.compare(samples, pools, pairs, measures)
 
 
 def _sweep(ablation: Ablation, notes: Sequence[str]) -> Table:
@@ -285,4 +283,4 @@ def _sweep(ablation: Ablation, notes: Sequence[str]) -> Table:
         f"The usual compliance is {ablation.grid.profile.compliance:g}, that of bad habits x 1; "
         "one is changed at a time."
     )
-    return effects_table("habits", heading, compared, [usual, RELATIVE, *notes], names=str)
+    return effects.effects_table("habits", heading, compared, [usual, RELATIVE, *notes], names=str)

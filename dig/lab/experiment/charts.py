@@ -13,22 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dig._util.text import counted, one_line
 from dig.errors import SettingsError
 
+from . import row_measures
 from .grid import Grid
 from .paper import value_of
-from .row_measures import (
-    CALLS,
-    COMPLETE,
-    FINDINGS,
-    METHODS,
-    RMSE,
-    SECONDS,
-    VALID,
-    Measure,
-    count_of,
-    shown_measures,
-    shown_patterns,
-    title,
-)
 from .samples import Samples
 
 if TYPE_CHECKING:
@@ -36,12 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEADS = {
-    VALID: "valid output rate",
-    COMPLETE: "valid and complete answers",
-    RMSE: "RMSE of valid answers",
-    SECONDS: "time of runs with a valid answer, s",
-    CALLS: "activations of agents",
-    FINDINGS: "findings of the paper's patterns",
+    row_measures.VALID: "valid output rate",
+    row_measures.COMPLETE: "valid and complete answers",
+    row_measures.RMSE: "RMSE of valid answers",
+    row_measures.SECONDS: "time of runs with a valid answer, s",
+    row_measures.CALLS: "activations of agents",
+    row_measures.FINDINGS: "findings of the paper's patterns",
 }
 
 
@@ -69,6 +56,7 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
         raise SettingsError("charts need matplotlib: pip install 'dig-monitor[draw]'")
     import matplotlib as mpl
 
+    # Without a salt, ids in an SVG are random: equal results would give unequal files.
     with mpl.rc_context({"svg.hashsalt": "dig", "font.size": 8}):
         drawn = []
         for name, figure in _figures(grid, samples):
@@ -86,22 +74,22 @@ def _figures(grid: Grid, samples: Samples) -> Iterator[tuple[str, Figure]]:
         {setting.agents for setting in samples.settings}
     )  # a user's own may have its own size
     sizes = [f"{n}" for n in teams]
-    for measure in shown_measures(samples.rows, tuple(_HEADS)):
+    for measure in row_measures.shown_measures(samples.rows, tuple(_HEADS)):
         bars = [(n, measure) for n in teams]
         yield (
             measure.name.lower(),
             _bar_chart(grid, samples, _HEADS[measure], sizes, bars, "agents"),
         )
-    patterns = shown_patterns(samples.rows)
+    patterns = row_measures.shown_patterns(samples.rows)
     for size in teams:
         head = f"findings by pattern, {counted(size, 'agent')}"
-        bars = [(size, count_of(pattern)) for pattern in patterns]
+        bars = [(size, row_measures.count_of(pattern)) for pattern in patterns]
         yield f"patterns-{size}", _bar_chart(grid, samples, head, patterns, bars)
 
 
 def _bar_chart(
     grid: Grid, samples: Samples, head: str, ticks: Sequence[str],
-    measures: Sequence[tuple[int, Measure]], label: str = "",
+    measures: Sequence[tuple[int, row_measures.Measure]], label: str = "",
 ) -> Figure:  # fmt: skip
     """Draw a panel for each task and level: for each measure, a bar for each method.
 
@@ -120,6 +108,7 @@ def _bar_chart(
     figure.suptitle(head + grid.agents_note)
     axes = figure.subplots(len(tasks), len(shown), squeeze=False)
     for ax, (task, level) in zip(axes.flat, product(tasks, shown), strict=True):
+        # Between two dollars, matplotlib reads text as mathematics.
         ax.set_title(one_line(f"{task}, {level}").replace("$", r"\$"))
         for place, method in enumerate(grid.methods):
             settings = {
@@ -143,9 +132,10 @@ def _bars(ax: Axes, means: Sequence[Any], place: int, method: str, grid: Grid) -
     """Draw the bars of a method, with intervals, beside the other methods."""
     width = 0.8 / len(grid.methods)
     at = [i + (place - (len(grid.methods) - 1) / 2) * width for i in range(len(means))]
+    # A place without a mean has a bar, too, or the bars would not meet their ticks.
     heights = [m.mean if m else 0.0 for m in means]
     below = [m.mean - m.low if m and m.low is not None else 0.0 for m in means]
     above = [m.high - m.mean if m and m.high is not None else 0.0 for m in means]
-    colour = METHODS[method][1] if method in METHODS else None
-    ax.bar(at, heights, width, color=colour, label=title(method))
+    colour = row_measures.METHODS[method][1] if method in row_measures.METHODS else None
+    ax.bar(at, heights, width, color=colour, label=row_measures.title(method))
     ax.errorbar(at, heights, [below, above], fmt="none", ecolor="black", elinewidth=0.8)

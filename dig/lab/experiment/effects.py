@@ -65,6 +65,7 @@ class MeasuredEffect:
     @property
     def sign(self) -> int:
         """-1 or 1 if the corrected test shows a difference, else 0."""
+        # The margin is for rounding: exact p-values are often exactly at the level.
         if self.difference is None or self.corrected > 1 - LEVEL + 1e-12:
             return 0
         return (self.difference.mean > 0) - (self.difference.mean < 0)
@@ -144,6 +145,7 @@ def compare(
         raw = {
             (pool, pair): _effect(samples, pool, pair, measure) for pool in pools for pair in pairs
         }
+        # A cell without a difference is no test, and must not make the correction harsher.
         tested = [key for key, effect in raw.items() if effect.difference is not None]
         corrected = dict(zip(tested, holm([raw[key].p for key in tested]), strict=True))
         for key, effect in raw.items():
@@ -156,6 +158,7 @@ def _effect(samples: Samples, pool: Pool, pair: Pair, measure: Measure) -> Measu
     mean = samples.mean_difference(pool, differences, measure)
     figures = [[measure.figure(setting, method) for method in pair] for setting in pool.settings]
     paper = [a - b for a, b in figures if a is not None and b is not None]
+    # Our mean is over all settings; the paper's must be, too, to stand beside it.
     theirs = sum(paper) / len(paper) if len(paper) == len(figures) else None
     return MeasuredEffect(mean, sign_flip(differences), paper=theirs)
 
@@ -214,6 +217,7 @@ def _changes(samples: Samples, pool: Pool, pair: Pair) -> Iterator[str]:
         if differences := samples.difference(pool, pair, measure):
             by = sum(differences) / len(differences)
             costs.append((f"{abs(by):.1f} {unit}", "more" if by >= 0 else "less"))
+    # Both go the same way: one word is enough.
     if len({direction for _, direction in costs}) == 1:
         yield f"{' and '.join(text for text, _ in costs)} {costs[0][1]}"
     else:

@@ -12,16 +12,8 @@ from pathlib import Path
 from dig.errors import file_errors
 from dig.traces.journal.durable_files import write_file
 
+from . import effects
 from .charts import draw, is_possible
-from .effects import (
-    compare,
-    effects_table,
-    headline,
-    pairs,
-    paper_in_words,
-    quick_note,
-    shortcomings,
-)
 from .grid import Grid
 from .markdown_table import Table, settings_notes
 from .paper import paper_tables
@@ -58,30 +50,34 @@ def write_report(grid: Grid, rows: Sequence[Row], out: Path) -> tuple[list[Path]
     samples = Samples(rows)
     tables, words = all_tables(grid, samples)
     written = write_tables(tables, out, words)
+    # Tables are written without matplotlib, too.
     charts = draw(grid, samples, out) if rows and is_possible() else []
     return [*written, *charts], [*words.get(HEADLINE, ())]
 
 
 def all_tables(grid: Grid, samples: Samples) -> tuple[list[Table], Words]:
     """Make all tables of a grid, and the sentences about them."""
-    rows, methods = samples.rows, pairs(grid.methods)
-    notes = [*quick_note(len(grid.seeds)), *settings_notes(grid.settings(), rows)]
+    rows, methods = samples.rows, effects.pairs(grid.methods)
+    notes = [*effects.quick_note(len(grid.seeds)), *settings_notes(grid.settings(), rows)]
     measures = shown_measures(rows)
     relative = samples.relative_rmse()
+    # Tasks have errors of different sizes; together they are taken as parts of their mean.
     together = [relative if measure is RMSE else measure for measure in measures]
-    pooled = compare(samples, samples.pools(), methods, together)
-    single = compare(samples, [Pool((setting,)) for setting in samples.settings], methods, measures)
+    pooled = effects.compare(samples, samples.pools(), methods, together)
+    single = effects.compare(
+        samples, [Pool((setting,)) for setting in samples.settings], methods, measures
+    )
     rivals = [pair for pair in methods if pair[0] == OURS and pair[1] != BASELINE]
     words = {
-        HEADLINE: headline(samples, grid.methods),
-        NO_BETTER: shortcomings(pooled, rivals) or ([NOTHING] if rivals and rows else []),
-        PAPER: paper_in_words(pooled),
+        HEADLINE: effects.headline(samples, grid.methods),
+        NO_BETTER: effects.shortcomings(pooled, rivals) or ([NOTHING] if rivals and rows else []),
+        PAPER: effects.paper_in_words(pooled),
     }
     heading = f"Effects, all tasks and levels together{grid.agents_note}"
     tables = [
-        effects_table("effects", heading, pooled, [RELATIVE, *notes]),
+        effects.effects_table("effects", heading, pooled, [RELATIVE, *notes]),
         *paper_tables(grid, samples, notes),
-        effects_table(
+        effects.effects_table(
             "effects-by-setting", f"Effects in each setting{grid.agents_note}", single, notes
         ),
     ]

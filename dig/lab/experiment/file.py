@@ -50,6 +50,7 @@ def read_grid(path: Path) -> Grid:
         return _grid(path, tables)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
+    # The classes of the settings check their values by themselves.
     except (TypeError, ValueError) as error:
         raise SettingsError(f"{path}: a value is of the wrong kind: {error}") from None
 
@@ -58,6 +59,7 @@ def _grid(path: Path, settings: dict[str, Any]) -> Grid:
     _must_be_known(settings, _KNOWN, "")
     plain = {key: settings[key] for key in _PLAIN if key in settings}
     seeds = plain.get("seeds", SEEDS)
+    # By type, since TOML's `true` is an int in Python.
     if type(seeds) is int and not 1 <= seeds <= MOST_SEEDS:
         raise SettingsError(f"`seeds` is {seeds}; it goes from 1 to {MOST_SEEDS:,}")
     plain["seeds"] = range(1, seeds + 1) if type(seeds) is int else seeds

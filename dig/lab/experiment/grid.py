@@ -63,8 +63,8 @@ def paper_tasks(
     """
     unknown = [name for name in names if name not in PAPER_SIZES]
     if unknown:
-        known = ", ".join(PAPER_SIZES)
-        raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {known}")
+        tasks = ", ".join(PAPER_SIZES)
+        raise SettingsError(f"the paper has no task {unknown[0]!r}; it has {tasks}")
     return tuple(
         TaskGrid(task=name, sizes=sizes, data=data if name == NEWSGROUPS else None, **settings)
         for name, sizes in PAPER_SIZES.items()
@@ -152,6 +152,7 @@ class Grid:
             values = getattr(self, part)
             if not values:
                 raise SettingsError(f"the experiment has no {part}")
+            # By text: tasks have options, which cannot be hashed.
             if len(set(map(repr, values))) < len(values):
                 raise SettingsError(f"the experiment names one of its {part} twice")
 
@@ -165,6 +166,7 @@ class Grid:
         """
         named = set[str]()
         for task in self.tasks:
+            # Size and seed make the problem. They vary slowest, so that runs can share it.
             cells = product(enumerate(task.sizes), self.seeds, self.agents, self.methods)
             for (index, size), seed, agents, method in cells:
                 run = make_run(
@@ -182,6 +184,7 @@ class Grid:
                     judging=self.judging,
                     profile=self.profile,
                 )
+                # The name tells all settings, so a team with a size of its own comes once.
                 if run.name not in named:
                     named.add(run.name)
                     yield Cell(level=task.level(index), run=run)

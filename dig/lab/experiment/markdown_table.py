@@ -92,6 +92,7 @@ class Table:
         return as_csv([*notes, self._heads(), *rows])
 
     def _heads(self) -> Iterator[str]:
+        # The cells of a column are of one type, so the first row tells how many columns it takes.
         first: Sequence[TableCell] = self.rows[0] if self.rows else [""] * len(self.columns)
         for head, cell in zip(self.columns, first, strict=True):
             yield from [head] if isinstance(cell, str | int) else map(head.__add__, cell.parts)
@@ -109,6 +110,7 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
     """Rows as CSV; ``None`` is an empty cell."""
     text = io.StringIO()
     cells = ([harmless("" if cell is None else str(cell)) for cell in row] for row in rows)
+    # By default the module ends lines as Windows does.
     csv.writer(text, lineterminator="\n").writerows(cells)
     return text.getvalue()
 
@@ -116,6 +118,7 @@ def as_csv(rows: Iterable[Iterable[object]]) -> str:
 def harmless(text: str) -> str:
     """Text that no spreadsheet reads as a formula."""
     text = safe_text(text)
+    # Spreadsheets run such cells; a negative number is meant as one.
     if text.lstrip()[:1] in ("=", "+", "-", "@") and not _isnumber(text):
         return "'" + text
     return text
@@ -135,6 +138,7 @@ def _isnumber(text: str) -> bool:
 
 def number(value: float) -> str:
     """A number with two decimals, or without decimals if large; never a negative zero."""
+    # -0.001 would be printed as -0.00.
     if round(value, 2) == 0:
         value = 0.0
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"

@@ -91,6 +91,7 @@ def _by_pattern(
 
 def value_of(samples: Samples, setting: GridSetting | None, method: str, measure: Measure) -> Value:
     """The mean of a measure in a setting, beside the paper's figure."""
+    # Runs may be missing: an experiment can be interrupted, and its report written.
     if setting is None or not samples.runs(setting, method):
         return Value(None)
     return Value(samples.mean(setting, method, measure), measure.figure(setting, method))

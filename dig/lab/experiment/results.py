@@ -77,21 +77,12 @@ class Row:
     records: Count = 0
 
     @property
-    def errors(self) -> int:
-        """The number of errors from the detectors."""
-        return self._of("error")
+    def alarms(self) -> int:
+        """The number of errors and warnings from the detectors."""
+        return self.count("error") + self.count("warning")
 
-    @property
-    def warnings(self) -> int:
-        """The number of warnings from the detectors."""
-        return self._of("warning")
-
-    @property
-    def notices(self) -> int:
-        """The number of notices from the detectors."""
-        return self._of("notice")
-
-    def _of(self, severity: Severity) -> int:
+    def count(self, severity: Severity) -> int:
+        """The number of the detectors' findings of a severity."""
         if self.worth:
             return self.worth.get(severity, 0)
         # An old row does not say; then each finding is worth what its pattern is in general.
@@ -127,6 +118,7 @@ def read_rows(path: Path) -> list[Row]:
         return []
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read: {one_line(error)}") from None
+    # A crash may tear the last line; its run is made again.
     complete = text[: text.rfind("\n") + 1]
     return [_row(path, n, line) for n, line in enumerate(complete.splitlines(), 1)]
 
@@ -154,5 +146,6 @@ def append_rows(path: Path, rows: Iterable[Row]) -> None:
     """
     with file_errors(path, "written"), path.open("a+b") as file:
         file.seek(0)
+        # A torn line would swallow the first new one.
         file.truncate(file.read().rfind(b"\n") + 1)
         file.write("".join(row.line() for row in rows).encode())

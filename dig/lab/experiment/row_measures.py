@@ -78,15 +78,12 @@ class Measure:
         return value if value is None else value / scale
 
 
-def _of_flag(flag: bool | None) -> float | None:
-    return None if flag is None else float(flag)
-
-
-VALID = Measure("valid", lambda row: float(row.valid), 1, True, lambda figures: figures.valid)
-COMPLETE = Measure("complete", lambda row: _of_flag(row.complete), 1, True)
+VALID = Measure("valid", lambda row: row.valid, 1, True, lambda figures: figures.valid)
+COMPLETE = Measure("complete", lambda row: row.complete, 1, True)
 RMSE = Measure("RMSE", lambda row: row.rmse, paper=lambda figures: figures.rmse)
 SECONDS = Measure(
     "seconds",
+    # A run that fails soon is not a fast one.
     lambda row: row.seconds if row.valid else None,
     paper=lambda figures: figures.seconds,
 )
@@ -99,9 +96,9 @@ FINDINGS = Measure(
     paper=lambda figures: figures.total,
 )
 SEVERITIES = (
-    Measure("errors", lambda row: row.errors),
-    Measure("warnings", lambda row: row.warnings),
-    Measure("notices", lambda row: row.notices),
+    Measure("errors", lambda row: row.count("error")),
+    Measure("warnings", lambda row: row.count("warning")),
+    Measure("notices", lambda row: row.count("notice")),
 )
 
 GOALS = (VALID, COMPLETE, RMSE)

@@ -187,6 +187,7 @@ def carry_out_cells(
     results = out / RESULTS
     rows_by_run = {row.run: row for row in read_rows(results)}
     for row in rows_by_run.values():
+        # What earlier sessions of the experiment spent counts as well.
         options.allowance.spend(row.usage)
     missing = [cell for cell in cells if cell.run.name not in rows_by_run]
     failed: list[Failed] = []
@@ -196,6 +197,7 @@ def carry_out_cells(
         for measured in workers.each(partial(measure, options=options), _batches(missing, options)):
             rows = [outcome for outcome in measured if isinstance(outcome, Row)]
             failed += [outcome for outcome in measured if isinstance(outcome, Failed)]
+            # At once, so that an interruption costs one batch at most.
             append_rows(results, rows)
             rows_by_run.update((row.run, row) for row in rows)
             count += len(measured)
@@ -212,6 +214,7 @@ def carry_out_cells(
 def _batches(cells: Iterable[Cell], options: ExecutionOptions) -> Iterator[Batch]:
     """In virtual time, runs with the same problem together; else each for itself."""
     if options.speed is not None:
+        # In real time runs cost money, so each is saved as soon as it is there.
         return ((cell,) for cell in cells)
     return (tuple(group) for _, group in groupby(cells, _problem))
 
@@ -256,8 +259,10 @@ def _measure_cell(cell: Cell, task: Task, options: ExecutionOptions) -> Row | Fa
             run, traces, options.speed, follow=counts, task=task, tell=options.tell
         ).result
     options.allowance.spend(counts.sums)
+    # `execute` ends the run in order; now the experiment has to end.
     if result.reason == INTERRUPTED:
         raise KeyboardInterrupt
+    # A team that stalls is a result; a run that was cut short from outside is none.
     if result.outcome in ("stopped", "error") and not result.reason.startswith(STALLED):
         return Failed(run.name, options.allowance.used_up or result.reason)
     row = _row(cell, task, options, result, counts)

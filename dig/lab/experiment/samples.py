@@ -60,7 +60,7 @@ class Samples:
             key=lambda setting: (setting.agents, tasks.index(setting.task), setting.size),
         )
         self.methods = [*dict.fromkeys(method for _, method in self._runs)]
-        self._known: dict[tuple[Pool, str, str], dict[int, float]] = {}
+        self._values: dict[tuple[Pool, str, str], dict[int, float]] = {}
         self._means: dict[tuple[GridSetting, str, str], Mean | None] = {}
         self._ranges: dict[tuple[str, str, str], tuple[float, float]] = {}
 
@@ -84,24 +84,27 @@ class Samples:
     def values(self, pool: Pool, method: str, measure: Measure) -> dict[int, float]:
         """The value for each seed: the mean over the settings that have a value for the seed."""
         key = (pool, method, measure.name)
-        if key not in self._known:
+        if key not in self._values:
             values = defaultdict[int, list[float]](list)
             for setting in pool.settings:
                 for row in self.runs(setting, method):
                     if (value := measure.value(row)) is not None:
                         values[row.seed].append(value)
-            self._known[key] = {seed: fmean(values) for seed, values in values.items()}
-        return self._known[key]
+            self._values[key] = {seed: fmean(values) for seed, values in values.items()}
+        return self._values[key]
 
     def mean(self, setting: GridSetting, method: str, measure: Measure) -> Mean | None:
         """The mean of a measure over seeds, with the interval."""
         key = (setting, method, measure.name)
         if key not in self._means:
+            # Charts and tables ask for the same means, and a bootstrap is slow.
             values = [*self.values(Pool((setting,)), method, measure).values()]
             if measure.is_flag or not values:
                 self._means[key] = share(values)
             else:
                 low, high = self._bounds(setting, measure)
+                # The range is that of all methods; centred on this mean, it bounds what seeds may
+                # hide.
                 middle, reach = fmean(values), (high - low) / 2
                 self._means[key] = mean(values, max(low, middle - reach), min(high, middle + reach))
         return self._means[key]
@@ -114,13 +117,14 @@ class Samples:
             pair: The method, and the one whose value is subtracted.
             measure: The measure.
         """
-        found = defaultdict[int, list[float]](list)
+        differences = defaultdict[int, list[float]](list)
         for setting in pool.settings:
             alone = Pool((setting,))
             values, reference = (self.values(alone, method, measure) for method in pair)
+            # In pairs: the same seed poses the same problem to both methods.
             for seed in values.keys() & reference.keys():
-                found[seed].append(values[seed] - reference[seed])
-        return [fmean(found[seed]) for seed in sorted(found)]
+                differences[seed].append(values[seed] - reference[seed])
+        return [fmean(differences[seed]) for seed in sorted(differences)]
 
     def mean_difference(
         self, pool: Pool, differences: Sequence[float], measure: Measure
@@ -165,14 +169,8 @@ class Samples:
         Without it, the task with the largest numbers would decide alone about several tasks.
         """
         scales: dict[tuple[str, str], tuple[float, float]] = {}
-        for task, level in dict.fromkeys(
-            (setting.task, setting.level) for setting in self.settings
-        ):
-            same = [
-                setting
-                for setting in self.settings
-                if (setting.task, setting.level) == (task, level)
-            ]
+        for each in self.settings:
+            same = self._same_problems(each)
             ours = [
                 row.rmse
                 for setting in same
@@ -182,7 +180,7 @@ class Samples:
             ]
             figures = [RMSE.figure(setting, method) for setting in same for method in self.methods]
             theirs = [figure for figure in figures if figure is not None]
-            scales[task, level] = _scale(ours), _scale(theirs)
+            scales[each.task, each.level] = _scale(ours), _scale(theirs)
         return replace(RMSE, name="RMSE, relative", scales=scales)
 
 

@@ -99,12 +99,14 @@ def mean(
     half = (most - least) / 2
     low = least - half if low is None else min(low, least)
     high = most + half if high is None else max(high, most)
+    # All values at their only possible value: nothing to weigh.
     if low == high:
         return Mean(middle, middle, middle, count)
     if count > MOST_WEIGHTED:
         width = NormalDist().inv_cdf(1 - _TAIL) * stdev(values) / sqrt(count)
         return Mean(middle, middle - width, middle + width, count)
     lows, highs = [], []
+    # Sizes are powers of two, so that few tables of weights serve all counts.
     for weights, total in zip(_weights(1 << count.bit_length()), _totals(count), strict=True):
         added, weighted = weights[-1], sum(map(mul, values, weights))
         lows.append((weighted + added * low) / (total + added))
@@ -136,6 +138,7 @@ def mean_difference(differences: Sequence[float], most: float, settings: int = 1
 @lru_cache(maxsize=4)
 def _weights(count: int) -> list[array[float]]:
     """Rows of exponential numbers: divided by the sum, any part of a row weighs a sample."""
+    # A fixed seed: the same values have the same interval.
     chance = random.Random(1)
     return [array("d", (chance.expovariate(1.0) for _ in range(count))) for _ in range(DRAWS)]
 
@@ -148,6 +151,7 @@ def _totals(count: int) -> list[float]:
 
 def _at_least(hits: int, count: int, p: float) -> float:
     """The probability of at least so many hits among independent tries of probability `p`."""
+    # In logarithms, since binomial coefficients overflow a float.
     log_count = lgamma(count + 1)
     return sum(
         exp(
@@ -164,6 +168,7 @@ def _at_least(hits: int, count: int, p: float) -> float:
 def _bisect(is_below: Callable[[float], bool]) -> float:
     """Find the number between 0 and 1 up to which a condition holds."""
     low, high = 0.0, 1.0
+    # Fifty halvings are as fine as a float between 0 and 1.
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)
@@ -193,6 +198,7 @@ def sign_flip(differences: Sequence[float]) -> float:
     for size in map(abs, sizes):
         choices += choices << (size * bits)
     far = choices >> ((total + distance) // 2 * bits)
+    # The sum of digits is the remainder by the base less one, as with nines in decimals.
     return min(1.0, 2 * (far % ((1 << bits) - 1)) / (1 << len(sizes)))
 
 
@@ -213,6 +219,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        # Corrected p-values keep the order of the raw ones.
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         corrected[i] = largest
     return corrected

@@ -55,19 +55,20 @@ def make_set(grid: Grid, out: Path, progress: Progress = lambda finished, total:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise SettingsError(f"{out} is not empty; name another directory for the set")
+    # `groupby` below sees only neighbours.
     cells = sorted(grid.cells(), key=_setting)
     rows: list[Row] = []
     failed: list[Failed] = []
     finished = 0
     for _, group in groupby(cells, _setting):
-        some = list(group)
-        for one in _first_of_each_kind(some):
-            if isinstance(one, Failed):
-                failed.append(one)
+        same = list(group)
+        for outcome in _first_of_each_kind(same):
+            if isinstance(outcome, Failed):
+                failed.append(outcome)
             else:
-                rows.append(one)
-                _record(next(cell for cell in some if cell.run.name == one.run), out)
-        finished += len(some)
+                rows.append(outcome)
+                _record(next(cell for cell in same if cell.run.name == outcome.run), out)
+        finished += len(same)
         progress(finished, len(cells))
     write(out / INDEX, _index(rows, out))
     write(out / CARD, _card(grid, rows))
@@ -85,7 +86,8 @@ def _first_of_each_kind(cells: Iterable[Cell]) -> list[Row | Failed]:
         (outcome,) = measure((cell,), ExecutionOptions())
         if isinstance(outcome, Failed):
             return [outcome]
-        outcomes.setdefault(outcome.errors + outcome.warnings > 0, outcome)
+        outcomes.setdefault(outcome.alarms > 0, outcome)
+        # One run of each kind is enough: the other seeds are not played.
         if len(outcomes) == 2:
             break
     return list(outcomes.values())
@@ -117,7 +119,7 @@ def _index(rows: Sequence[Row], out: Path) -> str:
 
 def _card(grid: Grid, rows: Sequence[Row]) -> str:
     """The page about the set: content, making, and limits."""
-    failing = sum(row.errors + row.warnings > 0 for row in rows)
+    failing = sum(row.alarms > 0 for row in rows)
     patterns = Counter(pattern for row in rows for pattern in row.findings)
     listed = ", ".join(f"{pattern} in {count}" for pattern, count in sorted(patterns.items()))
     agents = SIMULATED_AGENTS if grid.is_simulated else "see `agents` below"

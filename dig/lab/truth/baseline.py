@@ -42,6 +42,7 @@ class Baseline:
             raise SettingsError("a run of a baseline has no fault")
         if len(played) < FEWEST:
             raise SettingsError(f"{len(played)} runs make no baseline; it takes {FEWEST} at least")
+        # Problems of a session are verified one by one, so each of them is a sample.
         each = [problem for run in played for problem in run.problems]
         rows = (measure_parts(problem.parts, problem.rmse) for problem in each)
         return cls.of(len(each), chain.from_iterable(rows))
@@ -60,7 +61,9 @@ class Baseline:
         With random runs, this bounds the probability of such a value where there is no fault.
         """
         usual = self.values.get(measure, ())
+        # Rounded as the values are, or equal numbers would not be found.
         above = len(usual) - bisect_left(usual, round(value, DIGITS))
+        # The value counts as well, so that no rarity is 0: few runs cannot prove much.
         return (1 + above) / (1 + len(usual))
 
     def to_json(self) -> dict[str, Any]:

@@ -9,10 +9,11 @@ those by the same sender, of the same type and about the same elements, or by an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
+from dig.graph.records import Record
 from dig.tasks.accounting import TaskParts
-from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
+from dig.traces.run import RecordedActivation, RecordedEvent
 
 _Key = tuple[Hashable, ...]
 
@@ -30,18 +31,20 @@ class Matching:
         """Match all events and activations, from the beginning on."""
         self.faulted, self.twin = faulted.run, twin.run
         self.faulted_parts, self.twin_parts = faulted, twin
-        self.first = first_difference(self.faulted, self.twin)
+        self.first = first_difference(self.faulted.records, self.twin.records)
         self._events: dict[str, str] = {}
         self._activations: dict[str, str] = {}
         self._numbered = _number(twin, _exact), _number(twin, _loose)
-        self._seen: Counter[_Key] = Counter()
+        self._counts: Counter[_Key] = Counter()
         self._by_inputs: dict[_Key, str] = {}
         for other in self.twin.activations.values():
+            # The first activation with these inputs; a further one only repeats it.
             self._by_inputs.setdefault((other.agent, frozenset(other.inputs)), other.id)
         items: list[RecordedEvent | RecordedActivation] = [
             *self.faulted.events.values(),
             *self.faulted.activations.values(),
         ]
+        # In order of time: an activation is matched by its inputs, an output by its activation.
         for item in sorted(items, key=lambda item: item.t):
             if isinstance(item, RecordedEvent):
                 names, same = self._events, self._of_event(item)
@@ -59,6 +62,7 @@ class Matching:
         return self._activations.get(name)
 
     def _of_activation(self, activation: RecordedActivation) -> str | None:
+        # Before the first difference, ids are the same in both runs.
         if activation.t < self.first:
             return activation.id
         inputs = frozenset(map(self.event, activation.inputs))
@@ -66,11 +70,12 @@ class Matching:
 
     def _of_event(self, event: RecordedEvent) -> str | None:
         keys = _exact(self.faulted_parts, event), _loose(self.faulted_parts, event)
-        self._seen.update(keys)
+        # Counted before the shortcut: the n-th event here is held against the n-th there.
+        self._counts.update(keys)
         if event.t < self.first:
             return event.id
         by_what = (
-            numbered.get((key, self._seen[key]))
+            numbered.get((key, self._counts[key]))
             for numbered, key in zip(self._numbered, keys, strict=True)
         )
         return self._by_place(event) or next(filter(None, by_what), None)
@@ -81,15 +86,15 @@ class Matching:
             return None
         mine = self.faulted.activations[event.by or ""].outputs
         twins = self.twin.activations[same].outputs
+        # With more or fewer outputs, a place among them means nothing.
         other = twins[mine.index(event.id)] if len(mine) == len(twins) else None
         return other if other and self.twin.events[other].type == event.type else None
 
 
-def first_difference(faulted: RecordedRun, twin: RecordedRun) -> int:
-    """The number of the first different record of two runs."""
-    pairs = zip(faulted.records, twin.records, strict=False)
-    shorter = min(len(faulted.records), len(twin.records))
-    return next((t for t, (a, b) in enumerate(pairs) if a != b), shorter)
+def first_difference(records: Sequence[Record], twin: Sequence[Record]) -> int:
+    """The number of the first different record of two runs; else the length of the shorter."""
+    pairs = zip(records, twin, strict=False)
+    return next((t for t, (a, b) in enumerate(pairs) if a != b), min(len(records), len(twin)))
 
 
 def _exact(parts: TaskParts, event: RecordedEvent) -> _Key:

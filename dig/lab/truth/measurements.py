@@ -65,6 +65,7 @@ def measure_parts(
     """
     numbers = elements(parts) if truth is None else truth
     for row in _measure_rows(parts, rmse, cuts, numbers):
+        # Sums of floats differ in the last digits between machines.
         yield row._replace(value=round(row.value, DIGITS))
 
 
@@ -131,7 +132,8 @@ def _of_making(
     yield "altered", by_type, _foreign(parts, event)
     error = _counting_error(parts, event, truth)
     if error is not None:
-        yield "miscounted", f" {_level(parts, event)}", error
+        level = "answer" if event.final else "one" if len(parts.about(event)) == 1 else "several"
+        yield "miscounted", f" {level}", error
     if event.is_work:
         yield "late", by_type, event.us / 1e6
         yield "shared", by_type, len(event.to)
@@ -144,6 +146,7 @@ def _transit(run: RecordedRun, event: RecordedEvent) -> float:
     """Seconds from generation to first arrival; without an arrival, to the end of the run."""
     if event.arrivals:
         return (run.times[event.arrivals[0][1]] - event.us) / 1e6
+    # A lost event is `lost`; to call it late as well would count it twice.
     return 0.0 if run.is_orphaned(event.id) else (run.last.us - event.us) / 1e6
 
 
@@ -176,10 +179,6 @@ def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
     return not agents <= {None, *event.to}
 
 
-def _level(parts: TaskParts, event: RecordedEvent) -> str:
-    return "answer" if event.final else "one" if len(parts.about(event)) == 1 else "several"
-
-
 def _counting_error(
     parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]
 ) -> float | None:
@@ -192,9 +191,11 @@ def _counting_error(
     covered = length(parts.about(event))
     if not covered or not isinstance(counts, dict):
         return None
+    # By type, since True is an int.
     if any(type(count) not in (int, float) for count in counts.values()):
         return None
     expected = Counter(truth.get(i) for a, b in parts.about(event) for i in range(a, b))
+    # An element is unknown, so only the total can be checked.
     if None in expected:
         return abs(sum(counts.values()) - covered) / covered
     values = sorted(set(counts).union(expected), key=str)
@@ -210,6 +211,7 @@ def elements(parts: TaskParts) -> dict[int, str]:
         about = parts.about(event)
         if event.type != "raw_data" or not isinstance(data, list) or len(about) != 1:
             continue
+        # Only numbers are their own class; a document has to be judged first.
         if all(type(value) is int for value in data):
             numbers.update(zip(range(*about[0]), map(str, data), strict=False))
     return numbers
@@ -241,6 +243,7 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
 
 def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
     """Describe the inputs of an activation in a word: work, all solutions, or some solutions."""
+    # To do nothing is usual before a part of the solutions, and odd before all of them.
     if any(event.type != SOLUTION for event in work):
         return "work"
     held = merge(r for event in work for r in parts.about(event))

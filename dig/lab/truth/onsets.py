@@ -38,6 +38,7 @@ def _when_left(runs: Matching, name: str, same: str | None) -> int:
     first = event.arrivals[0][1] if event.arrivals else event.t
     used = _consumed_after(runs.twin, runs.twin.events[same]) if same else None
     if used is not None:
+        # Nobody can see that an event is left unread before it has arrived.
         return max(first, runs.faulted.at(runs.faulted.times[first] + used))
     ends = (
         activation.end.t
@@ -57,6 +58,7 @@ def _when_passed_on(runs: Matching, name: str, same: str | None) -> int:
     """The first reroute beyond those of the counterpart."""
     reroutes = runs.faulted.events[name].reroutes
     usual = len(runs.twin.events[same].reroutes) if same else 0
+    # The twin may have had more of them; then the last one.
     return reroutes[min(usual, len(reroutes) - 1)]
 
 
@@ -103,6 +105,7 @@ def _when_missed(runs: Matching, name: str, same: str | None) -> int:
     answer = runs.faulted_parts.answer
     parts = runs.faulted_parts
     losses = [parts.gone_t(event) for event in parts.solutions(named_range(name))]
+    # A solution is there in the end, so only the answer leaves the part out.
     if answer is not None and None in losses:
         return answer.t
     since = max([_when_part_due(runs, name, same), *(t for t in losses if t is not None)])

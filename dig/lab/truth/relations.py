@@ -58,6 +58,7 @@ def acted_on_what_it_generated(at: Setting, source: Node, target: Node) -> bool:
     for act in acts:
         if act.activation is not None and act.activation == event.by:
             row = at.run.records[act.t]
+            # An act on a decision touches all outputs; an act on an event, that one and later ones.
             if not isinstance(row, Emit) or row.event == event.id or act.t < event.t:
                 return True
     return False
@@ -97,6 +98,7 @@ def kept_waiting(at: Setting, source: Node, target: Node) -> bool:
         return False
     end = activation.end.t if activation.end else at.run.last.t
     came = any(to == activation.agent and activation.t <= t <= end for to, t in event.arrivals)
+    # In front of the agent from the start, or arrived while it worked.
     return came or event.id in activation.inputs
 
 
@@ -129,12 +131,14 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     used = [r for id_ in activation.with_fate("consume") for r in at.parts.about(events[id_])]
     generated = [r for id_ in activation.outputs for r in at.parts.about(events[id_])]
     piece = (named_range(target.name),)
+    # A part that is covered only half is lost as well.
     return common(tuple(used), piece) > 0 and common(tuple(generated), piece) < length(piece)
 
 
 def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
     """Whether the solutions of an agent miss some of the elements."""
     held = merge(r for event in at.parts.solutions_kept(agent) for r in at.parts.about(event))
+    # Several solutions together may cover the elements, so their union is looked at.
     return common(held, ranges) < length(ranges)
 
 
@@ -212,6 +216,7 @@ def is_the_subject_of_oe(at: Setting, source: Node, target: Node) -> bool:
 
 def _named_by_et(at: Setting, node: Node) -> list[str]:
     row = at.finding(node)
+    # Only an ET has open work in its evidence.
     if row.pattern != "ET":
         return []
     return [*row.evidence.get("unresolved", ()), *row.evidence.get("uncovered", ())]

@@ -52,8 +52,10 @@ def deviations(
     for row in measure_parts(runs.faulted_parts, rmse, cuts, truth):
         same = _counterpart(runs, row)
         twin = None if same is None else usual.get((row.type, same, row.state))
+        # Without a counterpart there is no time at which it was due.
         if twin is None and row.state in NEEDS_TWIN:
             continue
+        # Most numbers end here, before the baseline is searched.
         if not row.value > (twin or 0):
             continue
         rarity = baseline.rarity(row.measure, row.value)
@@ -100,6 +102,7 @@ def _new_findings(runs: Matching, pattern: str) -> list[str]:
         str(finding.t)
         for finding in runs.faulted.findings
         if finding.pattern == pattern
+        # Events may have other ids in the twin, so the subject is translated first.
         and (not usual or _in_twin(runs, finding.subject) not in usual)
     ]
 
@@ -145,6 +148,7 @@ def _whole_parts(nodes: list[Node]) -> Iterator[Node]:
     for _, alike in groupby(parts, key=lambda node: (node.state, node.onset_t, node.value)):
         run: list[Node] = []
         for node in alike:
+            # Only neighbours without a gap are one part.
             if run and named_range(run[-1].name)[1] != named_range(node.name)[0]:
                 yield _join(run)
                 run = []

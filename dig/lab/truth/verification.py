@@ -8,7 +8,7 @@ the paths that end in an alarm. docs/faults-verification.md has all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final
@@ -117,13 +117,17 @@ def verify(
             without a path is no root cause, and the twin's answer alone must be good.
     """
     is_strict = alarms_are == ALARMS
+    # The cheap reasons come first: most candidates are dropped.
     if {injection.fault for injection in faulted.injections} != set(range(len(faulted.faults))):
         return Dropped(SILENT)
     runs = Matching(faulted.parts, twin.parts)
+    # The faults acted, but changed nothing.
     if runs.first == len(faulted.records) == len(twin.records):
         return Dropped(SILENT)
+    # Where fault-free runs often fail, a failure shows nothing.
     if any(baseline.rarity(f"outcome {state}", 1) > UNUSUAL for state in ("missing", "timeout")):
         return Dropped(BASELINE_ANOMALOUS)
+    # A twin that fails by itself is no measure.
     if not is_good(runs.twin_parts, twin.rmse, baseline) or (
         is_strict and _has_unusual_findings(runs.twin, baseline)
     ):
@@ -145,6 +149,7 @@ def is_good(parts: TaskParts, rmse: float | None, baseline: Baseline) -> bool:
         rmse: The error of its answer, if that is known.
         baseline: Fault-free runs of the same configuration.
     """
+    # An incomplete answer is no good one, however small its error.
     if parts.answer is None or parts.about(parts.answer) != parts.whole:
         return False
     return rmse is None or baseline.rarity("outcome wrong", rmse) > UNUSUAL
@@ -171,6 +176,7 @@ def verdict(run: Played, baseline: Baseline, twin_rmse: float | None = None) -> 
     if run.score.complete is False:
         return "incomplete"
     rmse = run.score.rmse
+    # An error that the twin has as well is not the fault's doing.
     if rmse is None or (twin_rmse is not None and rmse <= twin_rmse):
         return GOOD
     return "wrong" if baseline.rarity("outcome wrong", rmse) <= UNUSUAL else GOOD
@@ -250,7 +256,9 @@ def _graph(
     graph.add_edges_from((edge.source, edge.target) for edge in edges)
     roots = [node.id for node in nodes if node.state == "injected"]
     if not is_strict:
-        roots = [root for root in roots if _reaches(graph, root, alarms)]
+        reach: Mapping[str, set[str]] = {root: nx.descendants(graph, root) for root in roots}
+        roots = [root for root in roots if not alarms.isdisjoint(reach[root])]
+    # Forward from the causes, then back from the alarms: what is on a whole path remains.
     reached = set(roots).union(*(nx.descendants(graph, root) for root in roots))
     alarms_reached = alarms & reached
     explained = reached & alarms_reached.union(
@@ -270,17 +278,12 @@ def _graph(
     )
 
 
-def _reaches(graph: nx.DiGraph[str], root: str, alarms: set[str]) -> bool:
-    """Whether a path leads from a root to an alarm."""
-    below: set[str] = nx.descendants(graph, root)
-    return not alarms.isdisjoint(below)
-
-
 def _steps(nodes: Sequence[Node], setting: Setting) -> Iterable[Edge]:
     """All steps that a rule admits, unless the effect is visible before the cause."""
     for source in nodes:
         rules = [rule for rule in RULES if rule.begins(source)]
         for target in nodes:
+            # No effect is seen before its cause.
             if source.onset_t > target.onset_t:
                 continue
             for rule in rules:

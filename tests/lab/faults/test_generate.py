@@ -211,7 +211,7 @@ def test_an_instance_has_a_path_from_each_cause_to_an_alarm(small: FaultSet) -> 
     """Causes are the faults of the label; steps lead from each to somewhere noticed."""
     for one in small.instances():
         graph, label = one.graph(), one.label()
-        faults = sorted((fault.target, fault.kind) for fault in label.injected)
+        faults = sorted((fault.target, fault.kind) for fault in label.read_faults())
         assert sorted((cause.component, cause.kind) for cause in graph.root_causes) == faults
         steps = nx.DiGraph([(edge.source, edge.target) for edge in graph.edges])
         for target, _ in faults:
@@ -284,4 +284,4 @@ def test_a_kept_candidate_is_what_it_was_drawn_as() -> None:
     results = [attempt((InstanceDraft(stratum, number, "1"), baseline)) for number in range(4)]
     made = [one for one in results if isinstance(one, Made)]
     assert made
-    assert {tuple(fault.kind for fault in one.label.injected) for one in made} == {("drop",)}
+    assert {tuple(fault.kind for fault in one.label.read_faults()) for one in made} == {("drop",)}

@@ -158,7 +158,7 @@ def test_a_label_is_enough_to_play_the_run_again(hidden: FaultSet) -> None:
     """Trace and twin come out byte for byte, decoys included."""
     for one in [*hidden.instances()][::5]:
         label, name = one.label(), one.entry.id
-        faulted = play(label.team_run, (*label.decoys, *label.injected))
+        faulted = play(label.team_run, (*label.decoys, *label.read_faults()))
         twin = play(label.team_run, label.decoys)
         assert lines(publish_records(faulted.records, name)) == (one.folder / TRACE).read_bytes()
         assert publish_records(twin.records, name) == one.twin()
@@ -170,7 +170,7 @@ def test_harm_is_a_bad_end(hidden: FaultSet) -> None:
     for one in hidden.instances():
         label, baseline = one.label(), baseline_of(hidden, one)
         twin = play(label.team_run, label.decoys)
-        run = play(label.team_run, (*label.decoys, *label.injected))
+        run = play(label.team_run, (*label.decoys, *label.read_faults()))
         assert is_all_good(verdicts(twin, baseline))
         assert is_all_good(verdicts(run, baseline, twin)) != label.harm
         seen.add(label.harm)
@@ -200,7 +200,7 @@ def test_leaving_a_cause_out_changes_the_end_and_a_bystander_does_not(hidden: Fa
         label, baseline = one.label(), baseline_of(hidden, one)
         if not label.harm:
             continue
-        faults, twin = label.injected, play(label.team_run, label.decoys)
+        faults, twin = label.read_faults(), play(label.team_run, label.decoys)
         assert {c.number for c in (*label.causes, *label.bystanders)} == set(range(len(faults)))
 
         came_to = ended(label, faults, baseline, twin)
@@ -222,9 +222,9 @@ def test_decoys_are_in_the_twin_and_do_no_harm(hidden: FaultSet) -> None:
         twin = play(label.team_run, label.decoys)
         assert twin.records != quiet.records
         assert {act.fault for act in twin.injections} == set(range(len(label.decoys)))
-        assert not {f.target for f in label.decoys} & {f.target for f in label.injected}
+        assert not {f.target for f in label.decoys} & {f.target for f in label.read_faults()}
         if label.harm:
-            alone = play(label.team_run, (*map(at_rest, label.decoys), *label.injected))
+            alone = play(label.team_run, (*map(at_rest, label.decoys), *label.read_faults()))
             assert not is_all_good(verdicts(alone, baseline, twin))
 
 
@@ -243,7 +243,7 @@ def test_problems_at_once_have_roots_answers_and_ends_of_their_own(hidden: Fault
         assert len({json.dumps(event.payload["whole"]) for event in answers}) == 2
         sources = [twin.graph.source_ids(twin.graph.event(event.id).sources) for event in answers]
         assert all(len(source) == 1 for source in sources) and len({*map(str, sources)}) == 2
-        played = play(label.team_run, label.injected), play(label.team_run)
+        played = play(label.team_run, label.read_faults()), play(label.team_run)
         came_to = verdicts(played[0], baseline, played[1])
         for said, it in zip(label.faulted.problems, played[0].problems, strict=True):
             assert (said.outcome, said.rmse) == (it.result.outcome, it.rmse)
@@ -272,7 +272,7 @@ def test_silent_contents_are_silent(hidden: FaultSet) -> None:
         label, records = one.label(), one.records()
         assert b"covers" not in lines(records) and '"answers"' in lines(records).decode()
         assert isinstance(records[0], Run) and records[0].memory
-        if len(label.injected) > 1:
+        if len(label.read_faults()) > 1:
             continue  # other records may differ before
         alone += 1
         ours, theirs = (run[label.injections[0]["t"]] for run in (records, one.twin()))
@@ -309,7 +309,7 @@ def test_the_onset_of_a_gradual_fault_is_the_first_difference(hidden: FaultSet) 
         pairs = zip(one.records(), one.twin(), strict=False)
         first = next(t for t, (ours, theirs) in enumerate(pairs) if ours != theirs)
         assert cause.first_act <= cause.first_effect == first
-        assert all(fault.parameters["rise_s"] > 0 for fault in one.label().injected)
+        assert all(fault.parameters["rise_s"] > 0 for fault in one.label().read_faults())
 
 
 def test_traces_without_contents_have_none_and_the_same_findings(hidden: FaultSet) -> None:

@@ -225,9 +225,9 @@ def test_detectors_are_judged_by_failures_and_by_the_baseline(small: FaultSet) -
     """Each instance gives a run with its kind, each run of the baseline one without a fault; no
     finding is before a fault."""
     (found,) = score_detectors(small).values()
-    assert len(found.seen) == sum(one.label().harm for one in small.instances())
+    assert len(found.failures) == sum(one.label().harm for one in small.instances())
     assert len(found.fault_free) == 2 * 20
-    late = [delay for one in found.seen for delay in one.delays.values()]
+    late = [delay for one in found.failures for delay in one.delays.values()]
     assert late
     assert all(records >= 0 and seconds >= 0 for records, seconds in late)
 
