@@ -117,12 +117,10 @@ def attribute(
     """
     from dig.lab.benchmark.attributing import attribute_all
     from dig.lab.benchmark.instances import FaultSet
-    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         answers = attribute_all(name, FaultSet.open(path), progress, structure_only=structure_only)
-    with file_errors(output, "written"):
-        write_output(output, answers.text().encode())
+    write_text(output, answers.text())
     print(f"{counted(len(answers.answers), 'answer')} in {output}")
 
 
@@ -137,12 +135,10 @@ def spread(
     """
     from dig.lab.benchmark.attributing import spread_of
     from dig.lab.benchmark.instances import FaultSet
-    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         table = spread_of(map(FaultSet.open, sets), progress)
-    with file_errors(output, "written"):
-        write_output(output, f"{json.dumps(table.to_json(), indent=0)}\n".encode())
+    write_text(output, f"{json.dumps(table.to_json(), indent=0)}\n")
     print(f"{counted(len(table.pairs), 'row')} in {output}")
 
 
@@ -207,16 +203,22 @@ def try_set(
     """Score verdicts of experiments against known causes."""
     from dig.lab.benchmark.instances import FaultSet
     from dig.lab.benchmark.trying import score_trials
-    from dig.traces.journal.durable_files import write_output
 
     with progress_shown() as progress:
         trials = score_trials(
             FaultSet.open(path), jobs=_jobs(jobs), count=count, kinds=kinds or (),
             progress=progress,
         )  # fmt: skip
-    with file_errors(output, "written"):
-        write_output(output, f"{json.dumps(trials.to_json(), indent=1)}\n".encode())
+    write_text(output, f"{json.dumps(trials.to_json(), indent=1)}\n")
     _show([trials.table()], trials.to_json(), as_json)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file as a whole, or not at all."""
+    from dig.traces.journal.durable_files import write_output
+
+    with file_errors(path, "written"):
+        write_output(path, text.encode())
 
 
 def _jobs(jobs: int | None) -> int:

@@ -106,7 +106,7 @@ def investigate(
     Exit status 0 if an origin was found, 1 if the answer is a guess, 2 if it was asked wrongly, 130
     if it was interrupted.
     """
-    from dig.lab.investigate import investigation
+    from dig.lab.investigate import investigation, investigation_lines
 
     if schema:
         print(json.dumps(investigation.schema(), indent=2))
@@ -117,14 +117,17 @@ def investigate(
     if score is not None:
         _score(snapshot, directory, score, as_json)
         return
+    import anyio
+
     work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
     try:
-        answer = work.run()
+        answer = anyio.run(work.run)
     except KeyboardInterrupt:
         hint = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
         warn(f"interrupted{hint}")
         raise typer.Exit(INTERRUPTED) from None
-    _print(answer, as_json)
+    lines = [answer.to_json()] if as_json else map(safe_text, investigation_lines.tell(answer))
+    print(*lines, sep="\n")
     if report is not None:
         from dig.lab.investigate.investigation_page import draw_investigation
 
@@ -132,31 +135,16 @@ def investigate(
     raise typer.Exit(0 if answer.frontier else 1)
 
 
+@dataclass(frozen=True)
 class _Work:
-    """All runs of a single command.
+    """All runs of a single command."""
 
-    Attributes:
-        snapshot: The snapshot that is investigated.
-        courses: The course of each run.
-        options: The model, if there is one.
-        checkpoint: The file of the checkpoint, if there is one.
-    """
+    snapshot: "Snapshot"
+    courses: "list[Course]"
+    options: ModelOptions
+    checkpoint: Path | None
 
-    def __init__(
-        self, snapshot: "Snapshot", courses: "list[Course]", options: ModelOptions,
-        checkpoint: Path | None,
-    ) -> None:  # fmt: skip
-        self.snapshot = snapshot
-        self.courses = courses
-        self.options = options
-        self.checkpoint = checkpoint
-
-    def run(self) -> "Investigation":
-        import anyio
-
-        return anyio.run(self._run)
-
-    async def _run(self) -> "Investigation":
+    async def run(self) -> "Investigation":
         from dig.lab.investigate.investigation import majority
 
         answers = self._stored_answers()
@@ -165,12 +153,9 @@ class _Work:
                 await self._investigate_once(course, number, model, answers)
                 for number, course in enumerate(self.courses)
             ]
-        by_model = model is not None
-        return (
-            investigations[0]
-            if len(investigations) == 1
-            else majority(investigations, "samples" if by_model else "orders")
-        )
+        if len(investigations) == 1:
+            return investigations[0]
+        return majority(investigations, "orders" if model is None else "samples")
 
     async def _investigate_once(
         self, course: "Course", number: int, model: "Model | None",
@@ -192,13 +177,9 @@ class _Work:
             with _naming_place(self.checkpoint):
                 controller = resume(self.snapshot, policy.name, course, data)
         await judge_all(controller, policy, partial(self._on_step, policy.name, answers))
-        answer_text = document(controller, policy.name)
+        answer = document(controller, policy.name)
         cost = getattr(policy, "cost", None)
-        return (
-            answer_text
-            if cost is None
-            else replace(answer_text, cost=replace(cost, steps=answer_text.steps))
-        )
+        return answer if cost is None else replace(answer, cost=replace(cost, steps=answer.steps))
 
     def _on_step(
         self, policy: str, answers: "MutableMapping[str, LocalJudgement]", controller: "Controller",
@@ -219,9 +200,9 @@ class _Work:
         """Read the model's answers beside the checkpoint."""
         from dig.lab.investigate.investigation import read_answers
 
-        if self.checkpoint is None or not _answers_path(self.checkpoint).exists():
+        path = self.checkpoint and _answers_path(self.checkpoint)
+        if path is None or not path.exists():
             return {}
-        path = _answers_path(self.checkpoint)
         with file_errors(path, "read"):
             data = read_file(path)
         with _naming_place(path):
@@ -294,13 +275,3 @@ def _answers(path: Path) -> "Iterator[Investigation]":
         if line.strip():
             with _naming_place(f"{path}:{number}"):
                 yield Investigation.from_json(line)
-
-
-def _print(investigation: "Investigation", as_json: bool) -> None:
-    from dig.lab.investigate.investigation_lines import tell
-
-    if as_json:
-        print(investigation.to_json())
-        return
-    for line in tell(investigation):
-        print(safe_text(line))

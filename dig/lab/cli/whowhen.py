@@ -13,9 +13,8 @@ from dig._util.text import counted
 from dig.cli.app import print_result, progress_shown
 from dig.cli.conversations import ConversationModelOptions
 from dig.cli.options import AsJson, group_options
-from dig.errors import file_errors
 
-from .bench import bench
+from .bench import bench, write_text
 
 if TYPE_CHECKING:
     from dig.diagnosis.conversations.reading import Conversation
@@ -108,23 +107,17 @@ def whowhen(
     if shuffle is not None:
         labels = benchmark.exchange_labels(cases, labels, shuffle)
     if fit is not None:
-        _write(fit, benchmark.train(cases, labels, answering.seed).model_dump_json(indent=1))
+        weights = benchmark.train(cases, labels, answering.seed)
+        write_text(fit, f"{weights.model_dump_json(indent=1)}\n")
         print(f"weights of {counted(len(cases), 'case')} in {fit}")
         return
     by, runs, notes = answering.answers(options.chosen(), cases, labels)
     if output is not None:
         rows = [{name: blamed and asdict(blamed) for name, blamed in run.items()} for run in runs]
-        _write(output, json.dumps(rows))
+        write_text(output, f"{json.dumps(rows)}\n")
     scores = benchmark.score_runs(by, cases, runs, labels, notes)
     print_result(
         as_json,
         lambda: scores.to_json(official=official),
         lambda: [table.markdown() for table in scores.tables(official=official)],
     )
-
-
-def _write(path: Path, text: str) -> None:
-    from dig.traces.journal.durable_files import write_output
-
-    with file_errors(path, "written"):
-        write_output(path, f"{text}\n".encode())

@@ -185,9 +185,7 @@ class Controller:
     @property
     def beliefs(self) -> dict[str, Belief]:
         """The latest belief about each judged entity, in the order of the first judgements."""
-        return {
-            name: state.belief for name, state in self._states.items() if state.belief is not None
-        }
+        return {name: state.belief for name, state in self._states.items() if state.belief}
 
     @property
     def claims(self) -> list[Claim]:
@@ -302,15 +300,13 @@ class Controller:
         state.belief = belief
         ends = [end for claim in belief.claims for end in (claim.source, claim.target)]
         proposed = [*ends, *(step.entity for step in judgement.next)]
-        added = [name for name in proposed if not self._has_belief(name)]
         is_news = before is None or (before.label, before.by) != (belief.label, belief.by)
         recipients = self._tell(entity, belief) if is_news and self.course.has_messages else ()
-        added += [
-            name for name in recipients if self._has_belief(name) and self._may_be_judged(name)
-        ]
-        added = [
-            name for name in dict.fromkeys(added) if name not in self._active and name != entity
-        ]
+        again = [name for name in recipients if self._has_belief(name)]
+        added = [name for name in proposed if not self._has_belief(name)]
+        added += [name for name in again if self._may_be_judged(name)]
+        waiting = {*self._active, entity}
+        added = [name for name in dict.fromkeys(added) if name not in waiting]
         self._active |= dict.fromkeys(added)
         line = LedgerLine(
             step=state.last_step, entity=entity, visit=state.visits, belief=belief,
@@ -326,15 +322,10 @@ class Controller:
 
     def _tell(self, entity: str, belief: Belief) -> tuple[str, ...]:
         """Send the belief to neighbours in the topology, and to neighbours by a claim."""
-        ends = [
-            end
-            for claim in self.claims
-            if entity in (claim.source, claim.target)
-            for end in (claim.source, claim.target)
-        ]
-        recipients = dict.fromkeys(
-            [*(neighbour.entity for neighbour in self.world.neighbours(entity)), *ends]
-        )
+        recipients = dict.fromkeys(row.entity for row in self.world.neighbours(entity))
+        for claim in self.claims:
+            if entity in (claim.source, claim.target):
+                recipients |= {claim.source: None, claim.target: None}
         recipients.pop(entity, None)
         for other in recipients:
             self._state(other).inbox.receive(Message(entity, belief))

@@ -36,6 +36,14 @@ def search_from(graph: Successors, start: str) -> dict[str, str | None]:
     return before
 
 
+def distances(graph: Successors, start: str) -> dict[str, int]:
+    """The number of links from a start to each entity within reach, nearest first."""
+    steps: dict[str, int] = {}
+    for entity, before in search_from(graph, start).items():
+        steps[entity] = 0 if before is None else steps[before] + 1
+    return steps
+
+
 def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
     """The origins outside the reach of any other origin; origins in a cycle all count.
 
@@ -107,11 +115,6 @@ def rank_entities(
     def key(entity: str) -> tuple[float, int, float, str]:
         reach = search_from(graph, entity)
         first = min((fact.ts for fact in evidence.get(entity, ())), default=float("inf"))
-        return (
-            -beliefs[entity].weight,
-            -sum(reachable in reach for reachable in alarmed),
-            first,
-            entity,
-        )
+        return -beliefs[entity].weight, -sum(name in reach for name in alarmed), first, entity
 
     return sorted((entity for entity, its in beliefs.items() if its.label != "healthy"), key=key)

@@ -22,7 +22,6 @@ from dig.errors import SettingsError
 
 from .beliefs import (
     Alert,
-    Belief,
     Claim,
     JudgingPolicy,
     Label,
@@ -183,7 +182,8 @@ def document(controller: Controller, policy: str) -> Investigation:
         frontier=tuple(answer),
         ranked=tuple(RankedEntity(name, beliefs[name].weight) for name in order),
         entities=tuple(
-            _judge_entity(name, beliefs[name], name in answer) for name in sorted(beliefs)
+            JudgedEntity(name, belief.label, name in answer, belief.why, belief.evidence)
+            for name, belief in sorted(beliefs.items())
         ),
         propagations=tuple(links), claims=tuple(claims),
         alerts_explained=tuple(
@@ -196,10 +196,6 @@ def document(controller: Controller, policy: str) -> Investigation:
         ledger=tuple(controller.ledger),
         cost=InvestigationCost(len(controller.ledger)),
     )  # fmt: skip
-
-
-def _judge_entity(entity: str, belief: Belief, is_answer: bool) -> JudgedEntity:
-    return JudgedEntity(entity, belief.label, is_answer, belief.why, belief.evidence)
 
 
 def _finite(window: Window) -> tuple[float | None, float | None]:
@@ -350,11 +346,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
     answer = most_common(frontiers)
     nearest = max(runs, key=lambda run: jaccard(set(run.frontier), answer))
     pairs = [jaccard(a, b) for a, b in combinations(frontiers, 2)]
-    votes = Votes(
-        by,
-        tuple(run.frontier for run in runs),
-        sum(pairs) / len(pairs) if pairs else 1.0,
-    )
+    agreement = sum(pairs) / len(pairs) if pairs else 1.0
     return replace(
         nearest,
         frontier=tuple(sorted(answer)),
@@ -363,7 +355,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
             replace(entity, contributing_factor=entity.name in answer)
             for entity in nearest.entities
         ),
-        votes=votes,
+        votes=Votes(by, tuple(run.frontier for run in runs), agreement),
         cost=_total([run.cost for run in runs]),
     )
 

@@ -27,9 +27,8 @@ def step_line(controller: Controller, line: LedgerLine) -> str:
         line: The step.
     """
     belief = line.belief
-    types = {
-        fact.id: fact.type for fact in controller.world.evidence(line.entity, controller.window)
-    }
+    facts = controller.world.evidence(line.entity, controller.window)
+    types = {fact.id: fact.type for fact in facts}
     shown = types.get(belief.evidence[0], "") if belief.evidence else ""
     label = belief.label + (f" of {name(belief.by)}" if belief.by is not None else "")
     because = f" ({one_line(shown, 40)})" if shown else ""
@@ -54,10 +53,8 @@ def tell(investigation: Investigation) -> Iterator[str]:
     if len(explained) > MOST_ALERTS:
         yield f"and {counted(len(explained) - MOST_ALERTS, 'more alarm')}"
     if investigation.unexplained:
-        unexplained = cut(
-            [one_line(alert, 60) for alert in investigation.unexplained], "; ", most=3
-        )
-        yield f"Not explained: {unexplained}"
+        alarms = [one_line(alert, 60) for alert in investigation.unexplained]
+        yield f"Not explained: {cut(alarms, '; ', most=3)}"
     changes = [*_changes(investigation.ledger)]
     for change in changes[:MOST_CHANGES]:
         yield f"  {change}"
@@ -75,8 +72,8 @@ def tell(investigation: Investigation) -> Iterator[str]:
             f"{investigation.votes.agreement:.2f} (mean Jaccard index)"
         )
     if investigation.cost.model_calls:
-        tokens = investigation.cost.input_tokens + investigation.cost.output_tokens
         cost = investigation.cost
+        tokens = cost.input_tokens + cost.output_tokens
         usd = f", ${cost.usd:.4f}" if cost.usd is not None else ""
         yield f"{counted(cost.model_calls, 'request')}, {counted(tokens, 'token')}{usd}"
 

@@ -13,7 +13,7 @@ from dig.show.page.writing import Report
 
 from .beliefs import Alert, Belief, Claim, Fact, Message, World
 from .controller import Inbox
-from .frontier import search_from, successors
+from .frontier import distances, successors
 from .investigation import Investigation
 
 
@@ -39,13 +39,10 @@ def draw_investigation(investigation: Investigation, world: World, out: Path) ->
     listed = ", ".join(investigation.answer) or "no place that is known"
     says = f"{'It' if investigation.frontier else 'A guess: it'} began at {listed}."
     page.say(page.rows[-1]["ts"] + 1, "answer", None, "final", (), says, is_answer=True)
-    answer = {"grade": "unknown", "says": says}
     head = {
-        "state": investigation.ended,
-        "lanes": "part",
-        "answer": answer,
-        "verdict": [["end", says]],
-    }
+        "state": investigation.ended, "lanes": "part",
+        "answer": {"grade": "unknown", "says": says}, "verdict": [["end", says]],
+    }  # fmt: skip
     return page.write(out, head)
 
 
@@ -54,11 +51,8 @@ def _layers(investigation: Investigation) -> dict[str, int]:
     graph = successors(investigation.propagations)
     layers = dict.fromkeys(investigation.answer, 0)
     for source in investigation.answer:
-        depth = {source: 0}
-        for entity, before in search_from(graph, source).items():
-            if before is not None:
-                depth[entity] = depth[before] + 1
-                layers[entity] = min(layers.get(entity, depth[entity]), depth[entity])
+        for entity, depth in distances(graph, source).items():
+            layers[entity] = min(layers.get(entity, depth), depth)
     return layers
 
 
@@ -104,20 +98,16 @@ def _explanation(page: StepPage, investigation: Investigation, layers: Mapping[s
     names = {node: f"{node}: {labels[node].label}" if node in labels else node for node in layers}
     began: dict[str, int] = {}
     for entity, layer in layers.items():
-        ts, own = (
-            start + layer * wide,
-            [name for name, link in links.items() if link.source == entity],
-        )
+        ts = start + layer * wide
+        own = [name for name, link in links.items() if link.source == entity]
         into = [name for name, link in links.items() if link.target == entity]
         began[entity] = page.act(ts, names[entity], entity, into, wide * LASTS)
         for name in own:
             link = links[name]
             page.say(ts + wide * LASTS, name, names[entity], "claim", [link.target], _plain(link))
     for entity in investigation.answer:
-        paths = [alarm.by for alarm in investigation.alerts_explained if entity in alarm.by] or [
-            (entity,)
-        ]
-        ways = [path[path.index(entity) :] for path in paths]
+        paths = [alarm.by for alarm in investigation.alerts_explained if entity in alarm.by]
+        ways = [path[path.index(entity) :] for path in paths or [(entity,)]]
         ids = dict.fromkeys(node for route in ways for node in _along(route, names))
         kind = "origin" if investigation.frontier else "guess"
         says = labels[entity].why if entity in labels else ""

@@ -6,7 +6,7 @@ cite are kept, and judged once more together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import MutableMapping
 from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any
@@ -165,28 +165,15 @@ class ModelPolicy:
         for number, page in enumerate(pages, 1):
             part = replace(packet, evidence=tuple(page))
             judgement = await self._ask(part, MOST_TEXT, f"page {number} of {len(pages)}")
-            fact_ids |= {
-                *judgement.evidence,
-                *(i for claim in judgement.claims for i in claim.evidence),
-            }
-        cited_packet = replace(
-            packet, evidence=tuple(fact for fact in packet.evidence if fact.id in fact_ids)
-        )
-        most_text = next(
-            (
-                most
-                for most in SHORTER_TEXT
-                if _length(cited_packet, cited_packet.evidence, most) <= self._most
-            ),
-            0,
-        )
-        return await self._ask(
-            cited_packet, most_text, f"what {len(pages)} pages of evidence came to"
-        )
+            fact_ids.update(judgement.evidence, *(claim.evidence for claim in judgement.claims))
+        cited = tuple(fact for fact in packet.evidence if fact.id in fact_ids)
+        packet = replace(packet, evidence=cited)
+        most_text = next((n for n in SHORTER_TEXT if _length(packet, n) <= self._most), 0)
+        return await self._ask(packet, most_text, f"what {len(pages)} pages of evidence came to")
 
     def _pages(self, packet: Packet) -> list[list[Fact]]:
         """The evidence in pages, each short enough for a question."""
-        room = self._most - _length(packet, (), MOST_TEXT)
+        room = self._most - _length(replace(packet, evidence=()), MOST_TEXT)
         pages: list[list[Fact]] = [[]]
         space = room
         for fact in packet.evidence:
@@ -214,7 +201,7 @@ class ModelPolicy:
 
         messages = [
             {"role": "system", "content": BRIEF},
-            {"role": "user", "content": _question(packet, packet.evidence, most_text, which)},
+            {"role": "user", "content": _question(packet, most_text, which)},
         ]
         reply = await self.model.ask(
             messages, JudgementReply, check=check, usage=self.usage, who=packet.entity
@@ -223,16 +210,16 @@ class ModelPolicy:
         return reply.parsed.judgement()
 
 
-def _question(packet: Packet, facts: Sequence[Fact], most_text: int, which: str = "") -> str:
+def _question(packet: Packet, most_text: int, which: str = "") -> str:
     body = asdict(replace(packet, evidence=()))
-    body["evidence"] = [_fact(fact, most_text) for fact in facts]
+    body["evidence"] = [_fact(fact, most_text) for fact in packet.evidence]
     if which:
         body["evidence_is"] = which
     return encode_json({key: value for key, value in body.items() if value not in (None, [], ())})
 
 
-def _length(packet: Packet, facts: Iterable[Fact], most_text: int) -> int:
-    return len(BRIEF) + len(_question(packet, [*facts], most_text))
+def _length(packet: Packet, most_text: int) -> int:
+    return len(BRIEF) + len(_question(packet, most_text))
 
 
 def _fact(fact: Fact, most_text: int) -> dict[str, Any]:

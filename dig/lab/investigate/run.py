@@ -48,23 +48,15 @@ class RunWorld:
         self.groups: dict[str, SignGroup] = {}
         self._structure = StructuralAnswer(case)
         self._facts: dict[str, list[Fact]] = {agent: [] for agent in case.run.agents}
-        for group in sorted(
-            self._structure.groups, key=lambda group: (group.first.t, group.first.name)
-        ):
+        groups = self._structure.groups
+        for group in sorted(groups, key=lambda group: (group.first.t, group.first.name)):
             for fact in self._facts_of(group):
                 self.groups[fact.id] = group
                 self._facts[group.agent].append(fact)
-        shown = [
-            (evidence, failure.kind) for failure in case.failures for evidence in failure.evidence
-        ]
+        shown = [(row, failure.kind) for failure in case.failures for row in failure.evidence]
         self._facts[OUTCOME] = [
-            Fact(
-                f"{evidence.t or 0}.{kind}.{n}",
-                float(evidence.t or 0),
-                "failure",
-                text=evidence.says,
-            )
-            for n, (evidence, kind) in enumerate(shown)
+            Fact(f"{row.t or 0}.{kind}.{n}", float(row.t or 0), "failure", text=row.says)
+            for n, (row, kind) in enumerate(shown)
         ]
 
     @property
@@ -132,12 +124,9 @@ class RunWorld:
 
     def other_signs(self, group: SignGroup) -> list[SignGroup]:
         """The other signs of an agent, the strongest first."""
-        groups = (
-            group_
-            for group_ in self._structure.groups
-            if group_.agent == group.agent and group_.first.name != group.first.name
-        )
-        return sorted(groups, key=lambda group_: (-group_.score, group_.first.t))
+        groups = (other for other in self._structure.groups if other.agent == group.agent)
+        others = (other for other in groups if other.first.name != group.first.name)
+        return sorted(others, key=lambda other: (-other.score, other.first.t))
 
     def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
         """A fact for each component that the signs of a row affect, at least one."""
@@ -158,11 +147,11 @@ class RunWorld:
     def _agents_after(self, agent: str, event: RecordedEvent) -> list[str]:
         """The agents that wait for an event, or for the result of an event from outside."""
         agents = self.case.run.agents
-        if event.agent == agent:
-            return [agent_ for agent_ in _recipients(event) if agent_ in agents]
         parts = self.case.analysis.parts
-        waiting = [event.agent, parts.report_to(event) if parts is not None else None]
-        return [agent_ for agent_ in waiting if agent_ is not None and agent_ in agents]
+        waiting: list[str | None] = [*_recipients(event)]
+        if event.agent != agent:
+            waiting = [event.agent, parts.report_to(event) if parts is not None else None]
+        return [name for name in waiting if name is not None and name in agents]
 
 
 def _recipients(event: RecordedEvent) -> list[str]:
@@ -193,11 +182,11 @@ class RunRules:
             cause = causes[explained.id]
             reason = f"{explained.text}; {cause} explains it"
             weight = LESS * min(1.0, _strength(explained))
-            claims = (Claim(str(cause), packet.entity, MISSING, explained.type, (explained.id,)),)
-            onward = _claims(packet, [fact for fact in facts if fact.about != cause], explained)
-            return LocalJudgement(
-                "symptom", cause, weight, (explained.id,), reason, claims + onward
+            claims: tuple[Claim, ...] = (
+                Claim(str(cause), packet.entity, MISSING, explained.type, (explained.id,)),
             )
+            claims += _claims(packet, [fact for fact in facts if fact.about != cause], explained)
+            return LocalJudgement("symptom", cause, weight, (explained.id,), reason, claims)
         weakest = max(facts, key=_strength)
         weight = LESS * min(1.0, _strength(weakest))
         return LocalJudgement("defer", None, weight, (weakest.id,), weakest.text)
@@ -246,19 +235,15 @@ def _about_me(packet: Packet, message: Message) -> Iterator[Claim]:
 
 
 def _began(claim: Claim) -> float:
-    return min(
-        (float(fact_id.partition(".")[0]) for fact_id in claim.evidence), default=float("inf")
-    )
+    times = (float(fact_id.partition(".")[0]) for fact_id in claim.evidence)
+    return min(times, default=float("inf"))
 
 
 def _outcome(packet: Packet) -> LocalJudgement:
     """Judge the outcome as a symptom of the surest origin."""
-    messages = [
-        message
-        for message in packet.inbox
-        if message.belief.label == "origin" and any(_about_me(packet, message)) and packet.evidence
-    ]
-    if not messages:
+    origins = [message for message in packet.inbox if message.belief.label == "origin"]
+    messages = [message for message in origins if any(_about_me(packet, message))]
+    if not (messages and packet.evidence):
         return LocalJudgement("defer", None, 0.0, (), "no agent has told of trouble of its own")
     messages.sort(key=lambda message: (-message.belief.weight, message.sender))
     ids = (packet.evidence[0].id,)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dig.errors import SettingsError
 
-from .frontier import search_from, successors
+from .frontier import distances, search_from, successors
 from .investigation import Investigation, most_common
 from .snapshot import Snapshot, SnapshotTruth
 
@@ -94,19 +94,16 @@ def score(
     roots = {snapshot.canonical(root) for root in truth.roots}
     edges = {(snapshot.canonical(a), snapshot.canonical(b)) for a, b in truth.propagation}
     near = _distances(snapshot, edges, roots)
-    frontiers = [
-        f
-        for answer in answers
-        for f in (answer.votes.frontiers if answer.votes else [answer.frontier])
-    ]
-    most = most_common(frontiers)
+    frontiers: list[tuple[str, ...]] = []
+    for answer in answers:
+        frontiers += answer.votes.frontiers if answer.votes else [answer.frontier]
     return InvestigationScore(
         answers=len(frontiers),
         roots=_mean([Agreement.of({*answer.answer}, roots) for answer in answers]),
         edges=_mean([Agreement.of(_leading_on(answer), edges) for answer in answers]),
         proximity=_average(_proximity(answer.answer, near) for answer in answers),
         pass_at_k=any({*frontier} == roots for frontier in frontiers),
-        maj_at_k=most == roots,
+        maj_at_k=most_common(frontiers) == roots,
     )
 
 
@@ -120,21 +117,12 @@ def _distances(
     snapshot: Snapshot, edges: Iterable[tuple[str, str]], roots: Iterable[str]
 ) -> list[dict[str, int]]:
     """For each true cause, the links to every entity, over topology and truth in any direction."""
-    graph = {
-        entity: [row.entity for row in snapshot.neighbours(entity)]
-        for entity in snapshot.entities()
-    }
+    names = snapshot.entities()
+    graph = {name: [row.entity for row in snapshot.neighbours(name)] for name in names}
     for a, b in edges:
         graph.setdefault(a, []).append(b)
         graph.setdefault(b, []).append(a)
-    distances = []
-    for root in sorted(roots):
-        steps = {root: 0}
-        for entity, before in search_from(graph, root).items():
-            if before is not None:
-                steps[entity] = steps[before] + 1
-        distances.append(steps)
-    return distances
+    return [distances(graph, root) for root in sorted(roots)]
 
 
 def _proximity(answer: Sequence[str], near: Sequence[dict[str, int]]) -> float:

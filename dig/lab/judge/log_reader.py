@@ -21,20 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dig.graph.records import (
-    NOTICE,
-    SYSTEM,
-    Deliver,
-    Emit,
-    End,
-    Fate,
-    Join,
-    Leave,
-    Record,
-    Run,
-    Start,
-    micros,
-)
+from dig.graph import records
+from dig.graph.records import NOTICE, SYSTEM, Emit, End, Fate, Record, micros
 
 WAITING_S = 10.0
 MOST_PASSED_ON = 3
@@ -117,23 +105,23 @@ class LogReader:
 
     def _read(self, record: Record) -> None:
         match record:
-            case Run():
+            case records.Run():
                 self.team = dict.fromkeys(record.agents)
-            case Join():
+            case records.Join():
                 self.team[record.agent] = None
-            case Leave():
+            case records.Leave():
                 self.team.pop(record.agent, None)
                 self._running -= {v for v in self._running if self._agent_of[v] == record.agent}
                 for work in self.work.values():
                     work.holders.discard(record.agent)
             case Emit():
                 self._read_event(record)
-            case Deliver(to=None):
+            case records.Deliver(to=None):
                 self._unanswered = max(0, self._unanswered - 1)
-            case Deliver() if record.event in self.work and record.to is not None:
+            case records.Deliver() if record.event in self.work and record.to is not None:
                 self.work[record.event].holders.add(record.to)
                 self.work[record.event].arrived = True
-            case Start():
+            case records.Start():
                 self._agent_of[record.activation] = record.agent
                 self._running.add(record.activation)
             case End():

@@ -85,11 +85,9 @@ def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicio
 
 
 def _true(reader: LogReader, suspicion: Suspicion) -> JudgeReport:
+    subject, remedy = next(iter(suspicion.events), ""), _remedy(reader, suspicion)
     return JudgeReport(
-        pattern=suspicion.pattern,
-        subject=next(iter(suspicion.events), ""),
-        reason="the log shows it",
-        action=_remedy(reader, suspicion),
+        pattern=suspicion.pattern, subject=subject, reason="the log shows it", action=remedy
     )
 
 

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -231,9 +232,16 @@ def attribute_cases(
         cases: The cases.
         tell: Takes a word for what is counted, how many are done, and how many there are.
     """
+    return _answer_all(lambda case: blamed_step(attribute(case)), cases, tell)
+
+
+def _answer_all(
+    answer: Callable[[Conversation], BlamedStep | None], cases: Sequence[Conversation],
+    tell: Callable[[str, int, int], None],
+) -> Predictions:  # fmt: skip
     answers: dict[str, BlamedStep | None] = {}
     for finished, case in enumerate(cases, 1):
-        answers[case.name] = blamed_step(attribute(case))
+        answers[case.name] = answer(case)
         tell("answers", finished, len(cases))
     return answers
 
@@ -255,17 +263,15 @@ def ask_cases(
     if ":" not in by:
         raise SettingsError(f"there is no attributor {by!r}; try attribution, or module:object")
     attribute = load_object(by, "attributor")
-    answers: dict[str, BlamedStep | None] = {}
-    for finished, case in enumerate(cases, 1):
+
+    def ask(case: Conversation) -> BlamedStep | None:
         try:
             answer = attribute(case)
-            answers[case.name] = (
-                None if answer is None else BlamedStep(str(answer[0]), int(answer[1]))
-            )
+            return None if answer is None else BlamedStep(str(answer[0]), int(answer[1]))
         except Exception as error:  # it is the user's, and may raise anything
             raise SettingsError(f"{by} failed about {case.name}: {error!r}") from error
-        tell("answers", finished, len(cases))
-    return answers
+
+    return _answer_all(ask, cases, tell)
 
 
 # --- scoring ---
@@ -299,27 +305,22 @@ def hits(answers: Predictions, labels: Mapping[str, BlamedStep]) -> Hits:
         answers: The answers.
         labels: The labels.
     """
-    hits_by_measure = Hits([], [], {far: [] for far in DISTANCES}, [], [], [])
-    for name, true in labels.items():
-        answer = answers.get(name)
-        hits_by_measure.agent.append(float(answer is not None and answer.agent == true.agent))
-        hits_by_measure.step.append(float(answer is not None and answer.step == true.step))
-        for far, flags in hits_by_measure.within.items():
-            flags.append(float(answer is not None and abs(answer.step - true.step) <= far))
-        hits_by_measure.first.append(
-            float(answer is not None and true.step in _order(answer)[:FIRST])
-        )
-        hits_by_measure.official_agent.append(
-            float(answer is not None and is_agent_official(answer, true))
-        )
-        hits_by_measure.official_step.append(
-            float(answer is not None and str(true.step) in str(answer.step))
-        )
-    return hits_by_measure
 
+    def flags(is_hit: Callable[[BlamedStep, BlamedStep], bool]) -> list[float]:
+        pairs = ((answers.get(name), true) for name, true in labels.items())
+        return [float(answer is not None and is_hit(answer, true)) for answer, true in pairs]
 
-def _order(blamed: BlamedStep) -> tuple[int, ...]:
-    return blamed.steps or (blamed.step,)
+    def is_within(far: int, answer: BlamedStep, true: BlamedStep) -> bool:
+        return abs(answer.step - true.step) <= far
+
+    return Hits(
+        agent=flags(lambda answer, true: answer.agent == true.agent),
+        step=flags(lambda answer, true: answer.step == true.step),
+        within={far: flags(partial(is_within, far)) for far in DISTANCES},
+        first=flags(lambda answer, true: true.step in (answer.steps or (answer.step,))[:FIRST]),
+        official_agent=flags(is_agent_official),
+        official_step=flags(lambda answer, true: str(true.step) in str(answer.step)),
+    )
 
 
 def is_agent_official(blamed: BlamedStep, true: BlamedStep) -> bool:

@@ -68,9 +68,7 @@ class Training:
     def targets(self) -> list[int | None]:
         """The place of the step at fault among the candidates; ``None`` if absent."""
         return [
-            next(
-                (n for n, candidate in enumerate(case.candidates) if candidate.number == step), None
-            )
+            {candidate.number: n for n, candidate in enumerate(case.candidates)}.get(step)
             for case, step in zip(self.cases, self.steps, strict=True)
         ]
 
