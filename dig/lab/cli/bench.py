@@ -77,6 +77,7 @@ def make(
     recipe = Recipe(
         seed=seed,
         count=count,
+        # Not from the seed, which is public: whoever has it could play held-out runs again.
         salt=token_hex(16) if salt is None else salt,
         foreign=tuple(kind or ()),
     )
@@ -215,6 +216,7 @@ def try_set(
 
 def write_text(path: Path, text: str) -> None:
     """Write a file as a whole, or not at all."""
+    # Imported late, like all that commands need: `digmon --help` must stay fast.
     from dig.traces.journal.durable_files import write_output
 
     with file_errors(path, "written"):
@@ -222,6 +224,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _jobs(jobs: int | None) -> int:
+    # `cpu_count` is None on systems that do not tell.
     return jobs or os.cpu_count() or 1
 
 

@@ -95,6 +95,7 @@ def _paper(size_name: str, chosen: dict[str, Any]) -> "Grid":
     from dig.lab.experiment.grid import Grid, on_windows, paper_tasks
     from dig.tasks.run.judging import Judging
 
+    # A budget holds for the whole grid, and so must not become an option of each run.
     options = model.get("options", {})
     budget = {name: options.pop(name, None) for name in ("max_tokens", "max_usd")}
     grid = Grid(
@@ -131,6 +132,7 @@ def _own(file: str, chosen: dict[str, Any]) -> "Grid":
         raise SettingsError(
             f"there is no experiment {file!r}; known are: {', '.join(GRIDS)}, and FILE.toml"
         )
+    # The file is the whole description of an experiment; an option would make it untrue.
     besides = [name for name, value in chosen.items() if value]
     if besides:
         raise SettingsError(f"leave --{besides[0]} out: it stands in {path}")
@@ -146,6 +148,7 @@ def _report(outcome: "Outcome", written: list[Path], headline: list[str], as_jso
         headline: The result in words.
         as_json: Whether the report is printed as JSON.
     """
+    # On stderr, so that stdout stays one JSON document.
     for failed in outcome.failed:
         warn(f"{failed.run}: {failed.why}")
     reasons = {failed.run: failed.why for failed in outcome.failed}

@@ -69,6 +69,7 @@ class CourseOptions:
         if self.samples > 1 and (self.orders > 1 or not has_model):
             raise SettingsError("--samples needs --model, and goes without --orders")
         first = Course(_window(self.window), not self.no_messages, None, self.budget)
+        # The first run keeps the order of time, as without the option.
         courses = [replace(first, order=seed) for seed in range(1, self.orders)]
         return [first, *courses] * self.samples
 
@@ -122,10 +123,12 @@ def investigate(
     work = _Work(snapshot, course.courses(models.model is not None), models, course.checkpoint)
     try:
         answer = anyio.run(work.run)
+    # A checkpoint is written after each step, so there is nothing to save here.
     except KeyboardInterrupt:
         hint = f"; go on with --checkpoint {course.checkpoint}" if course.checkpoint else ""
         warn(f"interrupted{hint}")
         raise typer.Exit(INTERRUPTED) from None
+    # Names come from foreign files, and may hold control characters of a terminal.
     lines = [answer.to_json()] if as_json else map(safe_text, investigation_lines.tell(answer))
     print(*lines, sep="\n")
     if report is not None:
@@ -149,6 +152,7 @@ class _Work:
 
         answers = self._stored_answers()
         async with _open_model(self.options) as model:
+            # In turn: with --orders, a later run reuses answers that were paid for.
             investigations = [
                 await self._investigate_once(course, number, model, answers)
                 for number, course in enumerate(self.courses)
@@ -192,6 +196,7 @@ class _Work:
         print(safe_text(step_line(controller, line)), file=sys.stderr, flush=True)
         if self.checkpoint is not None:
             with file_errors(self.checkpoint, "written"):
+                # Answers before the checkpoint: a crash in between costs no paid answer.
                 if answers:
                     write_output(_answers_path(self.checkpoint), stored_answers(answers))
                 write_output(self.checkpoint, checkpoint_bytes(controller, policy))
@@ -231,6 +236,7 @@ async def _open_model(options: ModelOptions) -> "AsyncIterator[Model | None]":
         return
     from dig.runtime.llm import Model, ModelSettings
 
+    # The same packet should get the same judgement; for --samples the user sets a temperature.
     settings = ModelSettings(**{"temperature": 0.0} | values)
     async with Model(settings) as model:
         model.tell = warn
@@ -250,6 +256,7 @@ def _read(directory: Path, form: str | None) -> "Snapshot":
 def _window(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
+    # `float("")` fails as intended if there are no dots.
     first, dots, last = text.partition("..")
     try:
         return float(first), float(last if dots else "")

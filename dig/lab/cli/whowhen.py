@@ -60,6 +60,7 @@ class AnsweringOptions:
         from dig.lab.whowhen import conversation_benchmark as benchmark
 
         with progress_shown() as tell:
+            # A model that is named answers in place of any other source.
             if method is not None:
                 answers = benchmark.attribute_cases(method, cases, tell)
                 return method.title, [answers], [method.cost(len(cases))]
@@ -71,6 +72,7 @@ class AnsweringOptions:
                 return self.by, runs, [note]
             used = Weights.read(self.weights)
             answers = benchmark.attribute_cases(partial(rank, weights=used), cases, tell)
+        # Weights name the labels that they were fitted to.
         is_own = used.data == benchmark.checksum(labels)
         return self.by, [answers], [OWN_CASES] if is_own else []
 
@@ -105,6 +107,7 @@ def whowhen(
 
     cases, labels = benchmark.load(path), benchmark.read_labels(path)
     if shuffle is not None:
+        # Before fitting and answering, so that nothing sees the true labels.
         labels = benchmark.exchange_labels(cases, labels, shuffle)
     if fit is not None:
         weights = benchmark.train(cases, labels, answering.seed)

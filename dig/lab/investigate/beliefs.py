@@ -256,6 +256,7 @@ def complaint(packet: Packet, judgement: object) -> str | None:
         return f"there is no label {name(judgement.label)}; labels are {', '.join(get_args(Label))}"
     if not 0 <= judgement.weight <= 1:
         return f"the weight must be from 0 to 1, got {judgement.weight!r}"
+    # Blame is what neighbours act on: a symptom without another entity would send them nowhere.
     has_cause = judgement.by is not None and judgement.by != packet.entity
     if (judgement.label == "symptom") != (judgement.by is not None) or (
         judgement.label == "symptom" and not has_cause
@@ -269,15 +270,18 @@ def complaint(packet: Packet, judgement: object) -> str | None:
 
 
 def _unknown(packet: Packet, judgement: LocalJudgement) -> str | None:
+    # A policy may cite only facts of this packet: an id from elsewhere would be hearsay.
     present = {fact.id for fact in packet.evidence}
     cited = [*judgement.evidence, *(fact for claim in judgement.claims for fact in claim.evidence)]
     if strangers := _list_some(fact for fact in cited if fact not in present):
         return f"the packet has no evidence {strangers}"
     ends = (end for claim in judgement.claims for end in (claim.source, claim.target))
     named = [*filter(None, [judgement.by]), *ends, *(step.entity for step in judgement.next)]
+    # An invented entity would get a place among those to judge, and no evidence.
     if strangers := _list_some(entity for entity in named if entity not in packet.nameable):
         return f"neither the neighbours nor the evidence nor the inbox name {strangers}"
     if any(claim.source == claim.target for claim in judgement.claims):
+        # A link to itself says nothing of who caused what.
         return "a claim leads from an entity to itself"
     return None
 

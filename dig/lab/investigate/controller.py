@@ -116,10 +116,12 @@ class Inbox:
 
     def receive(self, message: Message) -> None:
         """Keep the latest message of each sender, and the latest one with blame for this entity."""
+        # Without the pop an update would keep its old place; the inbox is in order of arrival.
         self._latest.pop(message.sender, None)
         self._latest[message.sender] = message
         if message.blames(self.entity):
             self._blame[message.sender] = message
+        # Only an explicit all-clear takes blame back; `defer` or other blame leaves it standing.
         elif message.belief.label in ("healthy", "origin"):
             self._blame.pop(message.sender, None)
 
@@ -127,6 +129,7 @@ class Inbox:
         for sender, message in self._latest.items():
             yield message
             blame = self._blame.get(sender)
+            # The newest message of a sender may hide older blame that still stands: both are sent.
             if blame is not None and blame is not message:
                 yield blame
 
@@ -177,7 +180,9 @@ class Controller:
         for alert in self.alerts:
             if alert.entity in entities:
                 self._alerts.setdefault(alert.entity, []).append(alert)
+        # Alarms before suspects; a seed permutes both.
         start = dict.fromkeys([*self._alerts, *world.suspects(self.window)])
+        # A dict is an ordered set: entities wait in order, and none waits twice.
         self._active = dict.fromkeys(_permute([*start], course.order))
         self._packet: Packet | None = None
         self._failures = 0
@@ -199,6 +204,7 @@ class Controller:
 
     def next(self) -> Packet | None:
         """The packet to judge, unchanged until `take`; ``None`` at the end."""
+        # The packet is kept until `take`, so that asking twice changes nothing.
         if self._packet is None and self.ended is None:
             self._drop_finished()
             if not self._active:
@@ -227,12 +233,15 @@ class Controller:
             raise RequestError("no packet is to be judged now; next() gives the packet")
         if not isinstance(answer, LocalJudgement | NoAnswer):
             answer = NoAnswer(complaint(packet, answer) or "", again=True)
+        # Refused answers are kept as well: a resumed controller must refuse them again.
         self.answers.append(answer)
         wrong = answer.why if isinstance(answer, NoAnswer) else complaint(packet, answer)
         is_refused = wrong is not None and (isinstance(answer, LocalJudgement) or answer.again)
         if is_refused and packet.complaint is None:
+            # The policy gets one chance to correct itself, with the rule it broke.
             self._packet = replace(packet, complaint=wrong)
             return None
+        # Refused answers show that the policy is reachable, so only failed calls add up.
         self._failures = self._failures + 1 if wrong is not None and not is_refused else 0
         if isinstance(answer, NoAnswer) or wrong is not None:
             answer = LocalJudgement("defer", weight=0.0, why=f"no judgement: {wrong}")
@@ -289,22 +298,27 @@ class Controller:
         )
 
     def _step(self, entity: str, judgement: LocalJudgement) -> LedgerLine:
+        # `_packet_of` has made the state.
         state = self._states[entity]
         before, belief = state.belief, _with_its_cause(entity, judgement.belief)
         state.visits += 1
         state.last_step = len(self.ledger) + 1
         if before is not None and before.label != belief.label:
             state.flips += 1
+        # Neighbours may convince each other in turn for ever; a frozen label ends that.
         if state.flips > MOST_FLIPS:
             belief, state.is_frozen = replace(belief, label="defer", by=None), True
         state.belief = belief
         ends = [end for claim in belief.claims for end in (claim.source, claim.target)]
         proposed = [*ends, *(step.entity for step in judgement.next)]
+        # Weight and reason may change without news; else beliefs would circulate without end.
         is_news = before is None or (before.label, before.by) != (belief.label, belief.by)
         recipients = self._tell(entity, belief) if is_news and self.course.has_messages else ()
+        # A neighbour that was never judged is not judged because of a message alone.
         again = [name for name in recipients if self._has_belief(name)]
         added = [name for name in proposed if not self._has_belief(name)]
         added += [name for name in again if self._may_be_judged(name)]
+        # A policy that names its own entity gives no reason to judge that entity again.
         waiting = {*self._active, entity}
         added = [name for name in dict.fromkeys(added) if name not in waiting]
         self._active |= dict.fromkeys(added)
@@ -322,6 +336,7 @@ class Controller:
 
     def _tell(self, entity: str, belief: Belief) -> tuple[str, ...]:
         """Send the belief to neighbours in the topology, and to neighbours by a claim."""
+        # The topology may lack edges; claims connect entities as well.
         recipients = dict.fromkeys(row.entity for row in self.world.neighbours(entity))
         for claim in self.claims:
             if entity in (claim.source, claim.target):
@@ -354,4 +369,5 @@ def _is_within(alert: Alert, window: Window) -> bool:
 def _permute(entities: Sequence[str], seed: int | None) -> list[str]:
     if seed is None:
         return [*entities]
+    # A hash, not `random`: the order of an entity does not depend on which others there are.
     return sorted(entities, key=lambda name: sha256(f"{seed}/{name}".encode()).digest())

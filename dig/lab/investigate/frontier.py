@@ -19,6 +19,7 @@ def successors(claims: Iterable[Claim]) -> Successors:
     """The targets of each source, in the order of the claims."""
     successors_: dict[str, dict[str, None]] = {}
     for claim in claims:
+        # A dict instead of a set: the order of claims decides between paths of one length.
         successors_.setdefault(claim.source, {})[claim.target] = None
     return {source: [*targets] for source, targets in successors_.items()}
 
@@ -56,6 +57,7 @@ def frontier(claims: Iterable[Claim], origins: Collection[str]) -> list[str]:
     return [
         origin
         for origin in origins
+        # Mutual reach is a cycle, in which nobody comes first.
         if all(origin not in reach[other] or other in reach[origin] for other in origins)
     ]
 

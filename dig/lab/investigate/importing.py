@@ -81,6 +81,7 @@ def import_snapshot(form: str, path: Path) -> Snapshot:
 
 def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], list[EvidenceLine]]:
     """The services, failed requests and errors in spans."""
+    # Exporters may repeat a span; span ids are unique within a trace only.
     by_id = {(span.trace, span.id): span for span in spans}
     services: dict[str, None] = {}
     edges: dict[tuple[str, str], None] = {}
@@ -103,6 +104,7 @@ def from_spans(spans: Iterable[ImportedSpan]) -> tuple[Topology, list[Alert], li
             callees = failing.get(key, set()) - {span.service}
             if callees:
                 lines += [_line(span, "failed-call", callee) for callee in sorted(callees)]
+            # With only callees of the same service the error belongs to the innermost span.
             elif key not in failing:
                 lines.append(_line(span, "error", None))
     topology = Topology(
@@ -121,6 +123,7 @@ def _count(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
     first: dict[EvidenceLine, float] = {}
     count: Counter[EvidenceLine] = Counter()
     for line in lines:
+        # Lines that differ in nothing but their time are one fact; else a loop of errors floods it.
         timeless = replace(line, ts=0.0)
         first[timeless] = min(first.get(timeless, line.ts), line.ts)
         count[timeless] += 1
@@ -129,6 +132,7 @@ def _count(lines: Iterable[EvidenceLine]) -> list[EvidenceLine]:
 
 def _first_alerts(alerts: Iterable[Alert]) -> list[Alert]:
     """The first alarm of each name about each entity."""
+    # A later row overwrites an earlier one, so the first alarm must come last.
     latest_first = sorted(alerts, key=lambda alert: -alert.ts)
     return [*{(alert.entity, alert.name): alert for alert in latest_first}.values()]
 
@@ -190,9 +194,11 @@ def read_itbench(path: Path) -> Snapshot:
     topology, failed, lines = from_spans(spans)
     entities = {entity.id: entity for entity in topology.entities}
     edges, before = dict.fromkeys(topology.edges), dict[str, str]()
+    # Snapshots of an object come in any order; a change needs two in order of time.
     for record in sorted(objects, key=lambda record: record.ts):
         entities.setdefault(record.row.id, record.row)
         edges |= dict.fromkeys(record.edges)
+        # The first snapshot only sets the base: what an object was before is unknown.
         if before.setdefault(record.row.id, record.spec) != record.spec:
             lines.append(EvidenceLine(record.row.id, record.ts, "change", text=CHANGED))
         before[record.row.id] = record.spec
@@ -209,6 +215,7 @@ def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
     """The wanted columns of each row of a table; nothing if the file is missing."""
     if not file.exists():
         return []
+    # Objects of Kubernetes may exceed the default limit of 131,072 characters a field.
     csv.field_size_limit(sys.maxsize)
     rows: list[R] = []
     try:
@@ -218,6 +225,7 @@ def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise TraceError(file, None, f"cannot be read: {error}") from None
     except WRONG_SHAPE as error:
+        # + 2: the line of the header, and the row that failed.
         raise TraceError(file, len(rows) + 2, f"is no row of this table: {error!r}") from None
     return rows
 
@@ -249,6 +257,7 @@ def _alerts(file: Path) -> Iterator[Alert]:
             if kind is None:
                 continue  # it is about the cluster as a whole
             name = labels[kind]
+            # Spans know services by their short name only, without a namespace.
             entity = name if _KINDS[kind] == SERVICE else _id(labels, _KINDS[kind], name)
             ts = _ts(alert.get("activeAt") or alert["startsAt"])
             yield Alert(entity, ts, labels["alertname"], severity=labels.get("severity"))
@@ -297,6 +306,7 @@ def _event(row: Mapping[str, str]) -> EvidenceLine:
     entity = _id(about, str(about.get("kind", "")), str(about.get("name", "")))
     reason = str(body.get("reason", ""))
     text = f"{reason}: {body.get('message') or body.get('note') or ''}"
+    # Normal events (scheduled, pulled) are no trouble; as logs they make no entity a suspect.
     kind = "event" if body.get("type") == "Warning" else "log"
     if "OOM" in reason:
         kind = "exhausted"
@@ -310,6 +320,7 @@ def _with_aliases(entities: Sequence[EntityRow]) -> list[EntityRow]:
     for entity in entities:
         if entity.kind == SERVICE and "/" in entity.id:
             objects.setdefault(entity.id.rpartition("/")[2], []).append(entity.id)
+    # The same name in two namespaces is ambiguous: such services stay apart.
     only = {short: ids[0] for short, ids in objects.items() if len(ids) == 1}
     aliases = {full: short for short, full in only.items()}
     return [
@@ -346,6 +357,7 @@ def read_openrca2(path: Path) -> Snapshot:
             return []
         chosen = ", ".join(f'"{column}"' for column in columns)
         try:
+            # Parquet promises no order of rows, and the first row of a metric gives its time.
             query = f"SELECT epoch(time), {chosen} FROM read_parquet(?) ORDER BY ALL"
             return [*duckdb.execute(query, [str(file)]).fetchall()]
         except duckdb.Error as error:
@@ -376,6 +388,7 @@ def from_datapack(name: str, rows: Rows) -> Snapshot:
         raise SettingsError(f"{name} has no abnormal_traces.parquet with spans")
     normal = [_datapack_span(row) for row in rows("normal_traces", _SPAN)]
     topology, alerts, lines = from_spans(spans)
+    # Failed requests of the normal time are usual, and no alarms.
     before, _, _ = from_spans(normal)
     lines += _compare(spans, normal)
     lines += _count(
@@ -435,6 +448,7 @@ def _rates(spans: Sequence[ImportedSpan]) -> dict[tuple[str, str], float]:
         caller = services.get((span.trace, span.parent))
         if caller is not None and caller != span.service:
             calls[caller, span.service] += 1
+    # Spans of a single moment have no rate; 1 s avoids a division by 0.
     lasted = max(span.ts for span in spans) - min(span.ts for span in spans) or 1.0
     return {pair: count / lasted for pair, count in calls.items()}
 

@@ -173,6 +173,7 @@ def document(controller: Controller, policy: str) -> Investigation:
     order = rank_entities(beliefs, claims, controller.alerts, facts)
     order.sort(key=lambda name: name not in answer)  # the rest stays in its order
     answer = [name for name in order if name in answer]
+    # After the ranking: among paths of one length the likelier source wins.
     links, paths = explanation(claims, answer, controller.alerts)
     return Investigation(
         name=world.name, sha256=world.sha256, policy=policy,
@@ -199,6 +200,7 @@ def document(controller: Controller, policy: str) -> Investigation:
 
 
 def _finite(window: Window) -> tuple[float | None, float | None]:
+    # JSON has no infinity.
     low, high = (None if abs(bound) == float("inf") else bound for bound in window)
     return low, high
 
@@ -274,6 +276,7 @@ def resume(world: World, policy: str, course: Course, checkpoint: bytes) -> Cont
     for setting, stored_value, own in (
         ("world", state.world, world.sha256),
         ("policy", state.policy, policy),
+        # The budget may grow: it only decides when to stop.
         ("course", replace(state.course, budget=None), replace(course, budget=None)),
     ):
         if stored_value != own:
@@ -283,6 +286,7 @@ def resume(world: World, policy: str, course: Course, checkpoint: bytes) -> Cont
             )
     controller = Controller(world, course)
     for answer in state.answers:
+        # A smaller budget than that of the checkpoint ends the replay early.
         if controller.next() is None:
             break
         controller.take(answer)
@@ -344,6 +348,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
     """
     frontiers = [set(run.frontier) for run in runs]
     answer = most_common(frontiers)
+    # Ledgers of several runs cannot be merged; one real run documents the answer.
     nearest = max(runs, key=lambda run: jaccard(set(run.frontier), answer))
     pairs = [jaccard(a, b) for a, b in combinations(frontiers, 2)]
     agreement = sum(pairs) / len(pairs) if pairs else 1.0
@@ -363,6 +368,7 @@ def majority(runs: Sequence[Investigation], by: Literal["orders", "samples"]) ->
 def most_common(frontiers: Sequence[Collection[str]]) -> set[str]:
     """The entities that are in more than half of the frontiers."""
     votes = Counter(name for frontier in frontiers for name in {*frontier})
+    # Strictly more than half: with two runs, both must agree.
     return {name for name, count in votes.items() if count > len(frontiers) / 2}
 
 

@@ -59,6 +59,7 @@ def _layers(investigation: Investigation) -> dict[str, int]:
 def _ledger(page: StepPage, investigation: Investigation, world: World) -> None:
     """Draw each judgement with its packet: evidence, alarms and inbox."""
     low, high = investigation.window
+    # The document has no infinities; the world wants them back.
     window = (float("-inf") if low is None else low, float("inf") if high is None else high)
     inboxes: dict[str, Inbox] = {}
     names: dict[Message, str] = {}
@@ -74,8 +75,10 @@ def _ledger(page: StepPage, investigation: Investigation, world: World) -> None:
             }  # fmt: skip
             page.say(ts, packet, None, "evidence", [line.entity], detail)
         name, message = f"{line.step} {line.belief.label}", f"belief {line.step}"
+        # The ledger has no inboxes: they are rebuilt from its messages, in its order.
         inbox = [names[message] for message in inboxes.get(line.entity, ())]
         page.act(ts, name, line.entity, [packet, *inbox])
+        # Only an entity that was judged has an inbox to show.
         recipients = [other for other in line.told if other in judged]
         page.say(ts + LASTS, message, name, line.belief.label, recipients, _plain(line.belief))
         for other in recipients:

@@ -147,11 +147,13 @@ class ModelPolicy:
 
     async def judge(self, packet: Packet) -> LocalJudgement | NoAnswer:
         """Ask about each page of a long packet, then about the cited facts together."""
+        # The name holds the sample, so that each sample asks anew; a complaint changes the packet.
         key = sha256(f"{self.name}\n{encode_json(asdict(packet))}".encode()).hexdigest()
         answer = self.answers.get(key)
         if answer is None:
             try:
                 answer = await self._judge(packet)
+            # Not kept among the answers: the same question may succeed later.
             except (ModelError, StopRunError) as error:
                 return NoAnswer(one_line(error))
             self.answers[key] = answer
@@ -165,9 +167,11 @@ class ModelPolicy:
         for number, page in enumerate(pages, 1):
             part = replace(packet, evidence=tuple(page))
             judgement = await self._ask(part, MOST_TEXT, f"page {number} of {len(pages)}")
+            # Of the page only cited facts count: its label was made without the other pages.
             fact_ids.update(judgement.evidence, *(claim.evidence for claim in judgement.claims))
         cited = tuple(fact for fact in packet.evidence if fact.id in fact_ids)
         packet = replace(packet, evidence=cited)
+        # Shorter texts rather than fewer facts: the ids must stay citable.
         most_text = next((n for n in SHORTER_TEXT if _length(packet, n) <= self._most), 0)
         return await self._ask(packet, most_text, f"what {len(pages)} pages of evidence came to")
 
@@ -178,6 +182,7 @@ class ModelPolicy:
         space = room
         for fact in packet.evidence:
             size = len(encode_json(_fact(fact, MOST_TEXT))) + 2
+            # A fact that is larger than a page still gets one of its own.
             if size > space and pages[-1]:
                 pages.append([])
                 space = room

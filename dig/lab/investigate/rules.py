@@ -114,7 +114,9 @@ class _Seen:
             for neighbour in self.packet.neighbours
             if neighbour.is_source and neighbour.relation == "calls"
         ]
+        # Recorded traffic names the real caller; the topology only says who could call.
         callees_ = [*dict.fromkeys(filter(None, named))] or callees_
+        # A caller that blames this entity for traffic cannot be the source of that traffic.
         return [name_ for name_ in callees_ if name_ not in self.blamed_for_traffic]
 
     def symptom(
@@ -145,6 +147,7 @@ class _Seen:
 def _is_unusual(fact: Fact) -> bool:
     if fact.value is None or fact.usual is None or fact.value == fact.usual:
         return False
+    # A metric is unusual in both directions: a rate that drops is trouble as well.
     low, high = sorted((abs(fact.value), abs(fact.usual)))
     return high >= UNUSUAL * low
 
@@ -186,6 +189,7 @@ def failed_part(view: _Seen) -> LocalJudgement | None:
 
 def own_trouble_first(view: _Seen) -> LocalJudgement | None:
     """Own trouble earlier than the first failed call: an origin."""
+    # Being exhausted by more traffic is not trouble of its own.
     own = [fact for fact in view.own if fact.type != "exhausted" or not view.traffic]
     if own and view.calls and own[0].ts < view.calls[0].ts:
         return view.origin(own, 0.7, "its own trouble came before its calls failed")
@@ -223,6 +227,7 @@ def blamed_for_traffic(view: _Seen) -> LocalJudgement | None:
 
 def failed_call(view: _Seen) -> LocalJudgement | None:
     """Failed calls: a symptom of the callee."""
+    # A callee without a label was not judged yet: it is suspect until it says otherwise.
     callees = [callee for callee in _about(view.calls) if view.labels.get(callee) != "healthy"]
     if callees:
         return view.symptom(callees, FAILED_CALLS, "its calls fail", view.calls, 0.7)

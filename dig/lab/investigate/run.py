@@ -135,9 +135,11 @@ class RunWorld:
         for sign in group.signs:
             for event in self.case.analysis.events_of(sign):
                 affected |= dict.fromkeys(self._agents_after(group.agent, event))
+        # An agent never explains itself.
         affected.pop(group.agent, None)
         if group.status != "recovered":
             affected[OUTCOME] = None
+        # One fact even without an effect: the agent must have evidence to be judged by.
         for n, about in enumerate(affected or {None: None}):
             yield Fact(
                 f"{first.t}.{first.name}.{group.agent}.{n}", float(first.t), first.name, about,
@@ -173,6 +175,7 @@ class RunRules:
         causes = {fact.id: _explaining(fact, packet) for fact in facts}
         free = [fact for fact in facts if causes[fact.id] is None]
         best = max(free, key=_strength, default=None)
+        # A strong sign that nobody explains outweighs any number of explained ones.
         if best is not None and _strength(best) >= STRONG:
             return _origin(packet, facts, best)
         explained = max(
@@ -220,6 +223,7 @@ def _explaining(fact: Fact, packet: Packet) -> str | None:
         return None
     for message in packet.inbox:
         for claim in _about_me(packet, message):
+            # Missing work explains waiting, but never wrong work.
             is_like = claim.condition == SPOILT or not row.spoils
             if is_like and _began(claim) < fact.ts:
                 return message.sender
@@ -235,6 +239,7 @@ def _about_me(packet: Packet, message: Message) -> Iterator[Claim]:
 
 
 def _began(claim: Claim) -> float:
+    # The id of a fact begins with its time, so a claim needs no time of its own.
     times = (float(fact_id.partition(".")[0]) for fact_id in claim.evidence)
     return min(times, default=float("inf"))
 
@@ -268,6 +273,7 @@ def blame_by_beliefs(case: Case) -> list[list[SignGroup]]:
         if facts:
             status: Status = "propagated" if belief.label in ("origin", "symptom") else "open"
             status = "origin" if ranked_entity.entity in investigation.frontier else status
+            # The weight of the belief replaces the score of the sign: it knows the neighbours too.
             first = replace(world.groups[facts[0]], score=ranked_entity.weight, status=status)
             agents.append(prefer_mechanism([first, *world.other_signs(first)]))
     return sorted(agents, key=lambda groups: (-groups[0].score, groups[0].first.t, groups[0].agent))

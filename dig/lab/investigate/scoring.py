@@ -87,6 +87,7 @@ def score(
     if not answers:
         raise SettingsError("there is no answer to score")
     for answer in answers:
+        # Names of directories repeat; only the checksum tells that the answer is about this one.
         if answer.sha256 != snapshot.sha256:
             raise SettingsError(
                 f"an answer is about another snapshot ({answer.name}, or this one before a change)"
@@ -120,6 +121,7 @@ def _distances(
     names = snapshot.entities()
     graph = {name: [row.entity for row in snapshot.neighbours(name)] for name in names}
     for a, b in edges:
+        # The truth may name links that the topology lacks; otherwise they would be infinitely far.
         graph.setdefault(a, []).append(b)
         graph.setdefault(b, []).append(a)
     return [distances(graph, root) for root in sorted(roots)]

@@ -107,12 +107,14 @@ class Snapshot:
         """
         self.name = name
         self._names = _canonical_names(topology.entities)
+        # Of several rows the last kind in the alphabet wins, so an empty one never does.
         kinds = {row.id: row.kind for row in sorted(topology.entities, key=lambda row: row.kind)}
         edges = [
             TopologyEdge(self.canonical(edge.source), self.canonical(edge.target), edge.kind)
             for edge in topology.edges
         ]
         facts = _facts(rows, self.canonical)
+        # Undeclared entities count too: topologies of real systems are never complete.
         ends = (end for edge in edges for end in (edge.source, edge.target))
         self._kinds = {name: kinds.get(name, "") for name in sorted({*kinds, *ends, *facts})}
         if len(self._kinds) > MOST_ENTITIES:
@@ -124,7 +126,9 @@ class Snapshot:
             (_rename(alert, self.canonical) for alert in alerts),
             key=lambda alert: (alert.ts, alert.entity, alert.name),
         )
+        # After `_kinds`, which the rows of neighbours need.
         self._neighbours = self._all_neighbours(sorted(set(edges), key=astuple))
+        # Over sorted content, so that the checksum does not change with the order in files.
         digest = sha256(repr([self._kinds, sorted(self._names.items()), self._alerts]).encode())
         digest.update(repr(sorted(self._neighbours.items())).encode())
         for entity, lines in facts.items():
@@ -258,11 +262,13 @@ def _facts(rows: Iterable[EvidenceLine], canonical: Any) -> dict[str, list[Fact]
     facts: dict[str, list[Fact]] = {}
     for entity, rows_of_entity in sorted(lines.items()):
         rows_of_entity.sort(
+            # `repr` breaks all ties: numbers in ids must not depend on the order in the file.
             key=lambda row: (row.ts, row.type, row.about or "", row.text, repr(row))
         )
         facts[entity] = []
         for number, row in enumerate(rows_of_entity, 1):
             line_id = row.id if row.id is not None else f"{entity}/{number}"
+            # An explicit id may look like a number of ours, and would then be cited in its place.
             if row.id is None and line_id in ids:
                 raise SettingsError(f"{name(line_id)} is an id of a line that has another place")
             about = canonical(row.about) if row.about is not None else None
@@ -297,6 +303,7 @@ def _lines(path: Path) -> Iterator[EvidenceLine]:
     try:
         with path.open("rb") as file:
             number = 0
+            # Bounded, since a file without line ends would be read into memory at once.
             while line := file.readline(MOST_LINE_BYTES + 1):
                 number += 1
                 if number > MOST_LINES:

@@ -23,12 +23,14 @@ MOST_LOG = 120_000
 """Of a log that is longer, in characters, a model is shown the beginning and the end."""
 
 if TYPE_CHECKING:
+    # mypy cannot read a Literal made from a tuple at run time.
     PatternName = str
 else:
     PatternName = Literal[NAMES]
 
 
 class _Strict(BaseModel):
+    # A misspelt field is an error, not dropped in silence.
     model_config = ConfigDict(extra="forbid")
 
 
@@ -58,6 +60,7 @@ class Verdict(_Strict):
     def decision(self) -> Decision:
         """The decision of an activation of the judge, with the verdict as the payload."""
         report = NewEvent(payload=self.model_dump(), type=NOTICE)
+        # Without reports there is no event, and nothing for detectors to read.
         return Decision(outputs=[report] if self.reports else [])
 
 
@@ -82,6 +85,7 @@ def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:
     lines = [encode(record) for record in reading.log]
     if sum(map(len, lines)) + len(lines) <= most:
         return "\n".join(lines)
+    # The first record has the team and the limits, which explain all others.
     first, last, room = lines[:1], list[str](), most - len(lines[0])
     for line in reversed(lines[1:]):
         room -= len(line) + 1

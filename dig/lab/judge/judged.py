@@ -48,8 +48,10 @@ class Judged(Detector):
         if not isinstance(record, Emit) or record.by is None or record.type != NOTICE:
             return
         v = graph.history.activation(record.by)
+        # Any agent can send a notice with reports; only those of the judge count.
         if v is None or graph.history.agent(v) != JUDGE:
             return
+        # A replayed trace may hold any payload, so its shape is checked here and not by pydantic.
         reports = record.payload.get("reports") if isinstance(record.payload, Mapping) else None
         for report in reports[:MOST_REPORTS] if isinstance(reports, list) else ():
             yield _finding(graph, record, report if isinstance(report, Mapping) else {})
@@ -106,6 +108,7 @@ class HealAsJudged(Healer):
         action = finding.evidence["action"]
         if action["do"] == "none":
             return
+        # The words are those of a model: an unknown action is refused, never an error of the run.
         make = _ACTIONS.get(action["do"])
         if make is None:
             yield Refuse(f"there is no action {action['do']!r}; a judge has {', '.join(_ACTIONS)}")
@@ -133,6 +136,7 @@ def _unmovable(graph: InteractionGraph, name: str) -> Refuse | None:
     if graph.history.event(name) is None:
         return Refuse(f"there is no event {name!r}")
     event: EventState = graph.event(name)
+    # A lost event can be sent again; a consumed one is used up.
     is_lost = event.cause is not None and not event.consumed
     if event.copies or event.flight or is_lost:
         return None
@@ -141,6 +145,7 @@ def _unmovable(graph: InteractionGraph, name: str) -> Refuse | None:
 
 def _unreachable(graph: InteractionGraph, names: list[str]) -> Refuse | None:
     """Say why some agents cannot get events; ``None`` if all can."""
+    # Work for the judge itself would stay open: it is present only while it reads.
     absent = [name for name in names if name not in graph.agents or name == JUDGE]
     if absent:
         return Refuse(f"there is no agent {absent[0]!r}")

@@ -83,6 +83,7 @@ class LogReader:
         self._suspected: set[tuple[str, str]] = set()
         self._last_t = self._last_us = 0
         for record in log:
+            # Before the record is read: a silence ends with it, and is judged by the state before.
             self._look_for_silence(record.us)
             self._read(record)
             self._last_t, self._last_us = record.t, record.us
@@ -111,12 +112,14 @@ class LogReader:
                 self.team[record.agent] = None
             case records.Leave():
                 self.team.pop(record.agent, None)
+                # No `end` follows for an agent that left: its activation would run for ever.
                 self._running -= {v for v in self._running if self._agent_of[v] == record.agent}
                 for work in self.work.values():
                     work.holders.discard(record.agent)
             case Emit():
                 self._read_event(record)
             case records.Deliver(to=None):
+                # More answers than problems may be accepted.
                 self._unanswered = max(0, self._unanswered - 1)
             case records.Deliver() if record.event in self.work and record.to is not None:
                 self.work[record.event].holders.add(record.to)
@@ -146,10 +149,12 @@ class LogReader:
 
     def _read_fate(self, record: End, agent: str, fate: Fate) -> None:
         work, about = self.work[fate.event], (fate.event,)
+        # A delayed event stays with its agent.
         if fate.fate != "delay":
             work.holders.discard(agent)
         if fate.fate == "consume":
             work.consumed_by.append(agent)
+            # Twice by the same agent is no duplicate of work between agents.
             if len(set(work.consumed_by)) > 1:
                 self._suspect("RSP", record, about, tuple(dict.fromkeys(work.consumed_by)))
         elif fate.fate == "discard":
@@ -166,6 +171,7 @@ class LogReader:
     def _suspect(
         self, pattern: str, record: Record, events: tuple[str, ...], agents: Iterable[str | None]
     ) -> None:
+        # Once an event; `_look_for_silence` adds silences itself, each time anew.
         if (pattern, events[0]) not in self._suspected:
             self._suspected.add((pattern, events[0]))
             present = tuple(agent for agent in agents if agent is not None)

@@ -68,6 +68,7 @@ class SimulatedJudge:
             if not draws.chance(self.judging.recall, "see", i):
                 continue
             yield _true(reader, suspicion)
+            # So many wrong reports a true one as make the stated precision on average.
             while wrong < MOST_REPORTS and draws.chance(1 - self.judging.precision, "err", wrong):
                 yield _false(reader, draws, wrong)
                 wrong += 1
@@ -79,6 +80,7 @@ def look(reading: ReviewMaterial, now_us: int) -> tuple[LogReader, list[Suspicio
     reader = LogReader(reading.log, now_us)
     new = [
         suspicion for suspicion in reader.suspicions
+        # A silence has the number of an old record, so its moment tells that it is new.
         if suspicion.t >= reading.before or suspicion.us > reading.since_us
     ]  # fmt: skip
     return reader, new
@@ -99,6 +101,7 @@ def _remedy(reader: LogReader, suspicion: Suspicion) -> Remedy:
     )
     note, team = text[:MOST_CHARACTERS], list(reader.team)
     if suspicion.pattern == "OE":
+        # Whoever discarded the event would do so again.
         members = [name for name in team if name not in reader.work[first].discarded_by]
         to = [*(name for name in suspicion.agents if name in members), *members][:1]
         return Remedy(do="reroute", event=first, to=to, note=note) if to else Remedy(do="none")

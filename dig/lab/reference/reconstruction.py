@@ -60,6 +60,7 @@ class _Reconstruction:
             self._add_event(event)
         for activation in self._plan.order:
             self._add_activation(activation)
+        # The number breaks ties: the third element is a function, and cannot be compared.
         self._happenings.sort(key=lambda happening: happening[:2])
         self._scribe = Scribe(self._run(run), self._guesses)
         for (at, _, _), _, happen in self._happenings:
@@ -203,6 +204,7 @@ class _Reconstruction:
 
     def _deliver(self, name: str, recipient: str, is_shown: bool) -> None:
         event = self._scribe.graph.event(name)
+        # A trace has one copy of an event in a buffer; a second delivery changes nothing.
         if recipient in event.copies:
             return
         if recipient not in event.flight:
@@ -220,6 +222,7 @@ class _Reconstruction:
         plan = self._plan
         turns = plan.turns[recipient]
         stamps = sorted(event.delivered.get(recipient, ()))
+        # A delayed event stays in the buffer: only a copy no longer held can arrive again.
         held, since = False, float("-inf")
         for number, turn in enumerate(turns):
             if event.id not in turn.fates:
@@ -230,6 +233,8 @@ class _Reconstruction:
                 before = turns[number - 1] if number else None
                 low = plan.start[before.id] if before else float("-inf")
                 self._tell_moved(event, recipient, stamp, low, start)
+                # Not before the earlier turn, which was not shown the event; not after this
+                # one, which was.
                 at = min(
                     max(start if stamp is None else stamp, low, plan.generation(event)[0]), start
                 )

@@ -86,6 +86,7 @@ class Schedule:
         import networkx as nx
 
         agents = [v for v in self._source.activations.values() if v.is_agents]
+        # By the end: an activation sees outputs of others only after they ended.
         agents.sort(key=lambda v: (v.ended or v.began or 0.0, natural(v.id)))
         rank = {activation.id: i for i, activation in enumerate(agents)}
         needs: nx.DiGraph[str] = nx.DiGraph()
@@ -93,11 +94,13 @@ class Schedule:
         for activation in agents:
             turns = self.turns[activation.agent]
             makers = [self._source.events[event].by for event in activation.fates]
+            # Only the latest turn: the earlier ones follow from it.
             before = [v.id for v in turns[-1:]] + [by for by in makers if by in rank]
             needs.add_edges_from((earlier, activation.id) for earlier in before)
             turns.append(activation)
         order: list[SourceActivation] = []
         try:
+            # The lexicographic sort keeps the stored order wherever dependencies allow.
             for name in nx.lexicographical_topological_sort(needs, rank.__getitem__):
                 order.append(agents[rank[name]])
         except nx.NetworkXUnfeasible:

@@ -48,6 +48,7 @@ def read_reference(path: Path, text: str) -> tuple[list[Record], Guesses]:
 
 
 def _is_reference(text: str) -> bool:
+    # Cheap tests first: files of all formats are tried here, long traces among them.
     if SCHEMA not in text or not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return False
     try:
@@ -84,6 +85,7 @@ def _number(body: Mapping[str, Any], key: str, place: str) -> float | None:
     value = body.get(key)
     if value is None:
         return None
+    # `not <` instead of `>=` refuses NaN too; bool is an int in Python.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
         raise RecordError(f"`{key}` of {place} is no time")
     return float(value)

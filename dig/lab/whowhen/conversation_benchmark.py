@@ -147,6 +147,7 @@ def exchange_labels(
         seed: Of the random numbers.
     """
     steps = [labels[case.name].step for case in cases]
+    # Steps move, agents follow from them, so the labels stay consistent in themselves.
     random.Random(seed).shuffle(steps)
     at = [case.steps[min(n, len(case.steps) - 1)] for case, n in zip(cases, steps, strict=True)]
     pairs = zip(cases, at, strict=True)
@@ -368,6 +369,7 @@ def _of_most_frequent(case: Conversation) -> int:
     counts = Counter(
         fold_name(step.agent) for step in case.steps if step.role in ("planner", "worker")
     )
+    # A conversation of other roles alone has a most frequent agent as well.
     counts = counts or Counter(fold_name(step.agent) for step in case.steps)
     most = max(counts, key=lambda name: counts[name])
     return next(step.number for step in case.steps if fold_name(step.agent) == most)

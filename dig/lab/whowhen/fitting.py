@@ -146,6 +146,7 @@ def fit(training: Training, choice: FitChoice, data: str = "", command: str = ""
 
 
 def _round(value: Any) -> float:
+    # + 0.0 turns -0.0 into 0.0, so that the file of weights does not flip its signs.
     return round(float(value), DIGITS) + 0.0
 
 
@@ -159,6 +160,7 @@ def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
     np = numeric()
     count = pairs[0][0].shape[1]
     most = max(len(block) for block, _ in pairs)
+    # Padded to one array: a loop over cases in Python would be many times slower.
     blocks = np.zeros((len(pairs), most, count))
     excluded = np.full((len(pairs), most), -np.inf)
     for n, (block, _) in enumerate(pairs):
@@ -167,6 +169,7 @@ def _newton(pairs: Sequence[tuple[Floats, int]], l2: float) -> Floats:
     weights: Floats = np.zeros(count)
     for _ in range(ROUNDS):
         scores = blocks @ weights + excluded
+        # Less the maximum, or `exp` overflows; padding is -inf and gets the share 0.
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares = powers / powers.sum(axis=1, keepdims=True)
         means = np.einsum("nc,ncf->nf", shares, blocks)
@@ -205,6 +208,7 @@ def choose(training: Training, seed: str) -> FitChoice:
     def loss(choice: FitChoice) -> float:
         return sum(_loss(training, choice, part) for part in parts)
 
+    # `min` takes the first of equals, and the simplest choice comes first.
     return min(choices(), key=loss)
 
 
