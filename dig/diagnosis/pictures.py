@@ -1,4 +1,4 @@
-"""Pages of what is no run: a conversation, and an investigation.
+"""Pages of conversations and investigations.
 
 Both are shown by the page of runs, so there is one layout and one viewer: what spoke or was judged
 is an agent, a message or a judgement is an activation, and what went on from it is an event.
@@ -24,10 +24,10 @@ MOST_FACTS = 50
 
 
 class StepPage:
-    """The rows of a page, as they are written."""
+    """Writes the rows of a page."""
 
     def __init__(self, title: str, agents: Iterable[str]) -> None:
-        """Begin with the agents, whose lanes have this order."""
+        """Begin with the agents, in the order of lanes."""
         self.title, self.rows = title, list[dict[str, Any]]()
         self._found: list[dict[str, Any]] = []
         self._arrived: set[tuple[str, str]] = set()
@@ -38,7 +38,7 @@ class StepPage:
 
     def say(self, ts: float, event: str, by: str | None, type_: str, to: Sequence[str],
             payload: object, *, is_answer: bool = False) -> None:  # fmt: skip
-        """An event that arrives at once."""
+        """Add an event with immediate delivery."""
         text = payload if isinstance(payload, str) else json.dumps(payload, indent=1)
         self._add(
             ts, "emit", event=event, by=by, to=[*to], type=type_, final=is_answer,
@@ -51,7 +51,7 @@ class StepPage:
     def act(
         self, ts: float, name: str, agent: str, inputs: Iterable[str], lasts: float = LASTS
     ) -> int:
-        """An activation that uses events; the record that starts it."""
+        """Add an activation with inputs; return the number of the start record."""
         used = [one for one in dict.fromkeys(inputs) if (one, agent) in self._arrived]
         began = len(self.rows)
         self._add(ts, "start", activation=name, agent=agent, inputs=used)
@@ -64,7 +64,7 @@ class StepPage:
         self, t: int, pattern: str, title: str, says: str, ids: Sequence[str],
         path: Sequence[str] = (), *, is_first: bool,
     ) -> None:  # fmt: skip
-        """A row of the list of findings, with a flag in the picture."""
+        """Add a row to the list of findings, with a flag in the picture."""
         told = one_line(says, 400)
         paths = [{"nodes": [*path], "says": ""}] if path else []
         self._found.append(_safe({
@@ -88,7 +88,7 @@ class StepPage:
 
 
 def _safe(value: Any) -> Any:
-    """Plain JSON in which no name and no text can hide or turn what stands beside it."""
+    """Make plain JSON safe: no text can hide or turn neighbouring text."""
     match value:
         case str():
             return safe_text(value)

@@ -19,7 +19,8 @@ from typing import Literal
 
 from .reading import Conversation, ConversationStep, DataEdge, DataType
 
-Bag = Mapping[str, int]
+Bag = Mapping[str, float]
+"""Words with counts or weights."""
 
 # A log may be hostile: none of these takes longer than in proportion to a text.
 _WORD = re.compile(r"\w{2,}")
@@ -33,7 +34,7 @@ _QUOTED = re.compile(r"[\"“]([^\"“”\n]{3,80})[\"”]")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Word lists, in lower case: parts of a text that mark an action.
+    """Word lists, in lower case: marks of actions in a text.
 
     Attributes:
         failure: The words in the output of a tool that failed.
@@ -168,7 +169,7 @@ ALIKE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class LoopGroup:
-    """Rounds in a row in which a planner asks a worker and gets nothing new.
+    """Successive rounds of a planner asking a worker, without any news.
 
     Attributes:
         planner_steps: The steps of the planner.
@@ -189,7 +190,7 @@ class LoopGroup:
 
     @property
     def repetition(self) -> int:
-        """First step of the planner that repeats a failed command; else the first step."""
+        """First step of the planner with a repeated failed command; else the first step."""
         return min(self.repeating, default=self.planner_steps[0])
 
     @property

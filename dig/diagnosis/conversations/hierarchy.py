@@ -7,7 +7,7 @@ is left out and counted: a model that draws the graph may be wrong in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -24,6 +24,7 @@ AgentLink = Literal[
     "observation", "reasoning", "decision", "environment_feedback", "memory", "loop_control"
 ]
 SUBTASK_LINKS = frozenset(("data_dependency", "logical_prerequisite"))
+_LINK_AFTER: Mapping[str, AgentLink] = {"tool": "environment_feedback", "planner": "decision"}
 _JSON_KEYS = ("subtasks", "agents", "edges", "loops")
 MOST_SUBTASKS = 8
 MOST_SHOWN = 120
@@ -141,7 +142,7 @@ class HierarchicalGraph:
         return next(subtask for subtask in self.subtasks if step in subtask)
 
     def chain(self, start: int) -> tuple[int, ...]:
-        """Find the shortest way of data from a step to the last step that can be at fault.
+        """Find the shortest way of data from a step to the last candidate.
 
         Args:
             start: The step at which the way begins.
@@ -161,7 +162,7 @@ class HierarchicalGraph:
         return replace(self, agents=valid, dropped=self.dropped + len(offered) - len(valid))
 
     def with_edges(self, edges: Iterable[HierarchyEdge]) -> HierarchicalGraph:
-        """Add edges; edges that break a rule are dropped."""
+        """Add edges; edges against the rules are dropped."""
         offered = list(edges)
         valid = tuple(edge for edge in offered if self._follows_rules(edge))
         dropped = self.dropped + len(offered) - len(valid)
@@ -328,8 +329,7 @@ def _handovers(conversation: Conversation, graph: HierarchicalGraph) -> list[Hie
     for before, step in pairwise(conversation.speaking_steps):
         subtask = graph.subtask_of(step.number)
         if before.number in subtask:
-            kind = "environment_feedback" if before.role == "tool" else "reasoning"
-            kind = "decision" if before.role == "planner" else kind
+            kind = _LINK_AFTER.get(before.role, "reasoning")
             edge = HierarchyEdge("agent", before.agent, step.agent, kind, subtask.id)
             by_agents.setdefault((subtask.id, before.agent, step.agent), edge)
     return [edge for edge in by_agents.values() if edge.source != edge.target]

@@ -54,7 +54,7 @@ class FeatureWeight(BaseModel):
     high: float
 
     def contribution(self, value: float) -> float:
-        """Compute the part of the score that a value of the feature gives."""
+        """Compute the part of the score from a value of the feature."""
         return self.weight * (value - self.mean) / self.deviation
 
 
@@ -181,7 +181,7 @@ class _Ranked:
 
     @property
     def mechanism(self) -> str | None:
-        """Group of features that adds most against the mean candidate."""
+        """Group of features with the largest lead over the mean candidate."""
         groups: dict[str, float] = {}
         for feature, part in self.parts.items():
             group = FEATURES[feature].group
@@ -207,7 +207,7 @@ class _Ranked:
 
 
 def rank(conversation: Conversation, weights: Weights | None = None) -> Attribution:
-    """Rank the steps of a conversation that can be at fault.
+    """Rank the candidates of a conversation by weights.
 
     Args:
         conversation: The conversation.
@@ -224,13 +224,22 @@ def rank(conversation: Conversation, weights: Weights | None = None) -> Attribut
     answer = entries[-1] if skip_reason is not None else _answer(entries)
     ordered = [answer, *sorted((entry for entry in entries if entry is not answer), key=_order)]
     candidates = tuple(entry.candidate(n, graph) for n, entry in enumerate(ordered, 1))
-    stages = [_stage("features"), _stage("ranking", skip_reason)]
-    if skip_reason is not None:
+    stages, notes = [_stage("features"), _stage("ranking", skip_reason)], [NO_PROBABILITIES]
+    if skip_reason is None:
+        confidence = confidence_of(candidates)
+        says = " and ".join(evidence.says for evidence in answer.evidence)
+        reason = f"Of {counted(len(entries), 'step')} this one ranks first: {says}."
+    else:
+        confidence = "low"
+        reason = (
+            f"There is no structural evidence: {skip_reason}. The last worker to speak is named, "
+            "which is no better than a rule of thumb."
+        )
         stages.append(_stage("last worker"))
+        notes.append("the answer is the last worker before the end, by a rule of thumb")
     return Attribution(
-        candidates, confidence_of(candidates) if skip_reason is None else "low",
-        _reason(answer, len(entries), skip_reason),
-        graph.chain(answer.step.number), graph, tuple(stages), notes=tuple(_notes(skip_reason)),
+        candidates, confidence, reason, graph.chain(answer.step.number), graph, tuple(stages),
+        notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -280,7 +289,7 @@ def _answer(entries: Iterable[_Ranked]) -> _Ranked:
 
 
 def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ranked]:
-    """Swap shares so that the responsible step of a loop has the largest share in the loop."""
+    """Swap shares to give the responsible step of a loop the largest share in the loop."""
     shares = {entry.step.number: entry.share for entry in entries}
     for loop in graph.loops:
         inside = [number for number in loop.steps if number in shares]
@@ -294,7 +303,7 @@ def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ran
 def _inapplicable(
     conversation: Conversation, weights: Weights, rows: Sequence[Mapping[str, float]]
 ) -> str | None:
-    """Explain why the weights do not apply, if they do not."""
+    """Explain why the weights, from short group chats, do not apply; ``None``: they do."""
     count = len(conversation.candidates)
     if (
         any(step.role == "planner" for step in conversation.candidates)
@@ -304,20 +313,3 @@ def _inapplicable(
     if weights.unknown_range(rows):
         return "most features lie outside the range of the cases that the weights come from"
     return None
-
-
-def _reason(answer: _Ranked, count: int, skip_reason: str | None) -> str:
-    if skip_reason is not None:
-        return (
-            f"There is no structural evidence: {skip_reason}. The last worker to speak is named, "
-            "which is no better than a rule of thumb."
-        )
-    says = " and ".join(evidence.says for evidence in answer.evidence)
-    return f"Of {counted(count, 'step')} this one ranks first: {says}."
-
-
-def _notes(skip_reason: str | None) -> list[str]:
-    notes = [NO_PROBABILITIES]
-    if skip_reason is not None:
-        notes.append("the answer is the last worker before the end, by a rule of thumb")
-    return notes

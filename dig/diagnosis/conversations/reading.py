@@ -91,7 +91,7 @@ class DataEdge:
 
 @dataclass(frozen=True)
 class Conversation:
-    """The log of a conversation, or a trace as one, for suspects: without labels.
+    """Log of a conversation, or a trace in the same form, without labels.
 
     Attributes:
         name: The name of its file, without endings.
@@ -124,7 +124,7 @@ class Conversation:
 
     @cached_property
     def candidates(self) -> tuple[ConversationStep, ...]:
-        """Steps that can be at fault: steps of workers and planners that say something."""
+        """Steps that can be at fault: speaking steps of workers and planners."""
         acting = [step for step in self.speaking_steps if step.role in ("planner", "worker")]
         return tuple(
             [step for step in acting if not step.is_idle]
@@ -164,7 +164,8 @@ def read_conversation(
             steps = _of_history(path, document)
         else:
             document = {}
-            steps = _of_messages(path, text)
+            rows = enumerate(json_rows(path, text))
+            steps = [_step(path, n, row, SPEAKER) for n, (_, row) in rows]
     if not steps:
         raise TraceError(path, None, "holds no message")
     if expected == "from-file":
@@ -217,10 +218,6 @@ def _of_history(path: Path, document: Mapping[str, Any]) -> list[ConversationSte
     if not isinstance(rows, list):
         raise TraceError(path, None, "has no list `history`")
     return [_step(path, n, row, ("name", "role")) for n, row in enumerate(rows)]
-
-
-def _of_messages(path: Path, text: str) -> list[ConversationStep]:
-    return [_step(path, n, row, SPEAKER) for n, (_, row) in enumerate(json_rows(path, text))]
 
 
 def _of_trace(path: Path) -> list[ConversationStep]:

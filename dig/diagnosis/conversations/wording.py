@@ -68,7 +68,7 @@ def features(conversation: Conversation) -> list[dict[str, float]]:
 
 
 class _Log:
-    """Facts about a conversation that features share, computed once."""
+    """Shared inputs of all features of a conversation, computed once."""
 
     def __init__(self, conversation: Conversation) -> None:
         self.candidates = conversation.candidates
@@ -120,17 +120,16 @@ class _Log:
             "cut off failing": float(self.is_cut_off and output == "failed"),
             "about question": cosine(bag(prose_of(step.text)), self.question),
         }
-        more = self._first(step.text, has_code) if place == 0 else self._later(place, step, output)
-        return {**dict.fromkeys(FEATURES, 0.0), **common, **more}
-
-    def _first(self, text: str, has_code: bool) -> dict[str, float]:
-        """Compute the features of the first step alone, which has the task and the plan."""
-        return {
-            "task missing": float(self._misses_question(text)),
-            "is first": 1.0,
-            "first has code": float(has_code),
-            "earlier results": float(marks(text, vocabulary().earlier) > 0),
-        }
+        if place == 0:  # the first step has the task and the plan: other mistakes count there
+            special = {
+                "task missing": float(self._misses_question(step.text)),
+                "is first": 1.0,
+                "first has code": float(has_code),
+                "earlier results": float(marks(step.text, vocabulary().earlier) > 0),
+            }
+        else:
+            special = self._later(place, step, output)
+        return {**dict.fromkeys(FEATURES, 0.0), **common, **special}
 
     def _later(self, place: int, step: ConversationStep, output: str | None) -> dict[str, float]:
         """Compute the features of a later step."""

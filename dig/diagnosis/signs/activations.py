@@ -92,7 +92,7 @@ def find_withheld(analysis: RunAnalysis) -> Iterator[Occurrence]:
 def _idle_consumers(
     analysis: RunAnalysis,
 ) -> Iterator[tuple[RecordedActivation, list[RecordedEvent]]]:
-    """The activations with consumed work or answers, but without outputs; and these inputs."""
+    """List activations with consumed work or answers, but without outputs; each with the inputs."""
     for act in analysis.ended:
         used = [event for event in analysis.run.inputs(act) if event.is_work or event.final]
         if used and not act.outputs:
@@ -152,7 +152,7 @@ def find_discarded(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def is_unreadable(analysis: RunAnalysis, event: RecordedEvent) -> bool:
-    """Whether the payload of an event has not the shape of its type, or tells no part."""
+    """Report whether the payload of an event lacks the usual shape."""
     if event.agent is None or event.payload is None:
         return False
     shapes = analysis.norm_for(event.agent).words.get(("shape", event.type))

@@ -1,4 +1,4 @@
-"""Signs of contents: unreadable, grown, wrong amounts, stale, doubled; an answer that is hasty."""
+"""Signs of contents: unreadable, grown, wrong amounts, stale, doubled; hasty answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHARE = 0.02
 
 
 def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A message has not the shape of its type."""
+    """A message has an unusual shape for the type."""
     for event in analysis.sent:
         if is_unreadable(analysis, event):
             says = f"{name(event.id)} of {name(event.agent)} cannot be read"
@@ -32,7 +32,7 @@ def find_unreadable(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_grown(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A message is about parts of the task that its activation did not use."""
+    """A message is about parts of the task outside the inputs of the activation."""
     for event in analysis.sent:
         before, about = analysis.parts_behind(event), analysis.about([event])
         if before and difference(about, before) and event.id not in analysis.originals:
@@ -41,7 +41,7 @@ def find_grown(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_wrong_amounts(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """The amounts of a result are unlike those of all peers for so many elements."""
+    """The amounts of a result, for each element, are unlike the amounts of all peers."""
     for event in analysis.sent:
         share = analysis.amounts.get(event.id)
         usual = _usual_numbers(analysis, event, "amount")
@@ -59,7 +59,7 @@ def find_wrong_amounts(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def find_odd_profiles(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """The amounts of a result are shared out otherwise than those of all peers."""
+    """The amounts of a result are shared out unlike the amounts of all peers."""
     profiles = analysis.profiles
     for event in analysis.sent:
         distance = profiles.get(event.id)
@@ -92,7 +92,7 @@ def _is_beyond(share: float, usual: list[float]) -> bool:
 def _sums(
     analysis: RunAnalysis,
 ) -> Iterator[tuple[RecordedEvent, list[RecordedEvent], float, float]]:
-    """The results made of results: each with these, their amounts added up, and its own."""
+    """List results made of results: each with inputs, the sum before and after."""
     for event in analysis.sent:
         used = [other for other in analysis.inputs_behind(event) if other.type == SOLUTION]
         before, after = [amounts_of(other.payload) for other in used], amounts_of(event.payload)
@@ -102,7 +102,7 @@ def _sums(
 
 
 def find_not_conserved(analysis: RunAnalysis) -> Iterator[Occurrence]:
-    """A result is not the sum of the results that it was made of."""
+    """A result is more than the sum of the results used."""
     for event, used, total, amount in _sums(analysis):
         is_pure = len(used) == len(analysis.inputs_behind(event))
         if is_pure and amount > total * (1 + SHARE):
@@ -128,7 +128,7 @@ def find_stale(analysis: RunAnalysis) -> Iterator[Occurrence]:
 
 
 def _lacks_parts(analysis: RunAnalysis, event: RecordedEvent) -> bool:
-    """Whether the activation of an event used parts without any output about them."""
+    """Report whether the activation of an event used parts without any output about the parts."""
     outputs = analysis.run.outputs(analysis.run.activations[event.by or ""])
     return bool(difference(analysis.parts_behind(event), analysis.about(outputs)))
 

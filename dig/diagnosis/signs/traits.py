@@ -213,7 +213,7 @@ def _content_traits(
     parts: TaskParts, activation: RecordedActivation, used: list[RecordedEvent],
     outputs: list[RecordedEvent], types: str,
 ) -> Iterator[Trait]:  # fmt: skip
-    """The relation between the parts of the task before an activation and after it.
+    """Relate the parts of the task before an activation to the parts after.
 
     Args:
         parts: Reads the payloads.
@@ -278,7 +278,7 @@ def _delivery_traits(run: RecordedRun) -> Iterator[Trait]:
 
 
 def _profile_traits(run: RecordedRun) -> Iterator[Trait]:
-    """The distances of an event's amounts, as shares, from those of the nearest other agent."""
+    """Measure distances of amounts, as shares, from the amounts of the nearest other agent."""
     profiles: dict[str, dict[str, float]] = {}
     means: dict[tuple[str, str], Counter[str]] = {}
     for event in run.events.values():

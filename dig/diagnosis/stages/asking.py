@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from dig._util.files import read_file
 from dig._util.text import one_line
 from dig.diagnosis.conversations.ranking import Attribution
-from dig.errors import ModelError, SettingsError, StopRunError
+from dig.errors import ModelError, SettingsError, StopRunError, file_errors
 from dig.runtime.llm.model import Model
 from dig.show.document import CostRow, StageRow
 from dig.traces.journal.durable_files import MODE, write_file
@@ -55,7 +55,7 @@ class StageAnswers:
 
     @property
     def has_ended(self) -> bool:
-        """True after an error that ends all requests."""
+        """Whether an error has ended all requests."""
         return self._end is not None
 
     async def ask(
@@ -92,42 +92,35 @@ class StageAnswers:
         path = self._path(messages, schema)
         answer = _read_cached(path, schema)
         if answer is None:
-            answer = await self._ask(name, messages, schema, check, is_repairable)
-            if answer is not None and path is not None:
-                _store(path, answer.model_dump_json().encode())
-        if answer is not None:
-            self.stages.append(StageRow(name=name, by="model", status="done", why=None))
+            answers: list[S] = []
+
+            def check_answer(answer: S) -> None:
+                answers.append(answer)
+                if complaint := check(answer):
+                    raise ValueError(complaint)
+
+            try:
+                await self.model.ask(
+                    messages, schema, check=check_answer, usage=self.usage, who=name
+                )
+            except StopRunError as error:  # no key or no budget: further stages would fail too
+                self._end = one_line(error)
+                self.fail(name, self._end)
+                return None
+            except ModelError as error:
+                # The model was asked twice already; a wrong answer may be of use all the same.
+                if not (is_repairable and answers):
+                    self.fail(name, one_line(error))
+                    return None
+            answer = answers[-1]
+            if path is not None:
+                with file_errors(path, "written"):
+                    write_file(path, answer.model_dump_json().encode())
+        self.stages.append(StageRow(name=name, by="model", status="done", why=None))
         return answer
 
-    async def _ask(
-        self, name: str, messages: Sequence[Mapping[str, Any]], schema: type[S],
-        check: Callable[[S], str | None], is_repairable: bool,
-    ) -> S | None:  # fmt: skip
-        # `ask` asks twice if an answer is wrong, then raises: the last answer would be lost.
-        last: list[S] = []
-
-        def check_answer(answer: S) -> None:
-            last.append(answer)
-            if complaint := check(answer):
-                raise ValueError(complaint)
-
-        try:
-            reply = await self.model.ask(
-                messages, schema, check=check_answer, usage=self.usage, who=name
-            )
-        except StopRunError as error:  # a wrong key, or no budget: further stages would fail too
-            self._end = one_line(error)
-            self.fail(name, self._end)
-            return None
-        except ModelError as error:
-            if is_repairable and last:
-                return last[-1]
-            self.fail(name, one_line(error))
-            return None
-        return reply.parsed
-
     def fail(self, name: str, reason: str) -> None:
-        """Record that a stage failed.
+        """Record a failed stage.
 
         Raises:
             SettingsError: The failure is an error.
@@ -137,7 +130,7 @@ class StageAnswers:
         self.stages.append(StageRow(name=name, by="model", status="failed", why=reason))
 
     def skip(self, name: str, reason: str) -> None:
-        """Record that a stage was left out."""
+        """Record a skipped stage."""
         self.stages.append(StageRow(name=name, by="model", status="skipped", why=reason))
 
     def _path(self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel]) -> Path | None:
@@ -153,7 +146,7 @@ class StageAnswers:
         return self.cache / f"{sha256(text.encode()).hexdigest()}.json"
 
     def without_model(self, ranked: Attribution, notes: Sequence[str] = ()) -> Attribution:
-        """Fall back on the ranking, where the model said nothing that an answer needs.
+        """Fall back on the ranking, for want of answers of the model.
 
         Args:
             ranked: The ranking of that answer.
@@ -166,7 +159,7 @@ class StageAnswers:
         )
 
     def cost(self) -> CostRow:
-        """Sum up the cost of this call."""
+        """Sum up the cost of all requests."""
         has_price = self.model.settings.price_in is not None
         return CostRow(
             model_calls=int(self.usage.get("model_calls", 0)),
@@ -177,20 +170,13 @@ class StageAnswers:
 
 
 def _read_cached(path: Path | None, schema: type[S]) -> S | None:
-    """Read a cached answer; a damaged one is asked for again."""
+    """Read a cached answer; damaged answers are asked for again."""
     if path is None:
         return None
     try:
         return schema.model_validate_json(read_file(path))
     except (OSError, ValidationError):
         return None
-
-
-def _store(path: Path, data: bytes) -> None:
-    try:
-        write_file(path, data)
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def keep_exchanges(model: Model, cache: Path) -> None:
@@ -200,10 +186,8 @@ def keep_exchanges(model: Model, cache: Path) -> None:
         SettingsError: The directory of the cache cannot be made.
     """
     path = cache / EXCHANGES
-    try:
+    with file_errors(cache, "made"):
         cache.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"{cache} cannot be made: {error.strerror or error}") from None
 
     def keep(exchange: dict[str, Any]) -> None:
         line = json.dumps(exchange).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Decide who is at fault from the testimony of a model: the model testifies, pure code decides.
+"""Decides from the testimony of a model: the model testifies, pure code decides.
 
 The candidates are the steps that deviate. Each is held against what the model says about it: a
 cause upstream (`local`), a loop (`control`), a datum that was spoilt before it (`data`), a later
@@ -21,7 +21,7 @@ Responsible = Literal["none", "planner", "executor"]
 
 @dataclass(frozen=True, slots=True)
 class Deviations:
-    """Subtasks, agents and steps that deviate, by testimony.
+    """Deviating subtasks, agents and steps, by testimony.
 
     Attributes:
         subtasks: The ids of subtasks.
@@ -82,7 +82,7 @@ class Decided:
 
 
 def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
-    """Report whether a step is one of a planner or worker, or is a candidate for want of those."""
+    """Report whether a step belongs to a planner or worker, or is a candidate for want of both."""
     if step is None or not 0 <= step < len(conversation.steps):
         return False
     message = conversation.steps[step]
@@ -90,7 +90,7 @@ def can_be_blamed(conversation: Conversation, step: int | None) -> bool:
 
 
 def blame_complaint(conversation: Conversation, step: int) -> str | None:
-    """Complain about a step that cannot be the answer; ``None``: there is no complaint.
+    """Complain about an impossible answer; ``None``: there is no complaint.
 
     Args:
         conversation: The conversation.
@@ -102,7 +102,7 @@ def blame_complaint(conversation: Conversation, step: int) -> str | None:
 
 
 def speaker_notes(conversation: Conversation, agent: str, step: int) -> list[str]:
-    """Note that a step belongs to another agent than the model says; the speaker is the answer.
+    """Note a step of another agent than the model says; the speaker is the answer.
 
     Args:
         conversation: The conversation.
@@ -174,7 +174,7 @@ class _Deciding:
         self.notes: list[str] = []
 
     def judge(self, step: int) -> None:
-        """Set the status of a candidate and of the steps upstream that explain it."""
+        """Set the status of a candidate and of explaining steps upstream."""
         screened = self.testimony.screened.get(step)
         if screened is None:
             return
@@ -202,14 +202,14 @@ class _Deciding:
             self._explain(step, origin)
 
     def _data(self, step: int, spoilt_at: int) -> None:
-        """Blame the step at which a datum was first spoilt."""
+        """Blame the first step with a spoilt datum."""
         if spoilt_at > step or not self._can_be_blamed(spoilt_at):
             self.notes.append(f"data of step {step} cannot have been spoilt at step {spoilt_at}")
             return
         self._explain(step, spoilt_at)
 
     def _explain(self, step: int, origin: int) -> None:
-        """Explain a candidate by a step, which is then the origin."""
+        """Explain a candidate by an origin."""
         if origin == step:
             self.statuses[step] = "origin"
             return
@@ -233,7 +233,7 @@ class _Deciding:
 
 
 def _answer(statuses: Mapping[int, Status], verdict: tuple[str, int] | None) -> int | None:
-    """Choose the verdict if it is an origin; else the first origin, open or last recovered step."""
+    """Choose the verdict among origins, else the first origin, open or last recovered step."""
     by_status: dict[str, list[int]] = {}
     for step in sorted(statuses):
         by_status.setdefault(statuses[step], []).append(step)

@@ -133,7 +133,7 @@ class _Pipeline:
         self.answered: set[str] = set()
 
     async def run(self) -> Attribution:
-        """Ask all stages that are not left out, and decide."""
+        """Ask the stages, and decide."""
         for stage in STAGES:
             if stage.part in self.without:
                 self.answers.skip(stage.name, f"left out: --without {stage.part}")
@@ -209,14 +209,7 @@ class _Pipeline:
 def _attribution(
     state: PipelineState, decided: Decided, stages: Sequence[StageRow], notes: Sequence[str]
 ) -> Attribution:
-    """The decision as candidates.
-
-    Args:
-        state: The facts that are known.
-        decided: The decision.
-        stages: The stages that were carried out.
-        notes: The remaining notes.
-    """
+    """Turn the decision into candidates."""
     weights = {
         step: _WEIGHTS[status] * (2 if step == decided.step else 1)
         for step, status in decided.statuses.items()

@@ -87,7 +87,7 @@ RIVALS: Mapping[str, Rival] = {
 
 
 def _attribution(ranked: Attribution, step: int, reason: str, answers: StageAnswers) -> Attribution:
-    """Make the step that the model names the only candidate."""
+    """Make the step named by the model the only candidate."""
     graph, conversation = ranked.graph, answers.requests.conversation
     says = one_line(reason) or "the model named it"
     only = Candidate(

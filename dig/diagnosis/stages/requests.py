@@ -10,14 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import log
 from pathlib import Path
 from typing import Any
 
 from dig._util.files import read_file
 from dig._util.text import counted
 from dig.diagnosis.conversations import flow
-from dig.diagnosis.conversations.flow import Bag
 from dig.diagnosis.conversations.reading import Conversation
 from dig.errors import SettingsError, file_errors
 from dig.runtime.llm.encoding import encode_json
@@ -43,7 +42,7 @@ enough, choose what is likeliest and keep the reason short.
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A task with the steps by which a team can solve the task.
+    """A solved task, for comparison.
 
     Attributes:
         steps: The steps, or an explanation.
@@ -69,19 +68,15 @@ def read_exemplars(path: Path) -> list[Exemplar]:
             row = json.loads(line)
             steps = row.get("steps", row.get("explanation"))
             steps = "\n".join(map(str, steps)) if isinstance(steps, list) else steps
-            exemplars.append(Exemplar(*(_words(text) for text in (row["task"], steps))))
+            if not isinstance(row["task"], str) or not isinstance(steps, str):
+                raise TypeError("an exemplar has texts")
+            exemplars.append(Exemplar(row["task"], steps))
         except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
             raise SettingsError(
                 f"{path}:{number}: an exemplar is a JSON object with `task`, and `steps` or "
                 "`explanation`"
             ) from None
     return exemplars
-
-
-def _words(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("it is no text")
-    return value
 
 
 def nearest(exemplars: Sequence[Exemplar], task: str | None) -> list[Exemplar]:
@@ -95,27 +90,20 @@ def nearest(exemplars: Sequence[Exemplar], task: str | None) -> list[Exemplar]:
     """
     if not task or not exemplars:
         return []
-    own, bags = flow.bag(task), [flow.bag(exemplar.task) for exemplar in exemplars]
-    having = Counter(word for words in [own, *bags] for word in words)
-    rare = {word: log((len(bags) + 2) / count) for word, count in having.items()}
+    bags = [flow.bag(text) for text in (task, *(exemplar.task for exemplar in exemplars))]
+    having = Counter(word for words in bags for word in words)
+    weighed = [
+        {word: count * log((len(bags) + 1) / having[word]) for word, count in words.items()}
+        for words in bags
+    ]
     # An exemplar of the case itself would give the answer away.
     near = [
-        (_similarity(own, other, rare), number)
-        for number, other in enumerate(bags)
-        if flow.cosine(own, other) <= SAME_TASK and other != own
+        (flow.cosine(weighed[0], weighed[number]), number)
+        for number in range(1, len(bags))
+        if flow.cosine(bags[0], bags[number]) <= SAME_TASK and bags[number] != bags[0]
     ]
     chosen = sorted(near, key=lambda pair: (-pair[0], pair[1]))[:MOST_EXEMPLARS]
-    return [exemplars[number] for _, number in chosen]
-
-
-def _similarity(first: Bag, other: Bag, rare: Mapping[str, float]) -> float:
-    def norm(words: Bag) -> float:
-        return sqrt(sum((count * rare[word]) ** 2 for word, count in words.items()))
-
-    dot = sum(
-        count * other[word] * rare[word] ** 2 for word, count in first.items() if word in other
-    )
-    return dot / (norm(first) * norm(other)) if dot else 0.0
+    return [exemplars[number - 1] for _, number in chosen]
 
 
 # --- the log, cut to a size ---
@@ -207,7 +195,7 @@ def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[li
 
 
 def _equal_share(lengths: Iterable[int], room: int) -> int:
-    """Compute the largest limit under which the lengths fit into some room."""
+    """Compute the largest limit for lengths to fit into some room."""
     ordered = sorted(lengths)
     for number, length in enumerate(ordered):
         count = len(ordered) - number

@@ -1,4 +1,4 @@
-"""The shapes of a model's answers: what it may say in each stage, and if it is asked plainly."""
+"""Shapes of the answers of a model, for each stage and for the plain questions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from dig.diagnosis.conversations.reading import DataType
 from .deciding import Responsible
 
 
-class _Said(BaseModel):
+# The names and docstrings below are part of the schemas that a model is sent, and so of the keys of
+# cached answers: a change of one asks for all answers again.
+class _Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class PlannedSubtask(_Said):
+class PlannedSubtask(_Answer):
     """A range of steps."""
 
     id: str
@@ -26,13 +28,13 @@ class PlannedSubtask(_Said):
     last: int
 
 
-class SubtaskPlan(_Said):
+class SubtaskPlan(_Answer):
     """The log, cut into subtasks."""
 
     subtasks: list[PlannedSubtask]
 
 
-class SaidPattern(_Said):
+class SaidPattern(_Answer):
     """A deviation upstream, and how it shows downstream."""
 
     bias: str
@@ -40,7 +42,7 @@ class SaidPattern(_Said):
     scenario: Scenario
 
 
-class ParsedAgent(_Said):
+class ParsedAgent(_Answer):
     """An agent's part in a subtask."""
 
     subtask: str
@@ -51,7 +53,7 @@ class ParsedAgent(_Said):
     result: str
 
 
-class ParsedEdge(_Said):
+class ParsedEdge(_Answer):
     """An edge between neighbouring subtasks, or between agents inside one."""
 
     level: Literal["subtask", "agent"]
@@ -62,14 +64,14 @@ class ParsedEdge(_Said):
     patterns: list[SaidPattern]
 
 
-class Parsed(_Said):
+class Parsed(_Answer):
     """The parts of agents in subtasks, and the edges between them."""
 
     agents: list[ParsedAgent]
     edges: list[ParsedEdge]
 
 
-class SaidFlow(_Said):
+class SaidFlow(_Answer):
     """A datum that goes from step to step."""
 
     source: int
@@ -79,13 +81,13 @@ class SaidFlow(_Said):
     type: DataType
 
 
-class DataFlow(_Said):
+class DataFlow(_Answer):
     """The data that went from step to step."""
 
     edges: list[SaidFlow]
 
 
-class SaidOracle(_Said):
+class SaidOracle(_Answer):
     """The tests by which a subtask can be judged."""
 
     subtask: str
@@ -95,13 +97,13 @@ class SaidOracle(_Said):
     acceptance: list[str]
 
 
-class Oracles(_Said):
+class Oracles(_Answer):
     """The tests of all subtasks."""
 
     oracles: list[SaidOracle]
 
 
-class JudgedSubtask(_Said):
+class JudgedSubtask(_Answer):
     """The judgement of a subtask."""
 
     id: str
@@ -109,7 +111,7 @@ class JudgedSubtask(_Said):
     why: str
 
 
-class JudgedAgent(_Said):
+class JudgedAgent(_Answer):
     """The judgement of an agent in a subtask."""
 
     subtask: str
@@ -118,7 +120,7 @@ class JudgedAgent(_Said):
     why: str
 
 
-class JudgedStep(_Said):
+class JudgedStep(_Answer):
     """The judgement of a step."""
 
     step: int
@@ -126,7 +128,7 @@ class JudgedStep(_Said):
     why: str
 
 
-class Backtrack(_Said):
+class Backtrack(_Answer):
     """The judgements of subtasks, agents in them, and their steps."""
 
     subtasks: list[JudgedSubtask]
@@ -134,7 +136,7 @@ class Backtrack(_Said):
     steps: list[JudgedStep]
 
 
-class ScreenedStep(_Said):
+class ScreenedStep(_Answer):
     """The answers to the four questions about a candidate."""
 
     step: int
@@ -149,7 +151,7 @@ class ScreenedStep(_Said):
     recovered_why: str
 
 
-class StepVerdict(_Said):
+class StepVerdict(_Answer):
     """The agent and the step at fault."""
 
     agent: str
@@ -157,7 +159,7 @@ class StepVerdict(_Said):
     why: str
 
 
-class Screening(_Said):
+class Screening(_Answer):
     """The answers about all candidates, and a verdict."""
 
     candidates: list[ScreenedStep]
@@ -167,14 +169,14 @@ class Screening(_Said):
 # --- if it is asked plainly ---
 
 
-class JudgedLast(_Said):
+class JudgedLast(_Answer):
     """The judgement of the last step that is shown."""
 
     at_fault: bool
     why: str
 
 
-class JudgedHalf(_Said):
+class JudgedHalf(_Answer):
     """In which half of the steps the one at fault lies."""
 
     half: Literal["first", "second"]

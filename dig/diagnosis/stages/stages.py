@@ -39,7 +39,7 @@ ACCEPTANCE = ("code ran without an error", "what the goal asks for is stated")
 
 @dataclass
 class PipelineState:
-    """State of the pipeline: at first the drafts, which are made without a model.
+    """State of the pipeline, from drafts made without a model to the answers.
 
     Attributes:
         ranked: The answer without a model.
@@ -67,11 +67,11 @@ class PipelineState:
 
     @property
     def candidates(self) -> tuple[int, ...]:
-        """Steps that deviate."""
+        """Deviating steps."""
         return deviating(self.conversation, self.graph, self.deviations)
 
     def deviate(self, steps: Iterable[int | None]) -> None:
-        """Assume that steps deviate, with the agents and subtasks around them."""
+        """Assume deviations in steps, with their agents and subtasks."""
         places = {
             step: (self.graph.subtask_of(step).id, self.conversation.steps[step].agent)
             for step in steps
@@ -130,7 +130,7 @@ class Stage:
 
 
 def _complain_unknown(items: Sequence[object], count: int, noun: str) -> str | None:
-    """Complain about an answer that has no known item."""
+    """Complain about an answer without a known item."""
     if count:
         return None
     return f"none of the {counted(len(items), noun)} is about anything in the document"
@@ -181,7 +181,7 @@ def _check_parsed(state: PipelineState, answer: Parsed) -> str | None:
 
 
 def _take_flow(state: PipelineState, answer: DataFlow) -> None:
-    """Replace the flow of data; edges that records show stay."""
+    """Replace the flow of data; recorded edges stay."""
     other_edges = tuple(edge for edge in state.graph.edges if edge.level != "step")
     edges = [
         hierarchy.step_edge(edge.source, edge.target, f"{edge.output} -> {edge.input}", edge.type)
@@ -212,7 +212,7 @@ def _take_oracles(state: PipelineState, answer: Oracles) -> None:
 
 
 def _draft_oracles(state: PipelineState) -> None:
-    """Draft tests that fit any subtask."""
+    """Draft the same tests for any subtask."""
     subtasks = [
         replace(subtask, oracle=hierarchy.SubtaskOracle(subtask.goal, (), KEY_EVIDENCE, ACCEPTANCE))
         for subtask in state.graph.subtasks
@@ -335,10 +335,7 @@ For each edge name in `patterns` how a fault at its source would show at its tar
 fault, `anomaly` the symptom, and `scenario` says which question decides about it: local (was the
 target's input sound?), control (does a planner repeat itself, or does an executor fail at sound
 orders?), data (where was a datum first spoilt?), reversal (was it put right later?).""",
-        lambda state: {
-            "plan": state.plan(),
-            "draft": [asdict(part) for part in state.graph.agents],
-        },
+        lambda state: {"plan": state.plan(), "draft": [*map(asdict, state.graph.agents)]},
         _take_parsed,
         _check_parsed,
     ),
@@ -401,10 +398,7 @@ failed; else none. Data: at which step was a datum that it relies on first wrong
 `spoilt_at`, or null. Reversal: did a later step put it right for good? That is `recovered_at`, or
 null. Finally give your verdict: the earliest step such that, had it been right, the team would
 not have failed in this way, with its agent.""",
-        lambda state: {
-            "candidates": list(state.candidates),
-            "graph": state.shown_graph(),
-        },
+        lambda state: {"candidates": list(state.candidates), "graph": state.shown_graph()},
         _take_screening,
         _check_screening,
         stand_in=_draft_screening,

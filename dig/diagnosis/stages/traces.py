@@ -29,7 +29,7 @@ MOST_TASK = 2000
 
 
 def conversation_of(case: Case, expected: str | None = None) -> Conversation:
-    """Turn a trace into a conversation, whose steps have the numbers of its activations.
+    """Turn a trace into a conversation: step n is activation n.
 
     Args:
         case: The trace.
@@ -90,7 +90,7 @@ class ModelSuspects:
 
 
 def _place_candidate(case: Case, candidate: Candidate) -> Candidate:
-    """Add the records of its step to a candidate of a model."""
+    """Add times and ids of records to a candidate of a model."""
     if candidate.t is not None or candidate.step is None:
         return candidate
     place = [*case.run.activations.values()][candidate.step]

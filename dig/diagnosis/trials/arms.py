@@ -212,7 +212,7 @@ class Trials:
         for k in range(3 * n if is_paired else n):
             pair = self._pair(hypothesis, k)
             if isinstance(pair, _NotMade):
-                return self._tried(hypothesis, pairs, "inconclusive", *pair)
+                return self._trial(hypothesis, pairs, "inconclusive", *pair)
             pairs.append(pair)
             # A pair whose control is good by itself says nothing about the change.
             counting = [k == 0 or not is_paired or not pair.control.good
@@ -220,20 +220,20 @@ class Trials:
             if sum(counting) >= n:
                 break
         result, reason = verdict(*_rows(pairs), self._milestones, is_paired, n)
-        why = ""
+        detail = ""
         if reason == "flaky":
             well = sum(pair.control.good for pair in pairs)
-            why = f"it gets well by itself: {well} of {len(pairs)}"
+            detail = f"it gets well by itself: {well} of {len(pairs)}"
         elif result == "partial":
-            why = f"what it still lacks: {pairs[0].changed.why}"
-        return self._tried(hypothesis, pairs, result, reason, why)
+            detail = f"what it still lacks: {pairs[0].changed.why}"
+        return self._trial(hypothesis, pairs, result, reason, detail)
 
-    def verify_again(self, tried: Tried) -> Tried:
+    def verify_again(self, trial: Tried) -> Tried:
         """Repeat a mixed or flaky verdict more often, if the budget allows."""
-        if tried.reason not in ("mixed", "flaky") or self.manner.is_deterministic:
-            return tried
-        again = self.verify(tried.hypothesis, MORE * self.n)
-        return tried if again.reason == "budget" else again
+        if trial.reason not in ("mixed", "flaky") or self.manner.is_deterministic:
+            return trial
+        again = self.verify(trial.hypothesis, MORE * self.n)
+        return trial if again.reason == "budget" else again
 
     def verify_once(self, hypothesis: Hypothesis) -> Tried:
         """Make a single repeat of a hypothesis, not enough for a verdict.
@@ -243,8 +243,8 @@ class Trials:
         """
         pair = self._pair(hypothesis, 0)
         if isinstance(pair, _NotMade):
-            return self._tried(hypothesis, [], "inconclusive", *pair)
-        return self._tried(hypothesis, [pair], *verdict(*_rows([pair]), self._milestones, True, 1))
+            return self._trial(hypothesis, [], "inconclusive", *pair)
+        return self._trial(hypothesis, [pair], *verdict(*_rows([pair]), self._milestones, True, 1))
 
     def fork_path(self, hypothesis: Hypothesis) -> Path | None:
         """Return the directory of the first replay with a change, after trying."""
@@ -330,8 +330,8 @@ class Trials:
             before = self.costs.replays
             for request in missing.values():
                 is_new = not self.replayer.has_fork(request)
-                if is_new and (why := self._spent(before + sum(new for _, new in ordered))):
-                    spent.append(why)
+                if is_new and (reason := self._spent(before + sum(new for _, new in ordered))):
+                    spent.append(reason)
                     return
                 ordered.append((request, is_new))
                 yield request
@@ -373,9 +373,9 @@ class Trials:
 
     # --- results ---
 
-    def _tried(
+    def _trial(
         self, hypothesis: Hypothesis, pairs: Sequence[_Pair], result: Verdict,
-        reason: Reason | None, why: str = "",
+        reason: Reason | None, detail: str = "",
     ) -> Tried:  # fmt: skip
         changed = _arm(
             [pair.changed for pair in pairs], tuple(pair.is_fulfilled for pair in pairs), ""
@@ -383,7 +383,7 @@ class Trials:
         unchanged = TrialArm()
         if self._has_controls:
             unchanged = _arm([pair.control for pair in pairs], (), self.source.name)
-        return Tried(hypothesis, result, reason, why, changed, unchanged)
+        return Tried(hypothesis, result, reason, detail, changed, unchanged)
 
 
 def _arm(replays: Sequence[Replay], fulfilled: tuple[bool, ...], recorded: str) -> TrialArm:

@@ -191,12 +191,12 @@ def is_expected(expects: Mapping[str, Any], fork: RecordedRun, at: int) -> bool:
         if does == "finish-turn" and not activation.has_failed:
             return True
         events = _ACTS[does](fork, activation) if does in _ACTS else []
-        if any(_fits(expects, event) for event in events):
+        if any(_matches(expects, event) for event in events):
             return True
     return False
 
 
-def _fits(expects: Mapping[str, Any], event: RecordedEvent) -> bool:
+def _matches(expects: Mapping[str, Any], event: RecordedEvent) -> bool:
     return (
         expects.get("event") in (None, event.id)
         and expects.get("type") in (None, event.type)

@@ -188,21 +188,21 @@ class Replayer:
 
     def _check_entry(self, source: RunSource) -> None:
         """Refuse wrapped teams without replays, and an entry without use."""
-        who = f"{source.name} is a run of {one_line(source.wrapped or '', 60)}"
+        subject = f"{source.name} is a run of {one_line(source.wrapped or '', 60)}"
         if source.wrapped is None:
             raise SettingsError(f"{source.name} is no run of a wrapped team: it needs no --entry")
         if not source.is_plain_team:
             raise SettingsError(
-                f"{who}, whose code ran outside of dig-monitor: it cannot be continued, since its "
-                "framework keeps state that is not in the journal; that can be done with teams of "
+                f"{subject}, whose code ran outside of dig-monitor: it cannot be continued, since "
+                "its framework keeps state that is not in the journal; that can be done with teams of "
                 "plain callables alone. `digmon why` without --try says what its records show"
             )
         trying = self.trying
         if trying.entry is None or trying.team is not None or trying.task is not None:
             raise SettingsError(
-                f"{who}, whose code ran outside of dig-monitor: it cannot be continued unless you "
-                "name the function that makes and runs the team again, and nothing else that goes "
-                "on (--entry module:function)"
+                f"{subject}, whose code ran outside of dig-monitor: it cannot be continued unless "
+                "you name the function that makes and runs the team again, and nothing else that "
+                "goes on (--entry module:function)"
             )
         load(trying.entry, "entry")
 
@@ -345,8 +345,8 @@ def make_replay(replayer: Replayer, request: ReplayRequest) -> Replay:
         except DigError as error:
             return Replay(None, why=one_line(error), cpu_s=time.process_time() - began)
         except Exception as error:  # a user's own code
-            why = one_line(f"{type(error).__name__}: {error}")
-            return Replay(None, why=why, cpu_s=time.process_time() - began)
+            reason = one_line(f"{type(error).__name__}: {error}")
+            return Replay(None, why=reason, cpu_s=time.process_time() - began)
     run = read_fork(path)
     if is_found:
         result = json.loads(read_file(path / RESULT))
@@ -368,15 +368,15 @@ def _make_fork(replayer: Replayer, request: ReplayRequest, path: Path) -> dict[s
     hidden = replayer.forks / f".{path.name}-{os.getpid()}-{secrets.token_hex(2)}"
     try:
         make = _continue_run if replayer.trying.entry is None else _run_again
-        made, result = make(replayer, request, hidden)
+        fork, result = make(replayer, request, hidden)
         result = {**result, "directory": str(path)}
-        write_file(made / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
+        write_file(fork / RESULT, f"{json.dumps(result, indent=2)}\n".encode())
         if path.is_dir() and not path.is_symlink():
             rmtree(path)
         else:
             path.unlink(missing_ok=True)  # of a link, what it leads to stays
         read_fork.cache_clear()  # the fork that lay at this path may be in it
-        made.rename(path)
+        fork.rename(path)
         # Without a cache there is no receipt, and the fork is made again next time.
         with suppress(OSError, RuntimeError):
             receipt = _receipt_path(path)
@@ -391,14 +391,14 @@ def _continue_run(replayer: Replayer, request: ReplayRequest, runs: Path) -> tup
     """Fork a run; returns the directory and the result of the fork."""
     trying = replayer.trying
     is_named = trying.team or trying.crew or trying.task or trying.same_model
-    made = forking.fork(
+    fork = forking.fork(
         replayer.path, request.at, runs, changes=_read_changes(request), repeat=request.repeat,
         crew=replayer.make_crew() if is_named else None, detectors=trying.detectors,
         disturb=trying.disturb,
     )  # fmt: skip
-    if made.result.reason == INTERRUPTED:
+    if fork.result.reason == INTERRUPTED:
         raise KeyboardInterrupt
-    return made.directory, made.to_json()
+    return fork.directory, fork.to_json()
 
 
 def _run_again(replayer: Replayer, request: ReplayRequest, runs: Path) -> tuple[Path, Row]:

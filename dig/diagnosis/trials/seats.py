@@ -116,33 +116,33 @@ def last_help(case: Case, trials: Trials, hypothesis: Hypothesis) -> int | None:
     helps, fails = 0, len(starts)
     while fails - helps > 1:
         middle = (helps + fails) // 2
-        tried = trials.verify_once(move(hypothesis, starts[middle]))
-        if tried.reason == "budget":
+        trial = trials.verify_once(move(hypothesis, starts[middle]))
+        if trial.reason == "budget":
             return None
-        helps, fails = (middle, fails) if tried.verdict == "validated" else (helps, middle)
+        helps, fails = (middle, fails) if trial.verdict == "validated" else (helps, middle)
     return starts[helps] if starts else None
 
 
-def better_decisions(case: Case, trials: Trials, tried: Tried) -> Iterator[Hypothesis]:
+def better_decisions(case: Case, trials: Trials, trial: Tried) -> Iterator[Hypothesis]:
     """Propose the first new decision of a helpful seat, in place of the recorded decision.
 
     Args:
         case: The run.
         trials: Made the replays of the seat.
-        tried: The seat, and what came of it.
+        trial: The seat, and what came of it.
     """
-    fork = trials.fork_of(tried.hypothesis)
+    fork = trials.fork_of(trial.hypothesis)
     if fork is None:
         return
-    agent = str(tried.hypothesis.interventions[0]["agent"])
-    decisions = differing_decisions(agent, tried.at, ForkComparison(case.run, fork, case.run))
+    agent = str(trial.hypothesis.interventions[0]["agent"])
+    decisions = differing_decisions(agent, trial.at, ForkComparison(case.run, fork, case.run))
     new, old = next(decisions, (None, None))
     # Another activation has other inputs, so only the same one can take over the decision.
     if new is None or old is None or old.end is None or old.id != new.id:
         return
     row = {"kind": "edit", "at": old.end.t, "edit": decision_of(fork, new)}
     yield Hypothesis(
-        id="h0", candidate=tried.hypothesis.candidate, interventions=(row,),
+        id="h0", candidate=trial.hypothesis.candidate, interventions=(row,),
         attempt=case.attempt_of(old.id),
     )  # fmt: skip
 

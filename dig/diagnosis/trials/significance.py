@@ -60,20 +60,20 @@ def verdict(
         raise SettingsError(
             f"milestones and n must be at least 1, got milestones={milestones} and n={n}"
         )
-    tried = [row for row in changed if row is not None]
+    changed_rows = [row for row in changed if row is not None]
     controls = [row for row in unchanged if row is not None]
-    is_whole = len(tried) == len(changed) > 0 and len(controls) == len(unchanged) > 0
-    if not is_whole or (paired and len(tried) != len(controls)):
+    is_whole = len(changed_rows) == len(changed) > 0 and len(controls) == len(unchanged) > 0
+    if not is_whole or (paired and len(changed_rows) != len(controls)):
         return "inconclusive", "cannot be replayed"
     if paired:
         # The first control is the recorded run, which failed: so that pair counts always.
-        pairs = [*zip(tried, controls, strict=True)][: 3 * n]
+        pairs = [*zip(changed_rows, controls, strict=True)][: 3 * n]
         counting = [pair for k, pair in enumerate(pairs) if k == 0 or not pair[1]["good"]]
         repeats = [_Repeat(row, control["progress"]) for row, control in counting[:n]]
     else:
         # Without pairs each replay is measured against the typical control.
         progress = [row["progress"] for row in controls if row["progress"] is not None]
-        repeats = [_Repeat(row, median(progress) if progress else None) for row in tried]
+        repeats = [_Repeat(row, median(progress) if progress else None) for row in changed_rows]
     if len(repeats) < min(2, n):
         return "inconclusive", "flaky"
     good_controls = 0 if paired else sum(row["good"] for row in controls)
