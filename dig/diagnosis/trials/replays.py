@@ -194,8 +194,8 @@ class Replayer:
         if not source.is_plain_team:
             raise SettingsError(
                 f"{subject}, whose code ran outside of dig-monitor: it cannot be continued, since "
-                "its framework keeps state that is not in the journal; that can be done with teams of "
-                "plain callables alone. `digmon why` without --try says what its records show"
+                "its framework keeps state that is not in the journal; that can be done with teams "
+                "of plain callables alone. `digmon why` without --try says what its records show"
             )
         trying = self.trying
         if trying.entry is None or trying.team is not None or trying.task is not None:
