@@ -29,7 +29,7 @@ class StepPage:
     def __init__(self, title: str, agents: Iterable[str]) -> None:
         """Begin with the agents, in the order of lanes."""
         self.title, self.rows = title, list[dict[str, Any]]()
-        self._found: list[dict[str, Any]] = []
+        self._findings: list[dict[str, Any]] = []
         self._arrived: set[tuple[str, str]] = set()
         self._add(0.0, "run", run=one_line(title, 120), agents=[*agents], limits={})
 
@@ -52,26 +52,26 @@ class StepPage:
         self, ts: float, name: str, agent: str, inputs: Iterable[str], lasts: float = LASTS
     ) -> int:
         """Add an activation with inputs; return the number of the start record."""
-        used = [one for one in dict.fromkeys(inputs) if (one, agent) in self._arrived]
-        began = len(self.rows)
+        used = [event for event in dict.fromkeys(inputs) if (event, agent) in self._arrived]
+        start = len(self.rows)
         self._add(ts, "start", activation=name, agent=agent, inputs=used)
-        fates = [{"event": one, "fate": "consume"} for one in used]
+        fates = [{"event": event, "fate": "consume"} for event in used]
         outputs = [name]  # the page asks how many there are
         self._add(ts + lasts, "end", activation=name, fates=fates, outputs=outputs)
-        return began
+        return start
 
     def find(
         self, t: int, pattern: str, title: str, says: str, ids: Sequence[str],
         path: Sequence[str] = (), *, is_first: bool,
     ) -> None:  # fmt: skip
         """Add a row to the list of findings, with a flag in the picture."""
-        told = one_line(says, 400)
+        sentence = one_line(says, 400)
         paths = [{"nodes": [*path], "says": ""}] if path else []
-        self._found.append(_safe({
+        self._findings.append(_safe({
             "t": t, "ts": self.rows[t]["ts"], "kind": "finding", "found": True, "stage": None,
             "pattern": one_line(pattern, 40), "severity": "error" if is_first else "notice",
-            "silenced": None, "like": pattern, "title": title, "plain": told, "says": told,
-            "why": told, "paths": paths, "ids": [*ids],
+            "silenced": None, "like": pattern, "title": title, "plain": sentence, "says": sentence,
+            "why": sentence, "paths": paths, "ids": [*ids],
         }))  # fmt: skip
 
     def write(self, out: Path, head: Mapping[str, Any]) -> Report:
@@ -81,10 +81,10 @@ class StepPage:
             out: The file.
             head: Further data of the head (`dig.show.page.about`).
         """
-        first = next(iter(self._found), None)
+        first = next(iter(self._findings), None)
         opened = f"is=finding&id={first['t']}" if first else ""
-        known = {"file": self.title, "open": opened, "unit": "steps", "records": len(self.rows)}
-        return write_page({**known, **head}, [*self.rows, *self._found], out)
+        defaults = {"file": self.title, "open": opened, "unit": "steps", "records": len(self.rows)}
+        return write_page({**defaults, **head}, [*self.rows, *self._findings], out)
 
 
 def _safe(value: Any) -> Any:
@@ -93,24 +93,24 @@ def _safe(value: Any) -> Any:
         case str():
             return safe_text(value)
         case list():
-            return [_safe(one) for one in value]
+            return [_safe(element) for element in value]
         case dict():
-            return {key: _safe(one) for key, one in value.items()}
+            return {key: _safe(element) for key, element in value.items()}
     return value
 
 
-def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -> Report:
+def draw_conversation(conversation: Conversation, diagnosis: Diagnosis, out: Path) -> Report:
     """Write the page of an explained conversation: lanes by agent, subtasks as bands.
 
     Args:
         conversation: The conversation.
-        found: Its diagnosis, with the graph.
+        diagnosis: Its diagnosis, with the graph.
         out: The file.
 
     Raises:
         JournalError: The file cannot be written.
     """
-    graph = found.graph or {"edges": [], "subtasks": []}
+    graph = diagnosis.graph or {"edges": [], "subtasks": []}
     into: dict[int, list[str]] = {}
     readers: dict[int, dict[str, None]] = {}
     for edge in graph["edges"]:
@@ -118,39 +118,41 @@ def draw_conversation(conversation: Conversation, found: Diagnosis, out: Path) -
             into.setdefault(edge["target"], ["task"]).append(_text(edge["source"]))
             reader = conversation.steps[edge["target"]].agent
             readers.setdefault(edge["source"], {})[reader] = None
-    page = StepPage(found.source.name, conversation.agents)
-    steps, began = conversation.steps, list[int]()
+    page = StepPage(diagnosis.source.name, conversation.agents)
+    steps, starts = conversation.steps, list[int]()
     if conversation.task:
         page.say(0.0, "task", None, "problem", [steps[0].agent], conversation.task)
-    for one in steps:
-        name, to = _step(one.number), [*readers.get(one.number, ())]
-        began.append(page.act(one.number, name, one.agent, into.get(one.number, ["task"])))
-        page.say(one.number + LASTS, _text(one.number), name, one.role, to, one.text)
-    for row in found.candidates:
+    for step in steps:
+        name, to = _step(step.number), [*readers.get(step.number, ())]
+        starts.append(page.act(step.number, name, step.agent, into.get(step.number, ["task"])))
+        page.say(step.number + LASTS, _text(step.number), name, step.role, to, step.text)
+    for row in diagnosis.candidates:
         if row.step is not None:
-            _blame(page, row, row.step, began, found.chain if row.rank == 1 else ())
+            _blame(page, row, row.step, starts, diagnosis.chain if row.rank == 1 else ())
+    # A band ends where the next step begins, the last one at the end of the page.
+    bounds = [*starts, len(page.rows)]
     bands = [
         {
-            "from": began[one["first"]], "says": f"{one['id']}: {one['name']}",
-            "to": began[one["last"] + 1] if one["last"] + 1 < len(began) else len(page.rows),
+            "from": bounds[subtask["first"]], "says": f"{subtask['id']}: {subtask['name']}",
+            "to": bounds[subtask["last"] + 1],
         }
-        for one in graph["subtasks"]
+        for subtask in graph["subtasks"]
     ]  # fmt: skip
-    named = cause(found)
-    told = named.says if named else "No agent can be named."
-    head = {"state": "taken as failed", "bands": bands, "verdict": [["end", told]]}
+    culprit = cause(diagnosis)
+    sentence = culprit.says if culprit else "No agent can be named."
+    head = {"state": "taken as failed", "bands": bands, "verdict": [["end", sentence]]}
     return page.write(out, head)
 
 
 def _blame(
-    page: StepPage, row: Candidate, step: int, began: Sequence[int], chain: Sequence[int]
+    page: StepPage, row: Candidate, step: int, starts: Sequence[int], chain: Sequence[int]
 ) -> None:
-    says = "; ".join(one.says for one in row.evidence)
+    says = "; ".join(evidence.says for evidence in row.evidence)
     says += "" if row.status == "open" else f" ({row.status})"
     title = f"{'Cause' if row.rank == 1 else 'Candidate'}: {row.agent}, step {step}"
-    path = [node for one in chain for node in (_step(one), _text(one))]
+    path = [node for number in chain for node in (_step(number), _text(number))]
     page.find(
-        began[step], row.id, title, says, [_step(step), _text(step)], path,
+        starts[step], row.id, title, says, [_step(step), _text(step)], path,
         is_first=row.rank == 1,
     )  # fmt: skip
 

@@ -236,6 +236,7 @@ def _rounds(conversation: Conversation) -> Iterator[_Round]:
     for step in (*conversation.speaking_steps, None):
         if step is None or step.role in ("planner", "outside"):
             if planner and answer:
+                # An answer without a result leaves the planner where it was, as a failure does.
                 failing = tuple(a.number for a in answer if outcome(a.text) != "done")
                 yield _Round(
                     tuple(planner), tuple(answer), bag(planner[-1].text),

@@ -135,6 +135,7 @@ class HierarchicalGraph:
     edges: tuple[HierarchyEdge, ...] = ()
     loops: tuple[LoopGroup, ...] = ()
     lineage: frozenset[tuple[int, int]] | None = None
+    # How a graph came about is no part of what it shows.
     dropped: int = field(default=0, compare=False)
 
     def subtask_of(self, step: int) -> Subtask:
@@ -155,6 +156,7 @@ class HierarchicalGraph:
     ) -> HierarchicalGraph:
         """Replace the parts of agents; parts of absent agents are dropped."""
         offered = list(parts)
+        # Folded names: a model may write a name in another case.
         present = {
             (self.subtask_of(step.number).id, fold_name(step.agent)) for step in conversation.steps
         }
@@ -216,6 +218,7 @@ def repair_subtasks(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, .
         subtasks: The subtasks, in any order.
         count: The number of steps.
     """
+    # A model may skip or share steps; without a gap `subtask_of` finds a subtask for each step.
     ranges: list[Subtask] = []
     for subtask in sorted(subtasks, key=lambda subtask: (subtask.first, subtask.last)):
         first = max(subtask.first, ranges[-1].last + 1 if ranges else 0)
@@ -289,6 +292,7 @@ def _subtasks(conversation: Conversation) -> tuple[Subtask, ...]:
         for before, step in pairwise(steps)
         if step.role == turning and step.agent != before.agent and not step.is_idle
     }
+    # About three candidates a subtask: smaller ones say no more than the steps.
     most = min(MOST_SUBTASKS - 1, len(conversation.candidates) // 3)
     chosen = sorted(distances, key=lambda number: (-distances[number], number))[:most]
     firsts = [0, *sorted(chosen)]

@@ -53,10 +53,6 @@ class FeatureWeight(BaseModel):
     low: float
     high: float
 
-    def contribution(self, value: float) -> float:
-        """Compute the part of the score from a value of the feature."""
-        return self.weight * (value - self.mean) / self.deviation
-
 
 class Weights(BaseModel):
     """Fitted weights.
@@ -108,7 +104,8 @@ class Weights(BaseModel):
     def contributions(self, row: Mapping[str, float]) -> dict[str, float]:
         """Split the score of a candidate by feature."""
         return {
-            feature: weight.contribution(row[feature]) for feature, weight in self.features.items()
+            feature: fit.weight * (row[feature] - fit.mean) / fit.deviation
+            for feature, fit in self.features.items()
         }
 
     def shares(self, rows: Sequence[Mapping[str, float]]) -> list[float]:
@@ -120,6 +117,7 @@ class Weights(BaseModel):
 
     def unknown_range(self, rows: Sequence[Mapping[str, float]]) -> bool:
         """Report whether most numbers of a conversation lie outside the range of training cases."""
+        # A feature from 0 to 1 is in range always, so only the others tell.
         numbers = [
             (name, weight)
             for name, weight in self.features.items()
@@ -221,6 +219,7 @@ def rank(conversation: Conversation, weights: Weights | None = None) -> Attribut
     if skip_reason is not None and workers:
         rows, steps = [rows[n] for n in workers], tuple(steps[n] for n in workers)
     entries = _in_loops(_rank_steps(steps, rows, weights), graph)
+    # Entries are in the order of steps: the last is the last worker.
     answer = entries[-1] if skip_reason is not None else _answer(entries)
     ordered = [answer, *sorted((entry for entry in entries if entry is not answer), key=_order)]
     candidates = tuple(entry.candidate(n, graph) for n, entry in enumerate(ordered, 1))
@@ -281,6 +280,7 @@ def _order(entry: _Ranked) -> tuple[float, int]:
 
 def _answer(entries: Iterable[_Ranked]) -> _Ranked:
     """Choose the likeliest step of the agent with the largest sum of shares."""
+    # Agents first: the blame of a busy agent is spread over many steps.
     by_agent: dict[str, list[_Ranked]] = {}
     for entry in entries:
         by_agent.setdefault(fold_name(entry.step.agent), []).append(entry)
@@ -295,6 +295,7 @@ def _in_loops(entries: Sequence[_Ranked], graph: HierarchicalGraph) -> list[_Ran
         inside = [number for number in loop.steps if number in shares]
         if loop.failed and loop.responsible in inside:
             largest = max(inside, key=lambda number: (shares[number], -number))
+            # A swap, not a raise: the sum of shares stays 1.
             first, second = shares[loop.responsible], shares[largest]
             shares[loop.responsible], shares[largest] = second, first
     return [replace(entry, share=shares[entry.step.number]) for entry in entries]

@@ -89,6 +89,7 @@ class DataEdge:
     type: DataType
 
 
+# Without slots: the cached properties need a `__dict__`.
 @dataclass(frozen=True)
 class Conversation:
     """Log of a conversation, or a trace in the same form, without labels.
@@ -158,6 +159,7 @@ def read_conversation(
         document: Mapping[str, Any] = {}
     else:
         text = read_text(path)
+        # The checksum is of the whole file, also of a byte order mark.
         data, text = text.encode(), text.lstrip("\ufeff")
         document = _parse_document(path, text) if layout in (None, "whowhen") else {}
         if "history" in document or layout == "whowhen":
@@ -278,6 +280,7 @@ def with_roles(steps: Sequence[ConversationStep]) -> tuple[ConversationStep, ...
         texts.setdefault(fold_name(step.agent), [])
         if not step.is_idle:
             texts[fold_name(step.agent)].append(step)
+    # An addressee that never speaks is no agent but the first words of a sentence.
     speaking = frozenset(name for name, own_steps in texts.items() if own_steps)
     roles = {
         name: _role(name, spelled[name], own_steps, speaking) for name, own_steps in texts.items()
@@ -295,6 +298,7 @@ def _role(
     if words & _TOOLS or any(step.text.lstrip().startswith(_OUTPUT) for step in own_steps):
         return "tool"
     addressees = {_addressee(step) for step in own_steps}
+    # Once may be chance: a planner begins each step with the name of another agent.
     delegates = len(own_steps) > 1 and all(
         other in speaking and other != name for other in addressees
     )

@@ -84,6 +84,7 @@ class _Log:
         self.is_cut_off = END_MARK not in self.steps[-1].text
         self.bags = [bag(step.text) for step in self.steps]
         self.facts = [facts(step.text) for step in self.steps]
+        # The very last step is often the end mark alone.
         self.last_facts = next((held for held in reversed(self.facts) if held), {})
         earlier_facts: set[str] = {*facts(conversation.task or "")}
         self.new: list[frozenset[str]] = []
@@ -134,6 +135,7 @@ class _Log:
     def _later(self, place: int, step: ConversationStep, output: str | None) -> dict[str, float]:
         """Compute the features of a later step."""
         new = self.new[place]
+        # Before any output of a tool facts come from the question or from nowhere.
         is_unfounded = not self.codes[place] and place < self.first_output
         return {
             "code done": float(output == "done"),

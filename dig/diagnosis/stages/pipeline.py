@@ -190,6 +190,7 @@ class _Pipeline:
             ModelTestimony(state.deviations, state.screened, state.verdict),
         )  # fmt: skip
         notes += decided.notes
+        # Without an answer from testimony the ranking answers, over the graph of the model.
         if decided.step is None:
             return self._without_model(notes)
         return _attribution(state, decided, self.answers.stages, [*notes, BY_STATUS])

@@ -166,6 +166,7 @@ class Requests:
     def _tier(self, number: int, full: Collection[int]) -> int:
         """Rank a text for cutting: texts of tools are cut first, code and failures last."""
         step = self.conversation.steps[number]
+        # The last step shows how the team failed.
         if number in full or step in self.conversation.speaking_steps[-1:]:
             return 2
         if flow.code_of(step.text).strip() or flow.outcome(step.text) == "failed":
@@ -185,12 +186,14 @@ def cut_texts(texts: Sequence[str], tiers: Sequence[int], room: int) -> tuple[li
     for tier in sorted(set(tiers)):
         if sum(limits) <= room:
             break
+        # Higher tiers are cut only if the cut of the lower ones was not enough.
         inside = [number for number, text_tier in enumerate(tiers) if text_tier == tier]
         fixed = sum(limits) - sum(limits[number] for number in inside)
         share = _equal_share([limits[number] for number in inside], room - fixed)
         for number in inside:
             limits[number] = min(limits[number], share)
     fitted = [_cut(text, limit) for text, limit in zip(texts, limits, strict=True)]
+    # `_cut` returns the same object if nothing is cut: no text is compared.
     return fitted, sum(a is not b for a, b in zip(fitted, texts, strict=True))
 
 

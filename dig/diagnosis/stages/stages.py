@@ -189,6 +189,7 @@ def _take_flow(state: PipelineState, answer: DataFlow) -> None:
     ]
     graph = replace(state.graph, edges=other_edges, dropped=0).with_edges(edges)
     state.drop("data flow", graph.dropped)
+    # A recorded edge that the model also names has the words of the model.
     ends = {(edge.source, edge.target) for edge in edges}
     recorded = hierarchy.step_edges(state.conversation.lineage or ())
     state.graph = graph.with_edges(o for o in recorded if (o.source, o.target) not in ends)
@@ -242,6 +243,7 @@ def _take_backtrack(state: PipelineState, answer: Backtrack) -> None:
 
 def _take_screening(state: PipelineState, answer: Screening) -> None:
     candidates = state.candidates
+    # From now on candidates without testimony stay open.
     state.screened = {}
     for candidate in answer.candidates:
         if candidate.step not in candidates:

@@ -78,6 +78,7 @@ class ModelSuspects:
             SettingsError: A stage failed, and that is an error; or there is no key, or no cache.
         """
         conversation = conversation_of(case, self.expected)
+        # A model cannot name a step of a run in which nobody acted.
         if not conversation.steps:
             return self.structural(case)
         self.attribution = self.method(conversation, self._structural_answer(case, conversation))
