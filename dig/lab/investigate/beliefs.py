@@ -257,10 +257,8 @@ def complaint(packet: Packet, judgement: object) -> str | None:
     if not 0 <= judgement.weight <= 1:
         return f"the weight must be from 0 to 1, got {judgement.weight!r}"
     # Blame is what neighbours act on: a symptom without another entity would send them nowhere.
-    has_cause = judgement.by is not None and judgement.by != packet.entity
-    if (judgement.label == "symptom") != (judgement.by is not None) or (
-        judgement.label == "symptom" and not has_cause
-    ):
+    is_symptom = judgement.label == "symptom"
+    if is_symptom != (judgement.by is not None) or judgement.by == packet.entity:
         return "`by` names another entity if the label is symptom, and nothing otherwise"
     if judgement.label in ("origin", "symptom") and not judgement.evidence:
         return f"the label {judgement.label} needs the ids of facts about {name(packet.entity)}"

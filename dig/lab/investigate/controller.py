@@ -197,11 +197,6 @@ class Controller:
         """The claims of all beliefs."""
         return [claim for belief in self.beliefs.values() for claim in belief.claims]
 
-    @property
-    def explained(self) -> dict[str, list[Alert]]:
-        """The alarms about entities of the world, by entity."""
-        return self._alerts
-
     def next(self) -> Packet | None:
         """The packet to judge, unchanged until `take`; ``None`` at the end."""
         # The packet is kept until `take`, so that asking twice changes nothing.

@@ -174,10 +174,8 @@ def _otlp_span(span: Mapping[str, Any], service: str) -> ImportedSpan:
 
 
 def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        attribute["key"]: next(iter(attribute["value"].values()))
-        for attribute in owner.get("attributes", ())
-    }
+    rows = owner.get("attributes", ())
+    return {row["key"]: next(iter(row["value"].values())) for row in rows}
 
 
 # --- ITBench ---

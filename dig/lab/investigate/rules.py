@@ -108,16 +108,13 @@ class _Seen:
     @cached_property
     def callers(self) -> list[str]:
         """The possible senders of traffic: from the facts, otherwise from the topology."""
-        named = [fact.about for fact in self.traffic if fact.about not in (None, self.me)]
-        callees_ = [
-            neighbour.entity
-            for neighbour in self.packet.neighbours
-            if neighbour.is_source and neighbour.relation == "calls"
-        ]
         # Recorded traffic names the real caller; the topology only says who could call.
-        callees_ = [*dict.fromkeys(filter(None, named))] or callees_
+        callers = _about([fact for fact in self.traffic if fact.about != self.me])
+        if not callers:
+            sources = [row for row in self.packet.neighbours if row.is_source]
+            callers = [row.entity for row in sources if row.relation == "calls"]
         # A caller that blames this entity for traffic cannot be the source of that traffic.
-        return [name_ for name_ in callees_ if name_ not in self.blamed_for_traffic]
+        return [caller for caller in callers if caller not in self.blamed_for_traffic]
 
     def symptom(
         self, causes: list[str], condition: str, effect: str, shown: list[Fact], weight: float

@@ -124,9 +124,9 @@ class RunWorld:
 
     def other_signs(self, group: SignGroup) -> list[SignGroup]:
         """The other signs of an agent, the strongest first."""
-        groups = (other for other in self._structure.groups if other.agent == group.agent)
-        others = (other for other in groups if other.first.name != group.first.name)
-        return sorted(others, key=lambda other: (-other.score, other.first.t))
+        own = (other for other in self._structure.groups if other.agent == group.agent)
+        groups = (other for other in own if other.first.name != group.first.name)
+        return sorted(groups, key=lambda other: (-other.score, other.first.t))
 
     def _facts_of(self, group: SignGroup) -> Iterator[Fact]:
         """A fact for each component that the signs of a row affect, at least one."""

@@ -128,11 +128,8 @@ def _distances(
 
 
 def _proximity(answer: Sequence[str], near: Sequence[dict[str, int]]) -> float:
-    best = [
-        max((1 / (1 + steps[name]) for name in answer if name in steps), default=0.0)
-        for steps in near
-    ]
-    return _average(best)
+    reached = ([steps[name] for name in answer if name in steps] for steps in near)
+    return _average(1 / (1 + min(links)) if links else 0.0 for links in reached)
 
 
 def _mean(agreements: Sequence[Agreement]) -> Agreement:

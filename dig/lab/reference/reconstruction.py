@@ -137,12 +137,8 @@ class _Reconstruction:
         if fate != "reroute":
             return Fate(event, fate)
         diversions = self._source.events[event].diversions
-        to = [
-            recipient
-            for diversion in diversions
-            if diversion.by == activation.id
-            for recipient in diversion.new
-        ]
+        own = [diversion for diversion in diversions if diversion.by == activation.id]
+        to = [recipient for diversion in own for recipient in diversion.new]
         if not to:
             self._guesses.note("a reroute that names no new recipient went to nobody", event)
         return Fate(event, fate, tuple(to))
@@ -194,9 +190,7 @@ class _Reconstruction:
         flight = self._scribe.graph.event(event.id).flight
         by = self._source.activations.get(diversion.by or "")
         if by is not None and by.fates.get(event.id) == "reroute":  # its fate says where to
-            remaining = [
-                recipient for recipient in flight if recipient not in diversion.lost_recipients
-            ]
+            remaining = [name for name in flight if name not in diversion.lost_recipients]
             if len(remaining) < len(flight):
                 self._scribe.redirect(event.id, remaining)
         else:
@@ -235,16 +229,12 @@ class _Reconstruction:
                 self._tell_moved(event, recipient, stamp, low, start)
                 # Not before the earlier turn, which was not shown the event; not after this
                 # one, which was.
-                at = min(
-                    max(start if stamp is None else stamp, low, plan.generation(event)[0]), start
-                )
-                yield at, plan.place[before.id] if before else -1, True
+                arrival = max(start if stamp is None else stamp, low, plan.generation(event)[0])
+                yield min(arrival, start), plan.place[before.id] if before else -1, True
             held = turn.fates[event.id] in (None, "delay")
             since = plan.end[turn.id]
-        is_gone = any(
-            recipient in diversion.lost_recipients and diversion.at >= since
-            for diversion in event.diversions
-        )
+        losses = [row.at for row in event.diversions if recipient in row.lost_recipients]
+        is_gone = any(at >= since for at in losses)
         if held and is_gone:
             self._guesses.note("a copy that was taken back from a buffer stays there",
                                f"{event.id} at {recipient}")  # fmt: skip

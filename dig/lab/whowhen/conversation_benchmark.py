@@ -170,9 +170,7 @@ def blamed_step(attribution: Attribution) -> BlamedStep | None:
     """The agent and step of an attribution."""
     if not attribution.candidates:
         return None
-    steps = tuple(
-        candidate.step for candidate in attribution.candidates if candidate.step is not None
-    )
+    steps = tuple(row.step for row in attribution.candidates if row.step is not None)
     return BlamedStep(attribution.candidates[0].agent, steps[0], steps)
 
 

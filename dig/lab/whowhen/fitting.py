@@ -120,11 +120,8 @@ def fit(training: Training, choice: FitChoice, data: str = "", command: str = ""
     np = numeric()
     names = choice.names
     blocks = [np.array([[row[name] for name in names] for row in rows]) for rows in training.rows]
-    pairs = [
-        (block, target)
-        for block, target in zip(blocks, training.targets, strict=True)
-        if target is not None
-    ]
+    targets = zip(blocks, training.targets, strict=True)
+    pairs = [(block, at) for block, at in targets if at is not None]
     if not pairs:
         raise SettingsError("there is no conversation to fit weights to")
     matrix = np.concatenate(blocks)
