@@ -2,8 +2,8 @@
 
 It reads every so many activations, while all agents wait (`dig.runtime.reviewer`). It returns a
 `Verdict`, of which `dig.lab.judge.judged` makes findings and interventions. There are two judges,
-which see the same log: a language model (`model`), and a simulated one (`simulated`) whose recall,
-precision and latency are stated instead of measured.
+which see the same log: a language model (`model_judge`), and a simulated one (`simulated`) whose
+recall, precision and latency are stated instead of measured.
 """
 
 from __future__ import annotations

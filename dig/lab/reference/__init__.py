@@ -1,4 +1,4 @@
 """The importer of graphs that the paper's program stores.
 
-`reference_nodes`: their nodes. `reconstruction`, `schedule`: from nodes to a log of records.
+`reference_nodes`: the nodes. `reconstruction`, `record_order`: from nodes to a log of records.
 """

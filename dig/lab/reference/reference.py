@@ -1,7 +1,7 @@
 """The JSON of the published reference implementation of DIG (schema `dig.graph.v2`).
 
-It holds nodes, each with its own timestamps, rather than a log; `dig.traces.reconstruction` puts
-them into an order.
+It holds nodes, each with its own timestamps, rather than a log; `reconstruction` puts them into an
+order.
 """
 
 from __future__ import annotations

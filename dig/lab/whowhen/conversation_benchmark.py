@@ -1,7 +1,7 @@
 """The benchmark Who&When: cases, labels, both evaluators, and the floors.
 
     cases = load(Path("DIR"))                       # conversations, without labels
-    scores = scored(cases, answers, read_labels(Path("DIR")))
+    scores = score_runs("mine", cases, [answers], read_labels(Path("DIR")))
 
 A directory has the benchmark's own files `N.json`, with labels inside, or `cases.json` and
 `labels.json`. Cases and labels are read apart, so that what names a step never sees a label.
