@@ -1,7 +1,7 @@
 """A recorded run as a world: the entities are agents and the outcome, the evidence is signs.
 
-`blame_by_beliefs` is behind the suspect `beliefs`. A sign that a neighbour's earlier one explains makes an
-agent a symptom of that neighbour; any other strong sign makes it an origin.
+`blame_by_beliefs` is behind the suspect `beliefs`. A sign that a neighbour's earlier one explains
+makes an agent a symptom of that neighbour; any other strong sign makes it an origin.
 """
 
 from __future__ import annotations
