@@ -10,6 +10,7 @@ label has `"wrong": true`, if the run has an answer and that is not right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -154,16 +155,13 @@ def _contradictions(
 def _ending(run: Sequence[Record], *, is_wrong: bool = False) -> RunEnding:
     last = run[-1]
     outcome = last.outcome if isinstance(last, Finish) else "stopped"
-    raised: dict[str, int] = {}
-    for row in run:
-        if isinstance(row, FindingRow):
-            raised[row.pattern] = raised.get(row.pattern, 0) + 1
+    raised = Counter(row.pattern for row in run if isinstance(row, FindingRow))
     return RunEnding(
         outcome=outcome,
         valid=outcome == "submitted" and not is_wrong,
         rmse=None,
         seconds=last.ts,
-        raised=raised,
+        raised=dict(raised),
     )
 
 

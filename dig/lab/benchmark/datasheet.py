@@ -40,6 +40,7 @@ def datasheet(fault_set: FaultSet, crop: Harvest, recipe: Recipe) -> str:
     tables = "\n".join(table.markdown() for table in parts)
     entries = fault_set.index.instances
     held_out = sum(entry.split == "held-out" for entry in entries)
+    dropped = crop.attempts - len(crop.instances)
     return f"""# Runs whose failure has a known cause, version 2
 
 {len(entries)} runs of {SIMULATED_AGENTS} into which one or two faults were injected, each with its
@@ -64,7 +65,7 @@ again.
 - Every message of an agent bears the mark of a disturbed delivery, whether it was or not.
 
 By `digmon bench make` of dig-monitor {version("dig-monitor")}, in virtual time: the same seed and
-salt give the same bytes. Of {crop.tried} candidates {crop.tried - len(crop.made)} were dropped.
+salt give the same bytes. Of {crop.attempts} candidates {dropped} were dropped.
 
 {tables}
 ## What it is not
@@ -78,10 +79,10 @@ salt give the same bytes. Of {crop.tried} candidates {crop.tried - len(crop.made
 
 
 def _strata(crop: Harvest) -> Table:
-    harmful = [instance.label for instance in crop.made if instance.label.harm]
+    harmful = [instance.label for instance in crop.instances if instance.label.harm]
     counts = Counter(label.stratum for label in harmful)
     rows: list[list[str | int]] = [[name, number] for name, number in sorted(counts.items())]
-    rows.append(["no harm", len(crop.made) - len(harmful)])
+    rows.append(["no harm", len(crop.instances) - len(harmful)])
     by_size: Counter[tuple[int, bool]] = Counter()
     for label in harmful:
         if label.problems > 1:  # where several agents split and collect
@@ -136,7 +137,7 @@ def _aims(scores: Scores) -> Table:
 def _contents(crop: Harvest) -> Table:
     counts = {
         kind: Counter(instance.label.configuration for instance in group)
-        for kind, group in by_kind(crop.made, lambda instance: instance.kind).items()
+        for kind, group in by_kind(crop.instances, lambda instance: instance.kind).items()
     }
     names = sorted({name for counter in counts.values() for name in counter})
     return Table(
@@ -152,7 +153,7 @@ def _contents(crop: Harvest) -> Table:
 
 def _left_out(crop: Harvest) -> Table:
     reasons = sorted({reason for counter in crop.dropped.values() for reason in counter})
-    taken_in = Counter(instance.kind for instance in crop.made)
+    taken_in = Counter(instance.kind for instance in crop.instances)
     return Table(
         "dropped",
         "What was dropped, and why",

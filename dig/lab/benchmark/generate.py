@@ -33,17 +33,17 @@ class Harvest:
     """The results of all candidates.
 
     Attributes:
-        made: The instances, in the order in which they were found.
+        instances: The instances, in the order in which they were found.
         dropped: The number of candidates that were dropped, by kind and reason.
-        tried: The number of candidates.
+        attempts: The number of candidates.
         raised: For each pattern, in how many candidates of a bad end (`bad`) and of a good end
             (`good`) it was raised, dropped ones included.
         raised_in_sessions: The same in candidates with several problems, which `raised` leaves out.
     """
 
-    made: tuple[Made, ...]
+    instances: tuple[Made, ...]
     dropped: dict[str, Counter[str]]
-    tried: int
+    attempts: int
     raised: dict[str, Counter[str]]
     raised_in_sessions: dict[str, Counter[str]]
 

@@ -23,18 +23,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    RootModel,
-    SerializerFunctionWrapHandler,
-    StringConstraints,
-    TypeAdapter,
-    model_serializer,
-    model_validator,
-)
+import pydantic
 
 from dig._util.text import one_line
 from dig.diagnosis.causes import CausalGraph
@@ -67,13 +56,13 @@ FILES = (TRACE, TWIN, LABEL, GRAPH)
 T = TypeVar("T")
 
 Split = Literal["public", "held-out"]
-InstanceId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+InstanceId = Annotated[str, pydantic.StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 """The name of a folder, without a path."""
-Sum = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Sum = Annotated[str, pydantic.StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Part(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
 
 
 class RunEnding(_Part):
@@ -90,8 +79,8 @@ class RunEnding(_Part):
     raised: Mapping[str, Count]
     problems: tuple[RunEnding, ...] = ()
 
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    @pydantic.model_serializer(mode="wrap")
+    def _without_nothing(self, dump: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
         body: dict[str, Any] = dump(self)
         # Most runs have one problem; a key for none would change the bytes of their labels.
         return body if self.problems else {k: v for k, v in body.items() if k != "problems"}
@@ -131,15 +120,15 @@ class RunEnding(_Part):
         )
 
 
-class Endings(RootModel[tuple[RunEnding, ...]]):
+class Endings(pydantic.RootModel[tuple[RunEnding, ...]]):
     """The ends of the runs of a baseline, in order."""
 
 
-class _Candidates(BaseModel):
+class _Candidates(pydantic.BaseModel):
     """The counts of all candidates in `dropped.json`."""
 
-    raised: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
-    raised_in_sessions: Mapping[str, Mapping[str, Count]] = Field(default_factory=dict)
+    raised: Mapping[str, Mapping[str, Count]] = pydantic.Field(default_factory=dict)
+    raised_in_sessions: Mapping[str, Mapping[str, Count]] = pydantic.Field(default_factory=dict)
 
 
 def _run(run: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,7 +149,7 @@ def _fault(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return row
 
 
-_INJECTION = TypeAdapter(Injection)
+_INJECTION = pydantic.TypeAdapter(Injection)
 
 
 def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -170,8 +159,8 @@ def _injection(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return asdict(injection)
 
 
-_FaultRow = Annotated[Mapping[str, Any], AfterValidator(_fault)]
-_InjectionRow = Annotated[Mapping[str, Any], AfterValidator(_injection)]
+_FaultRow = Annotated[Mapping[str, Any], pydantic.AfterValidator(_fault)]
+_InjectionRow = Annotated[Mapping[str, Any], pydantic.AfterValidator(_injection)]
 
 
 class TrueCause(_Part):
@@ -214,9 +203,9 @@ class Label(_Part):
 
     instance: str
     configuration: str
-    run: Annotated[Mapping[str, Any], AfterValidator(_run)]
-    faults: Annotated[tuple[_FaultRow, ...], Field(min_length=1)]
-    injections: Annotated[tuple[_InjectionRow, ...], Field(min_length=1)]
+    run: Annotated[Mapping[str, Any], pydantic.AfterValidator(_run)]
+    faults: Annotated[tuple[_FaultRow, ...], pydantic.Field(min_length=1)]
+    injections: Annotated[tuple[_InjectionRow, ...], pydantic.Field(min_length=1)]
     faulted: RunEnding
     twin: RunEnding
     stratum: str = "plain"
@@ -303,7 +292,7 @@ class Entry(_Part):
     size: Count
     agents: Count
     records: Count
-    sha256: Annotated[Mapping[str, Sum], AfterValidator(_of_each_file)]
+    sha256: Annotated[Mapping[str, Sum], pydantic.AfterValidator(_of_each_file)]
 
 
 def _each_once(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -318,9 +307,9 @@ class Index(_Part):
 
     format: Literal["digmon-fault-set"] = "digmon-fault-set"
     version: Literal[2] = 2
-    instances: Annotated[tuple[Entry, ...], AfterValidator(_each_once)]
+    instances: Annotated[tuple[Entry, ...], pydantic.AfterValidator(_each_once)]
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _is_not_open(cls, index: Any) -> Any:
         # Before the fields are looked at: errors about them would hide the real reason.

@@ -114,19 +114,15 @@ def _decided_otherwise(
         other: Its activation.
     """
     assert activation.end is not None and other.end is not None
-    fates = [fate.fate for fate in activation.end.fates], [fate.fate for fate in other.end.fates]
-    sent = [
-        [(_content(e), e.to) for e in r.outputs(a)] for r, a in ((run, activation), (twin, other))
+    outputs = run.outputs(activation), twin.outputs(other)
+    for mine, its in zip(*outputs, strict=False):
+        if (_content(mine), mine.to) != (_content(its), its.to):
+            return _difference(run.records[mine.t], twin.records[its.t], run.records)
+    decisions = [
+        (bool(end.error), [fate.fate for fate in end.fates], len(sent))
+        for end, sent in zip((activation.end, other.end), outputs, strict=True)
     ]
-    if (
-        bool(activation.end.error) != bool(other.end.error)
-        or fates[0] != fates[1]
-        or sent[0] != sent[1]
-    ):
-        pairs = zip(run.outputs(activation), twin.outputs(other), strict=False)
-        for mine, its in pairs:
-            if (_content(mine), mine.to) != (_content(its), its.to):
-                return _difference(run.records[mine.t], twin.records[its.t], run.records)
+    if decisions[0] != decisions[1]:
         return _difference(activation.end, other.end, run.records)
     took = [end.us - a.us for a, end in ((activation, activation.end), (other, other.end))]
     return "slow" if took[0] > took[1] + _LATE_US else None

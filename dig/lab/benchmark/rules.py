@@ -73,11 +73,8 @@ def _of_activations(run: RecordedRun) -> Iterator[Found]:
             if lasted > LONG * usual:
                 yield activation.agent, "stall", activation.t
         elif activation.end.error is not None:
-            yield (
-                activation.agent,
-                "stall" if "took longer" in activation.end.error else "crash",
-                activation.t,
-            )
+            kind = "stall" if "took longer" in activation.end.error else "crash"
+            yield activation.agent, kind, activation.t
         else:
             yield from _of_decision(run, activation, activation.end)
             if lasted > LONG * usual:

@@ -54,7 +54,7 @@ def make_set(
         crop = harvest(recipe, baselines, workers, progress)
         entries = tuple(
             write_instance(folder, f"i{number:04}", split, instance)
-            for number, (split, instance) in enumerate(splits(crop.made, recipe.key), 1)
+            for number, (split, instance) in enumerate(splits(crop.instances, recipe.key), 1)
         )
         index = instances.Index(instances=entries)
         write(
@@ -157,17 +157,15 @@ def _write_baseline(
             progress("runs without a fault", finished, len(usual_runs))
         endings = [instances.RunEnding.of(run).model_dump() for run in runs]
         write(folder / configuration.name / instances.ENDINGS, as_json_bytes(endings))
-        baselines[configuration] = Baseline.from_runs(runs)
-        write(
-            folder / f"{configuration.name}.json", as_json_bytes(baselines[configuration].to_json())
-        )
+        baseline = baselines[configuration] = Baseline.from_runs(runs)
+        write(folder / f"{configuration.name}.json", as_json_bytes(baseline.to_json()))
     return baselines
 
 
 def _count_dropped(crop: Harvest) -> Mapping[str, Any]:
     return {
-        "tried": crop.tried,
-        "kept": len(crop.made),
+        "tried": crop.attempts,
+        "kept": len(crop.instances),
         **{
             column: {name: dict(counts[name]) for name in sorted(counts)}
             for column in ("raised", "raised_in_sessions")

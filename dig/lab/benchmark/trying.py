@@ -8,6 +8,7 @@ not at fault, and a change that changes nothing. Then `why --try` looks for the 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -156,35 +157,24 @@ class TrialScores:
                 column: asdict(cell.ours) if isinstance(cell, Value) and cell.ours else None
                 for column, cell in _cells(self.judged).items()
             },
-            "verdicts": self._verdicts(),
+            "verdicts": {
+                place: Counter(run.verdicts[place] for run in self.judged if place in run.verdicts)
+                for place in PLACES
+            },
             "instances": [asdict(instance) for instance in self.tried],
         }
 
-    def _verdicts(self) -> dict[str, dict[str, int]]:
-        counts: dict[str, dict[str, int]] = {place: {} for place in PLACES}
-        for instance in self.judged:
-            for place, verdict in instance.verdicts.items():
-                counts[place][verdict] = counts[place].get(verdict, 0) + 1
-        return counts
-
 
 def _cells(instances: Sequence[TriedInstance]) -> dict[str, Value]:
-    def valid(place: str) -> Value:
-        return Value(
-            share(
-                [
-                    instance.verdicts[place] == "validated"
-                    for instance in instances
-                    if place in instance.verdicts
-                ]
-            )
-        )
-
+    validated = {
+        place: [run.verdicts[place] == "validated" for run in instances if place in run.verdicts]
+        for place in PLACES
+    }
     verdicts = [verdict for instance in instances for verdict in instance.verdicts.values()]
     flips = [instance.flips["culprit"] for instance in instances if "culprit" in instance.flips]
     good = [1.0] * sum(g for g, _ in flips) + [0.0] * sum(n - g for g, n in flips)
     return {
-        **{place: valid(place) for place in PLACES},
+        **{place: Value(share(flags)) for place, flags in validated.items()},
         "good replays": Value(share(good)),
         "not replayed": Value(share([v.endswith("cannot be replayed") for v in verdicts])),
         "named": Value(share([instance.named == instance.culprit for instance in instances])),

@@ -70,16 +70,13 @@ def draw(grid: Grid, samples: Samples, out: Path) -> list[Path]:
 
 
 def _figures(grid: Grid, samples: Samples) -> Iterator[tuple[str, Figure]]:
-    teams = sorted(
-        {setting.agents for setting in samples.settings}
-    )  # a user's own may have its own size
+    # Those of the results: a user's own team may have a size of its own.
+    teams = sorted({setting.agents for setting in samples.settings})
     sizes = [f"{n}" for n in teams]
     for measure in row_measures.shown_measures(samples.rows, tuple(_HEADS)):
         bars = [(n, measure) for n in teams]
-        yield (
-            measure.name.lower(),
-            _bar_chart(grid, samples, _HEADS[measure], sizes, bars, "agents"),
-        )
+        chart = _bar_chart(grid, samples, _HEADS[measure], sizes, bars, "agents")
+        yield measure.name.lower(), chart
     patterns = row_measures.shown_patterns(samples.rows)
     for size in teams:
         head = f"findings by pattern, {counted(size, 'agent')}"

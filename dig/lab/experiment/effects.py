@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import ClassVar
 
 from dig._util.intervals import LEVEL
 
-from .markdown_table import Table, TableCell, number
+from .markdown_table import Table, TableCell, number, with_interval
 from .row_measures import (
     BASELINE,
     CALLS,
@@ -81,28 +81,16 @@ class MeasuredEffect:
 
     def __str__(self) -> str:
         """`+0.23 [+0.10, +0.36] p 0.001, Holm 0.012 (+0.30)`."""
-        difference = self.difference
-        text = "-"
-        if difference is not None:
-            text = _with_sign(difference.mean)
-            if difference.low is not None and difference.high is not None:
-                text += f" [{_with_sign(difference.low)}, {_with_sign(difference.high)}]"
+        text = with_interval(self.difference, _with_sign)
+        if self.difference is not None:
             text += f" p {_p(self.p)}, Holm {_p(self.corrected)}"
         return text if self.paper is None else f"{text} ({_with_sign(self.paper)})"
 
     def columns(self) -> list[str]:
         """Difference, interval, seeds, p-values and the paper's difference, for a CSV file."""
-        difference = self.difference
-        figures: list[float | None] = [None] * 6
-        if difference is not None:
-            figures = [
-                difference.mean,
-                difference.low,
-                difference.high,
-                difference.count,
-                self.p,
-                self.corrected,
-            ]
+        figures: Sequence[float | None] = [None] * 6
+        if self.difference is not None:
+            figures = (*astuple(self.difference), self.p, self.corrected)
         return ["" if value is None else f"{value:g}" for value in (*figures, self.paper)]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from typing import ClassVar, Protocol
 
 from dig._util.text import safe_text
@@ -32,17 +32,12 @@ class Value:
 
     def __str__(self) -> str:
         """`1.30 [0.90, 1.70] (2.67)`: the mean, the interval, and the paper's figure."""
-        text = "-"
-        if self.ours is not None:
-            text = number(self.ours.mean)
-            if self.ours.low is not None and self.ours.high is not None:
-                text += f" [{number(self.ours.low)}, {number(self.ours.high)}]"
+        text = with_interval(self.ours, number)
         return text if self.paper is None else f"{text} ({number(self.paper)})"
 
     def columns(self) -> list[str]:
         """Mean, lower and upper end, count, and the paper's figure; empty where there is none."""
-        ours = self.ours
-        figures = [ours.mean, ours.low, ours.high, ours.count] if ours else [None] * 4
+        figures = astuple(self.ours) if self.ours else (None,) * 4
         return ["" if value is None else f"{value:g}" for value in (*figures, self.paper)]
 
 
@@ -134,6 +129,16 @@ def _isnumber(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def with_interval(mean: Mean | None, text_of: Callable[[float], str]) -> str:
+    """`1.30 [0.90, 1.70]`: a mean with the interval, if there are both."""
+    if mean is None:
+        return "-"
+    text = text_of(mean.mean)
+    if mean.low is not None and mean.high is not None:
+        text += f" [{text_of(mean.low)}, {text_of(mean.high)}]"
+    return text
 
 
 def number(value: float) -> str:

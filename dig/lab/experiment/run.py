@@ -177,9 +177,8 @@ def carry_out_cells(
     """Carry out runs of any sort, as `carry_out`; runs with the same problem are adjacent."""
     kinds = {(c.run.task, c.run.size, c.run.data, c.run.agents_are): c.run for c in cells}
     for run in kinds.values():
-        arranged = arrange(
-            run, make_task(run)
-        )  # what cannot be had is said before anything is done
+        # An error about a task or a team comes before anything is done.
+        arranged = arrange(run, make_task(run))
         if options.speed is None:
             in_virtual_time(arranged.team)
     with file_errors(out, "made"):
@@ -202,9 +201,8 @@ def carry_out_cells(
             rows_by_run.update((row.run, row) for row in rows)
             count += len(measured)
             progress(count, len(cells))
-            if (
-                failed and options.speed is not None
-            ):  # it would cost money to find out the same again
+            # In real time it would cost money to fail in the same way again.
+            if failed and options.speed is not None:
                 break
     return Outcome(
         tuple(rows_by_run[c.run.name] for c in cells if c.run.name in rows_by_run), tuple(failed)

@@ -51,13 +51,6 @@ class Mean:
     high: float | None
     count: int
 
-    @property
-    def sign(self) -> int:
-        """-1 or 1 if the whole interval is on the same side of zero; else 0."""
-        if self.low is None or self.high is None:
-            return 0
-        return (self.low > 0) - (self.high < 0)
-
 
 # --- intervals ---
 

@@ -92,9 +92,8 @@ def test_a_spread_is_median_and_quartiles() -> None:
 
 
 def test_one_value_has_no_interval() -> None:
-    """Nor does it have a sign."""
     one = mean([3.0])
-    assert one is not None and (one.low, one.high, one.sign) == (None, None, 0)
+    assert one is not None and (one.low, one.high) == (None, None)
 
 
 def test_zeros_alone_have_an_interval_as_wide_as_their_bounds_allow() -> None:
