@@ -1,0 +1,41 @@
+"""No package grows, and none speaks less plainly, without a word about it in the same commit."""
+
+from __future__ import annotations
+
+import pytest
+
+from .ceilings import Counts, packages
+
+# Lines of code. A change that needs more raises its row in the same commit, and says why there.
+LINES: dict[str, int] = {}
+
+# All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.
+MOST = {"fillers": 10.0, "participles": 2.0, "leaning": 35.0}
+LEAST_COMMENTS = 4.0
+"""Comments to 100 lines of code."""
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, Counts]:
+    """The counts of each package."""
+    return packages()
+
+
+def test_no_package_has_grown(counted: dict[str, Counts]) -> None:
+    """Each has at most the lines of code that its row says, and no row is a hundred too high."""
+    lines = {package: counts.lines for package, counts in counted.items()}
+    assert lines.keys() == LINES.keys()
+    grown = {name: lines[name] for name in lines if lines[name] > LINES[name]}
+    assert not grown, "raise these rows of LINES, with a reason in the commit"
+    shrunk = {name: lines[name] for name in lines if lines[name] < LINES[name] - 100}
+    assert not shrunk, "lower these rows of LINES"
+
+
+def test_names_and_sentences_stay_plain(counted: dict[str, Counts]) -> None:
+    """`python -m tests.ceilings` shows the figures of each package."""
+    total = Counts()
+    for counts in counted.values():
+        total += counts
+    shares = total.shares
+    assert all(shares[key] <= most for key, most in MOST.items()), shares
+    assert shares["comments"] >= LEAST_COMMENTS, shares
