@@ -357,7 +357,9 @@ class Bus:
                 self._has_read = anyio.Event()
 
     async def _end_in_time(self) -> None:
-        await anyio.sleep((self._setup.limit_s - self._clock()) / self._setup.speed)
+        # Trio refuses a negative time, and a busy machine may begin here after the limit.
+        left_s = max(0.0, self._setup.limit_s - self._clock())
+        await anyio.sleep(left_s / self._setup.speed)
         self._end("timeout", f"the time limit of {self._setup.limit_s:g} s passed")
 
     async def _keep_time(self) -> None:

@@ -581,6 +581,15 @@ async def test_a_question_that_the_end_overtakes_is_an_error() -> None:
     assert bus.result.outcome == "timeout"
 
 
+async def test_a_limit_that_has_passed_before_anything_began_ends_the_run() -> None:
+    """The loop was blocked from the start: the run ends by its limit, not by an error."""
+    async with no_task_left():
+        async with Bus({"a": Scripted(wait)}, Setup(session=True, limit_s=20.0)).open() as bus:
+            bus._began -= 100
+            await anyio.sleep(1)
+    assert bus.result.outcome == "timeout"
+
+
 async def test_a_session_does_not_end_because_it_stands_still() -> None:
     """Further problems may come; `stop` ends it."""
     async with Bus({"a": Scripted(wait)}, Setup(session=True)).open() as bus:
