@@ -17,8 +17,8 @@ _FILLERS = frozenset(
     re.findall(
         r"\w+",
         "one ones found known what said told some such those these thing things rest others "
-        "another whole both way how who whose where when why there here then so still once twice done "
-        "made got gone given taken seen heard asked meant wanted needed left kept lost tried",
+        "another whole both way how who whose where when why there here then so still once twice "
+        "done made got gone given taken seen heard asked meant wanted needed left kept lost tried",
     )
 )
 _PRONOUNS = re.compile(

@@ -44,6 +44,7 @@ def test_a_campaign_counts_patterns_and_features(
     assert not out.exists()
 
 
+@pytest.mark.nightly
 def test_several_processes_see_what_one_sees() -> None:
     """The traces are the same, however they are shared out."""
     alone, shared = Tally(), Tally()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 COUNTS = {"kills": 4, "segments": 6, "power": 20, "timed": 1, "cuts": 50, "flips": 100,
           "files": 20, "replays": 3, "mutations": 10, "forks": 1}  # fmt: skip
@@ -18,6 +20,7 @@ for name, count in {COUNTS}.items():
 """
 
 
+@pytest.mark.nightly
 def test_a_short_version_of_each_part_holds() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -43,6 +43,7 @@ def test_history_stays_short(done: Soaked) -> None:
     assert _mean("live", late) < 20
 
 
+@pytest.mark.nightly
 def test_findings_are_what_they_are_with_all_history(done: Soaked, tmp_path: Path) -> None:
     """The same hours with nothing let go of: the same findings, and a graph that grows."""
     kept = soaked(Soak(**vars(SOAK) | {"keep": None}), tmp_path)
@@ -63,6 +64,7 @@ def unfollowed(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return journals(folder)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("who", FOLLOWERS)
 def test_who_follows_stays_short_too(who: str, unfollowed: list[bytes], tmp_path: Path) -> None:
     """As the session does; nothing of it gets into the journal, and it sees all records."""

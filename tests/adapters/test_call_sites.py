@@ -224,6 +224,7 @@ def run(failing: Failing, mode: str) -> None:
     anyio.run(use, failing, {"mode": mode}, backend=name, backend_options=options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("mode", ["observe", "heal"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -80,6 +80,7 @@ def test_agents_may_hand_on_to_each_other_as_deeply_as_alone(backend: str, limit
     assert alone == watched == (calls, [])
 
 
+@pytest.mark.sampled(2)
 @each_backend
 def test_agents_that_never_end_reach_the_limit_as_alone(backend: str, limit: int) -> None:
     """Each of them gets the exception, the innermost first, and the monitoring goes on."""

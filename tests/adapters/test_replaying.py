@@ -58,6 +58,7 @@ async def test_a_run_of_a_wrapped_team_can_be_made_again(how: str, tmp_path: Pat
     assert how == "by severity" or whats == ({"downgraded"} if how == "with notes" else set())
 
 
+@pytest.mark.sampled(2)
 async def test_a_run_of_a_wrapped_team_can_be_brought_to_any_moment(tmp_path: Path) -> None:
     """A fork takes what was downgraded, and sent again, as it was recorded."""
     for run in await ask_all("heal", tmp_path):

@@ -33,6 +33,7 @@ class Run:
 # --- size ---
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("payload", "fits"),
     [

@@ -99,6 +99,7 @@ def test_healing_of_a_flood_is_bounded() -> None:
     assert sum(result.heals.values()) <= setup.budget.per_run
 
 
+@pytest.mark.nightly
 def test_a_team_of_10_000_is_told_and_answers() -> None:
     """A broadcast to all, and one who answers."""
     names = [f"agent-{i}" for i in range(10_000)]

@@ -583,10 +583,10 @@ async def test_a_question_that_the_end_overtakes_is_an_error() -> None:
 
 async def test_a_limit_that_has_passed_before_anything_began_ends_the_run() -> None:
     """The loop was blocked from the start: the run ends by its limit, not by an error."""
-    async with no_task_left():
-        async with Bus({"a": Scripted(wait)}, Setup(session=True, limit_s=20.0)).open() as bus:
-            bus._began -= 100
-            await anyio.sleep(1)
+    bus = Bus({"a": Scripted(wait)}, Setup(session=True, limit_s=20.0))
+    async with no_task_left(), bus.open():
+        bus._began -= 100
+        await anyio.sleep(1)
     assert bus.result.outcome == "timeout"
 
 

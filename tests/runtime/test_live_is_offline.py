@@ -47,6 +47,7 @@ def on_the_bus(seed: int, heal: bool, backend: str) -> tuple[RunResult, Recorder
     return anyio.run(bus.run, run.problem, backend=name, backend_options=options), sink
 
 
+@pytest.mark.sampled(2)
 @MODES
 def test_in_the_simulator_every_pattern_is_raised_and_found_again(heal: bool) -> None:
     """Random teams raise all patterns, both stages of CLA, observed and healed."""

@@ -41,6 +41,7 @@ class Shown:
         self.shots.append((short, full))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("keep", KEPT)
 def test_every_picture_is_the_same(keep: int) -> None:
     """After each record and each eviction of random sessions."""

@@ -164,6 +164,7 @@ def test_a_fork_of_a_repeat_goes_on_with_its_numbers(healed: Path, tmp_path: Pat
         forked(once, at - 1, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_fault_of_a_repeat_knows_by_which_numbers_it_acted(tmp_path: Path) -> None:
     """It may act three times, by chance; a fork of the repeat counts the acts of the repeat."""
     for seed in (1, 2, 3, 4):
@@ -232,6 +233,7 @@ def drawn_change(data: st.DataObject, run: Path, earliest: int) -> RunChange | N
     return data.draw(st.sampled_from([None, *possible]))
 
 
+@pytest.mark.nightly
 @given(RUNS, st.data())
 @settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

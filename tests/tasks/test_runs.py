@@ -105,6 +105,7 @@ def test_a_side_file_that_was_changed_is_refused() -> None:
         TeamRun.read({**json.loads(json.dumps(DEMO.about())), "seed": 26})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("task", ["count-frequency", "newsgroups"])
 def test_valid_answers_of_two_settings_with_the_same_seeds_are_uncorrelated(task: str) -> None:
     """Which seeds end without an answer in one says nothing about which do in another."""

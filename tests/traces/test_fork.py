@@ -38,6 +38,7 @@ RICH = (3, 12, 25, 41)  # runs with healing, scripts, failures, comings and goin
 # --- nothing is changed ---
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", RICH)
 def test_at_every_record_a_fork_that_changes_nothing_is_the_same_run(
     tmp_path: Path, seed: int

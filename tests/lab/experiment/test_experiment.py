@@ -112,6 +112,7 @@ wait = 0.1
 # --- the same seeds, the same tables ---
 
 
+@pytest.mark.nightly
 def test_tables_are_the_same_in_any_process_and_with_any_number_of_them(tmp_path: Path) -> None:
     """Byte for byte: results, tables and charts."""
     grid = tmp_path / "own.toml"
@@ -430,6 +431,7 @@ team = {"ada": ada}
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_agents_that_wait_end_an_experiment_in_virtual_time_at_once(
     tmp_path: Path, jobs: str
@@ -718,6 +720,7 @@ def range_of(count: int) -> tuple[int, ...]:
 PAGE = Path(__file__).parents[3] / "docs" / "experiments" / "tables.md"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not PAGE.exists(), reason="an installed package has no docs beside it")
 def test_the_docs_show_what_comes_out(tmp_path: Path) -> None:
     """The means of the easy CountFrequency with three agents, for all methods and seeds.

@@ -55,6 +55,7 @@ def files(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.nightly
 def test_the_same_seed_makes_the_same_bytes(small: FaultSet, tmp_path: Path) -> None:
     """In two processes instead of one, and with another hash seed."""
     out = tmp_path / "again"

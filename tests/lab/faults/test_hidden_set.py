@@ -96,6 +96,7 @@ def baseline_of(known: FaultSet, one: Instance) -> Baseline:
     return Baseline.read(json.loads(path.read_text()))
 
 
+@pytest.mark.nightly
 def test_seed_and_salt_make_the_same_bytes(tmp_path: Path) -> None:
     """In two processes instead of one, and with another hash seed."""
     make_set(tmp_path / "once", FEW)
@@ -342,6 +343,7 @@ def test_the_structure_only_track_is_answered_and_scored(hidden: FaultSet) -> No
     assert scored.to_json()["floors"]["rules"] == scored.to_json()["strata"]["all"]
 
 
+@pytest.mark.nightly
 def test_floors_computed_twice_are_equal(hidden: FaultSet, by_rules: Scores) -> None:
     """They stand beside every score, the same whoever answers, and in its JSON too."""
     once = score(attribute_all("earliest_deviation", hidden), hidden).to_json()

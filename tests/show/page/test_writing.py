@@ -73,6 +73,7 @@ def test_a_trace_without_findings_is_shown_with_those_that_are_found_now(tmp_pat
     assert [one["pattern"] for one in rows(write_report(file).path) if one.get("found")] == ["ET"]
 
 
+@pytest.mark.nightly
 def test_ten_thousand_events_stay_under_five_megabytes(tmp_path: Path) -> None:
     """With payloads that hardly compress; where they are cut is told."""
     made = write_report(store(tmp_path / "x.dig.jsonl", chatty(10_000)))
@@ -83,6 +84,7 @@ def test_ten_thousand_events_stay_under_five_megabytes(tmp_path: Path) -> None:
     assert inlined(made.path.read_text("utf-8"))["head"]["cut"] == made.cut
 
 
+@pytest.mark.nightly
 def test_whatever_is_said_and_goes_wrong_a_report_can_be_mailed(tmp_path: Path) -> None:
     """Thousands of events of letters that take much room, and an error with each."""
     letters, rarely = random.Random(1), [chr(code) for code in range(0x20000, 0x2A000)]
