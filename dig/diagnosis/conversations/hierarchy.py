@@ -16,7 +16,7 @@ from dig._util.text import one_line
 
 from . import flow
 from .flow import LoopGroup
-from .reading import Conversation, ConversationStep, DataEdge, DataType, fold_name
+from .reading import Conversation, DataEdge, DataType, fold_name
 
 Scenario = Literal["local", "control", "data", "reversal"]
 SubtaskLink = Literal["data_dependency", "logical_prerequisite"]
@@ -239,8 +239,7 @@ def repair_subtasks(subtasks: Iterable[Subtask], count: int) -> tuple[Subtask, .
 
 
 def draft_graph(
-    conversation: Conversation,
-    subtasks: tuple[Subtask, ...] | None = None,
+    conversation: Conversation, subtasks: tuple[Subtask, ...] | None = None
 ) -> HierarchicalGraph:
     """Draft the graph from the texts alone.
 
@@ -311,20 +310,13 @@ def parts(conversation: Conversation, subtasks: Iterable[Subtask]) -> list[Agent
         inside = steps[subtask.first : subtask.last + 1]
         for agent in dict.fromkeys(step.agent for step in inside):
             own = [step for step in inside if step.agent == agent]
-            agent_parts.append(
-                _part(steps, subtask.id, max(own, key=lambda step: not step.is_idle))
-            )
+            step = max(own, key=lambda step: not step.is_idle)
+            before = steps[step.number - 1].text if step.number else ""
+            after = steps[step.number + 1] if step.number + 1 < len(steps) else None
+            result = after.text if after is not None and after.role == "tool" else ""
+            texts = (before, flow.prose_of(step.text), flow.code_of(step.text), result)
+            agent_parts.append(AgentPart(subtask.id, step.agent, *map(_excerpt, texts)))
     return agent_parts
-
-
-def _part(steps: Sequence[ConversationStep], subtask: str, step: ConversationStep) -> AgentPart:
-    before = steps[step.number - 1].text if step.number else ""
-    after = steps[step.number + 1] if step.number + 1 < len(steps) else None
-    return AgentPart(
-        subtask, step.agent, _excerpt(before), _excerpt(flow.prose_of(step.text)),
-        _excerpt(flow.code_of(step.text)),
-        _excerpt(after.text) if after is not None and after.role == "tool" else "",
-    )  # fmt: skip
 
 
 def _handovers(conversation: Conversation, graph: HierarchicalGraph) -> list[HierarchyEdge]:

@@ -191,9 +191,8 @@ class _Ranked:
     def evidence(self) -> tuple[Evidence, ...]:
         """Sentences about the two strongest features of the step."""
         strongest = sorted(self.present, key=lambda feature: -self.parts[feature])[:2]
-        says = [FEATURES[feature].says for feature in strongest] or [
-            f"{name(self.step.agent)} speaks here"
-        ]
+        says = [FEATURES[feature].says for feature in strongest]
+        says = says or [f"{name(self.step.agent)} speaks here"]
         return tuple(Evidence(None, sentence, step=self.step.number) for sentence in says)
 
     def candidate(self, rank: int, graph: HierarchicalGraph) -> Candidate:
@@ -265,11 +264,7 @@ def _rank_steps(
     entries = []
     for step, share, row in zip(steps, weights.shares(rows), parts, strict=True):
         above = {feature: row[feature] - means[feature] for feature in row}
-        present = [
-            feature
-            for feature in above
-            if above[feature] > 0 and weights.features[feature].weight > 0
-        ]
+        present = [f for f, part in above.items() if part > 0 and weights.features[f].weight > 0]
         entries.append(_Ranked(step, share, above, present))
     return entries
 
@@ -305,11 +300,8 @@ def _inapplicable(
     conversation: Conversation, weights: Weights, rows: Sequence[Mapping[str, float]]
 ) -> str | None:
     """Explain why the weights, from short group chats, do not apply; ``None``: they do."""
-    count = len(conversation.candidates)
-    if (
-        any(step.role == "planner" for step in conversation.candidates)
-        and count > MOST_WITH_PLANNER
-    ):
+    candidates, count = conversation.candidates, len(conversation.candidates)
+    if count > MOST_WITH_PLANNER and any(step.role == "planner" for step in candidates):
         return f"a planner leads {counted(count, 'step')}; the weights come from short group chats"
     if weights.unknown_range(rows):
         return "most features lie outside the range of the cases that the weights come from"

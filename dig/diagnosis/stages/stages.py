@@ -138,10 +138,8 @@ def _complain_unknown(items: Sequence[object], count: int, noun: str) -> str | N
 
 def _subtasks(answer: SubtaskPlan) -> list[Subtask]:
     return [
-        Subtask(
-            subtask.id, one_line(subtask.name), one_line(subtask.goal), subtask.first, subtask.last
-        )
-        for subtask in answer.subtasks
+        Subtask(row.id, one_line(row.name), one_line(row.goal), row.first, row.last)
+        for row in answer.subtasks
     ]
 
 
@@ -245,25 +243,21 @@ def _take_screening(state: PipelineState, answer: Screening) -> None:
     candidates = state.candidates
     # From now on candidates without testimony stay open.
     state.screened = {}
-    for candidate in answer.candidates:
-        if candidate.step not in candidates:
+    for row in answer.candidates:
+        if row.step not in candidates:
             state.drop("screening", 1)
             continue
-        state.screened[candidate.step] = Screened(
-            tuple(candidate.upstream),
-            candidate.loop,
-            candidate.responsible,
-            candidate.spoilt_at,
-            candidate.recovered_at,
+        state.screened[row.step] = Screened(
+            tuple(row.upstream), row.loop, row.responsible, row.spoilt_at, row.recovered_at
         )
         reasons = (
-            (candidate.upstream, candidate.upstream_why),
-            (candidate.loop, candidate.loop_why),
+            (row.upstream, row.upstream_why),
+            (row.loop, row.loop_why),
             # Step 0 is a step like any other: it must not count as "no step".
-            (candidate.spoilt_at is not None, candidate.spoilt_why),
-            (candidate.recovered_at is not None, candidate.recovered_why),
+            (row.spoilt_at is not None, row.spoilt_why),
+            (row.recovered_at is not None, row.recovered_why),
         )
-        state.reasons.setdefault(candidate.step, []).extend(
+        state.reasons.setdefault(row.step, []).extend(
             one_line(text, MOST_SHOWN) for is_held, text in reasons if is_held
         )
     state.verdict = (answer.verdict.agent, answer.verdict.step)
