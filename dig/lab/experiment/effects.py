@@ -9,20 +9,8 @@ from typing import ClassVar
 
 from dig._util.intervals import LEVEL
 
+from . import row_measures
 from .markdown_table import Table, TableCell, number, with_interval
-from .row_measures import (
-    BASELINE,
-    CALLS,
-    COMPLETE,
-    COSTS,
-    GOALS,
-    GRAPHLESS,
-    OURS,
-    SECONDS,
-    VALID,
-    Measure,
-    title,
-)
 from .samples import Pool, Samples
 from .statistics import Mean, holm, sign_flip
 
@@ -111,14 +99,19 @@ class Contrast:
 
 def pairs(methods: Sequence[str]) -> list[Pair]:
     """Each method against doing nothing, and DIG against each rival."""
-    compared = [method for method in methods if method != BASELINE]
-    rivals = [method for method in compared if method != OURS]
-    pairs = [(method, BASELINE) for method in compared if BASELINE in methods]
-    return pairs + [(OURS, rival) for rival in rivals if OURS in methods]
+    compared = [method for method in methods if method != row_measures.BASELINE]
+    rivals = [method for method in compared if method != row_measures.OURS]
+    pairs = [
+        (method, row_measures.BASELINE) for method in compared if row_measures.BASELINE in methods
+    ]
+    return pairs + [(row_measures.OURS, rival) for rival in rivals if row_measures.OURS in methods]
 
 
 def compare(
-    samples: Samples, pools: Sequence[Pool], pairs: Sequence[Pair], measures: Sequence[Measure]
+    samples: Samples,
+    pools: Sequence[Pool],
+    pairs: Sequence[Pair],
+    measures: Sequence[row_measures.Measure],
 ) -> list[Contrast]:
     """Compare methods; p-values are corrected over all comparisons of a measure.
 
@@ -141,7 +134,9 @@ def compare(
     return [Contrast(pool, pair, effects) for (pool, pair), effects in measured.items()]
 
 
-def _effect(samples: Samples, pool: Pool, pair: Pair, measure: Measure) -> MeasuredEffect:
+def _effect(
+    samples: Samples, pool: Pool, pair: Pair, measure: row_measures.Measure
+) -> MeasuredEffect:
     differences = samples.difference(pool, pair, measure)
     mean = samples.mean_difference(pool, differences, measure)
     figures = [[measure.figure(setting, method) for method in pair] for setting in pool.settings]
@@ -153,7 +148,7 @@ def _effect(samples: Samples, pool: Pool, pair: Pair, measure: Measure) -> Measu
 
 def effects_table(
     name: str, heading: str, compared: Sequence[Contrast], notes: Sequence[str],
-    names: Callable[[str], str] = title,
+    names: Callable[[str], str] = row_measures.title,
 ) -> Table:  # fmt: skip
     """A line for each comparison, a column for each measure.
 
@@ -185,8 +180,8 @@ def headline(samples: Samples, methods: Sequence[str]) -> list[str]:
         methods: In their order; DIG is compared with doing nothing, else the last with the first.
     """
     first, last = methods[0], methods[-1]
-    if {BASELINE, OURS} <= {*methods}:
-        first, last = BASELINE, OURS
+    if {row_measures.BASELINE, row_measures.OURS} <= {*methods}:
+        first, last = row_measures.BASELINE, row_measures.OURS
     lines = []
     for pool in samples.pools():
         if first != last and (changes := [*_changes(samples, pool, (last, first))]):
@@ -195,13 +190,13 @@ def headline(samples: Samples, methods: Sequence[str]) -> list[str]:
 
 
 def _changes(samples: Samples, pool: Pool, pair: Pair) -> Iterator[str]:
-    for measure in (VALID, COMPLETE):
+    for measure in (row_measures.VALID, row_measures.COMPLETE):
         after, before = (samples.values(pool, method, measure).values() for method in pair)
         if before and after:
             means = [sum(values) / len(values) for values in (before, after)]
             yield f"{measure.name} {means[0]:.2f} -> {means[1]:.2f}"
     costs = []
-    for measure, unit in ((SECONDS, "s"), (CALLS, "calls")):
+    for measure, unit in ((row_measures.SECONDS, "s"), (row_measures.CALLS, "calls")):
         if differences := samples.difference(pool, pair, measure):
             by = sum(differences) / len(differences)
             costs.append((f"{abs(by):.1f} {unit}", "more" if by >= 0 else "less"))
@@ -242,17 +237,17 @@ def shortcomings(compared: Sequence[Contrast], pairs: Collection[Pair]) -> list[
         text = "; ".join(_shortcomings(contrast)) if contrast.pair in pairs else ""
         if text:
             ours, rival = contrast.pair
-            knows = " (which knows no graph)" if rival in GRAPHLESS else ""
+            knows = " (which knows no graph)" if rival in row_measures.GRAPHLESS else ""
             places[text].append(f"{_team(contrast.pool.agents)}, {ours} against {rival}{knows}")
     return [f"{'; '.join(listed)}: {text}." for text, listed in places.items()]
 
 
 def _shortcomings(contrast: Contrast) -> Iterator[str]:
-    for measure in GOALS:
+    for measure in row_measures.GOALS:
         effect = _effect_of(contrast, measure)
         if effect and measure.better * effect.sign <= 0:
             yield f"{_no_better(measure, effect)} in {measure.name} ({_briefly(effect)})"
-    for measure in COSTS:
+    for measure in row_measures.COSTS:
         effect = _effect_of(contrast, measure)
         if effect and effect.sign > 0:
             yield f"more {measure.name} ({_briefly(effect)})"
@@ -273,7 +268,7 @@ def paper_in_words(compared: Sequence[Contrast]) -> list[str]:
     ]
 
 
-def _effect_of(contrast: Contrast, measure: Measure) -> MeasuredEffect | None:
+def _effect_of(contrast: Contrast, measure: row_measures.Measure) -> MeasuredEffect | None:
     """The effect in a measure, or in the relative measure of several tasks."""
     for name in (measure.name, f"{measure.name}, relative"):
         if name in contrast.effects and contrast.effects[name].difference is not None:
@@ -281,7 +276,7 @@ def _effect_of(contrast: Contrast, measure: Measure) -> MeasuredEffect | None:
     return None
 
 
-def _no_better(measure: Measure, effect: MeasuredEffect) -> str:
+def _no_better(measure: row_measures.Measure, effect: MeasuredEffect) -> str:
     assert effect.difference is not None
     if measure.better * effect.sign < 0:
         return "worse"

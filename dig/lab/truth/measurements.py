@@ -13,18 +13,8 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from dig.graph.records import End
+from dig.tasks import number_ranges as ranges
 from dig.tasks.accounting import SOLUTION, TaskParts
-from dig.tasks.number_ranges import (
-    Range,
-    Ranges,
-    between,
-    common,
-    difference,
-    lacking,
-    length,
-    merge,
-    range_name,
-)
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 DIGITS = 6
@@ -80,9 +70,9 @@ def _measure_rows(
         yield from _about("activation", activation.id, _of_activation(parts, activation))
     for agent in run.agents:
         yield from _about("agent", agent, _of_agent(parts, agent))
-    for piece in between([*cuts, *parts.cuts]):
-        yield from _about("part", range_name(piece), _of_part(parts, piece))
-    which = range_name(parts.problem) if parts.problem else ""
+    for piece in ranges.between([*cuts, *parts.cuts]):
+        yield from _about("part", ranges.range_name(piece), _of_part(parts, piece))
+    which = ranges.range_name(parts.problem) if parts.problem else ""
     yield from _about("outcome", which, _of_outcome(parts, rmse))
     for pattern, count in count_findings(run).items():
         yield Measured("finding", pattern, "raised", f"raised {pattern}", count)
@@ -111,7 +101,7 @@ def _of_event(parts: TaskParts, event: RecordedEvent, truth: Mapping[int, str]) 
     run = parts.run
     by_type = f" {event.type}"
     if event.final:
-        yield "premature", "", lacking(parts.about(event), parts.whole)
+        yield "premature", "", ranges.lacking(parts.about(event), parts.whole)
     elif event.is_work:
         yield "lost", by_type, run.orphaned_t(event.id) is not None
         yield "unread", by_type, run.is_unread(event)
@@ -154,7 +144,7 @@ def _foreign(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether the event is about nothing, or about more than the inputs of the activation."""
     activation = parts.run.activations[event.by or ""]
     used, spanned = _span(parts, activation.with_fate("consume")), parts.about(event)
-    return bool(used) and not (spanned and not difference(spanned, used))
+    return bool(used) and not (spanned and not ranges.difference(spanned, used))
 
 
 def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
@@ -163,7 +153,9 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
     behind = run.ancestors(event.id)
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
     alike = (event_ for event_ in earlier if event_.type == event.type and event_.is_work)
-    return any(event_.id not in behind and common(parts.about(event_), mine) for event_ in alike)
+    return any(
+        event_.id not in behind and ranges.common(parts.about(event_), mine) for event_ in alike
+    )
 
 
 def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
@@ -188,7 +180,7 @@ def _counting_error(
     else that between the sum of the counts and the number of elements.
     """
     counts = event.payload.get("counts") if isinstance(event.payload, dict) else None
-    covered = length(parts.about(event))
+    covered = ranges.length(parts.about(event))
     if not covered or not isinstance(counts, dict):
         return None
     # By type, since True is an int.
@@ -237,7 +229,7 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
     yield "discarding", "", len(dropped)
     yield "losing", "", _losing(parts, consumed, end)
     outputs = [run.events[id_] for id_ in end.outputs]
-    final = [lacking(parts.about(event_), parts.whole) for event_ in outputs if event_.final]
+    final = [ranges.lacking(parts.about(event_), parts.whole) for event_ in outputs if event_.final]
     yield "hasty", "", max(final, default=0.0)
 
 
@@ -246,19 +238,19 @@ def _before_it(parts: TaskParts, work: list[RecordedEvent]) -> str:
     # To do nothing is usual before a part of the solutions, and odd before all of them.
     if any(event.type != SOLUTION for event in work):
         return "work"
-    held = merge(r for event in work for r in parts.about(event))
-    return "some" if difference(parts.whole, held) else "all"
+    held = ranges.merge(r for event in work for r in parts.about(event))
+    return "some" if ranges.difference(parts.whole, held) else "all"
 
 
 def _losing(parts: TaskParts, consumed: list[str], end: End) -> float:
     """The share of consumed elements without any output."""
     used, generated = _span(parts, consumed), _span(parts, end.outputs)
-    return length(difference(used, generated)) / length(used) if used else 0.0
+    return ranges.length(ranges.difference(used, generated)) / ranges.length(used) if used else 0.0
 
 
-def _span(parts: TaskParts, events: Iterable[str]) -> Ranges:
+def _span(parts: TaskParts, events: Iterable[str]) -> ranges.Ranges:
     """The elements of some events."""
-    return merge(r for id_ in events for r in parts.about(parts.run.events[id_]))
+    return ranges.merge(r for id_ in events for r in parts.about(parts.run.events[id_]))
 
 
 # --- agents ---
@@ -267,14 +259,18 @@ def _span(parts: TaskParts, events: Iterable[str]) -> Ranges:
 def _of_agent(parts: TaskParts, agent: str) -> Iterator[Number]:
     run = parts.run
     yield "gone", "", agent in run.leaves
-    held = merge(r for event in parts.solutions_kept(agent) for r in parts.about(event))
-    yield "starved", "", not parts.answer and bool(held) and bool(difference(parts.whole, held))
+    held = ranges.merge(r for event in parts.solutions_kept(agent) for r in parts.about(event))
+    yield (
+        "starved",
+        "",
+        not parts.answer and bool(held) and bool(ranges.difference(parts.whole, held)),
+    )
 
 
 # --- parts ---
 
 
-def _of_part(parts: TaskParts, piece: Range) -> Iterator[Number]:
+def _of_part(parts: TaskParts, piece: ranges.Range) -> Iterator[Number]:
     yield "missing", "", parts.is_missing(piece)
     solved = parts.solved_us(piece)
     if solved is not None:
@@ -290,7 +286,7 @@ def _of_outcome(parts: TaskParts, rmse: float | None) -> Iterator[Number]:
     answer = parts.answer
     yield "timeout", "", ended == "timeout" and not (parts.problem and answer)
     yield "missing", "", answer is None and ended != "timeout"
-    yield "incomplete", "", lacking(parts.about(answer), parts.whole) if answer else 0.0
+    yield "incomplete", "", ranges.lacking(parts.about(answer), parts.whole) if answer else 0.0
     if answer is not None and rmse is not None:
         yield "wrong", "", rmse
 
