@@ -25,7 +25,6 @@ from .failed_runs import files
 from .served_teams import failed
 
 TEAMS = "tests.diagnosis.served_teams:"
-WITHOUT_PRICE = "e1 has no answer"
 RAISED = "`clerk` (a5) raised ValueError: no price, "
 
 
