@@ -7,10 +7,25 @@ import pytest
 from .ceilings import Counts, packages
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
-LINES: dict[str, int] = {}
+LINES = {
+    "dig": 188,
+    "_util": 548,
+    "adapters": 7_256,
+    "cli": 1_892,
+    "detectors": 3_925,
+    "diagnosis": 6_749,
+    "faults": 1_317,
+    "graph": 2_473,
+    "lab": 9_475,
+    "monitor": 2_102,
+    "runtime": 2_998,
+    "show": 5_366,
+    "tasks": 2_428,
+    "traces": 5_791,
+}
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.
-MOST = {"fillers": 10.0, "participles": 2.0, "leaning": 35.0}
+MOST = {"fillers": 4.0, "participles": 1.5, "leaning": 15.0}
 LEAST_COMMENTS = 4.0
 """Comments to 100 lines of code."""
 
