@@ -31,7 +31,7 @@ def replay(
 
     Rebuilds the graph and the findings; with --rerun the same monitor is driven by the recorded
     decisions, and every record must come out as it was recorded. Exit status 0 if all is the
-    same, 1 if it is not, 2 if that cannot be replay_lines.
+    same, 1 if it is not, 2 if that cannot be told.
     """
     from dig.show.replay_lines import replay_lines
     from dig.traces.journal.reader import trace_path

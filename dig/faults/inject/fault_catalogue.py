@@ -12,9 +12,9 @@ from dig.errors import SettingsError
 from dig.tasks.user_objects import load
 
 from .injector import COMMON, Injector, Parameter
-from .kinds import agent_faults as agents
+from .kinds import agents as agents
 from .kinds import coordination
-from .kinds import message_faults as messages
+from .kinds import messages as messages
 
 
 @dataclass(frozen=True, slots=True)

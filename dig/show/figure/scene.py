@@ -142,7 +142,7 @@ def star(at: Point, radius: float) -> tuple[Point, ...]:
 
 
 def move_points(points: Sequence[Point], x: float, y: float) -> tuple[Point, ...]:
-    """Points move_points by `x` and `y`.
+    """Points moved by `x` and `y`.
 
     Args:
         points: The points.

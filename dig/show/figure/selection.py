@@ -96,7 +96,7 @@ class Selection:
         span: The first and the last logical time that the picture is about.
         findings: The findings within these times, about the run or its drawn part; if the paths of
             one are drawn, that one.
-        alike: For each agent whose lane is fold_lanes, the agent whose lane stands for it.
+        alike: For each agent whose lane is folded, the agent whose lane stands for it.
     """
 
     nodes: Mapping[str, Mapping[str, Any]]
