@@ -1,6 +1,7 @@
 """Watch, explain and heal the collaboration of LLM agents, on a Dynamic Interaction Graph.
 
-The map of the package, from the inside out; each package imports from those above it alone:
+The map of the package, from the inside out. Each package imports only from those above it, with one
+exception: `dig.cli` and `dig.lab.cli` import each other.
 
 - `dig.errors`: the tree of exceptions. `dig._util`: text, JSON and other helpers. `dig._version`.
 - `dig.graph`: the record vocabulary, and the graph that records lead to.
@@ -9,10 +10,11 @@ The map of the package, from the inside out; each package imports from those abo
 - `dig.runtime`: agents, and what runs them: the bus, the simulator, language models.
 - `dig.traces`: the journal, replay and fork, imports and exports, OpenTelemetry.
 - `dig.show`: the report page, the live view, figures, the terminal, comparisons.
-- `dig.adapters`: `dig.wrap`, for teams that exist already; a folder a framework.
-- `dig.tasks`: tasks, simulated teams, experiments. `dig.testing`: for tests of a team.
+- `dig.adapters`: `dig.wrap`, for teams that exist already; one folder per framework.
+- `dig.tasks`: tasks, simulated teams, runs. `dig.testing`: for tests of a team.
 - `dig.diagnosis`: why a run failed.
-- `dig.faults`: known faults to inject, the truth about them, and the benchmark made of them.
+- `dig.faults`: known faults to inject.
+- `dig.lab`: evaluation only: benchmarks, experiments, and what the monitor is compared with.
 - `dig.cli`: the command `digmon`.
 
 Only the core is exported here, so that importing it pulls in no framework; and it is imported when

@@ -1,4 +1,4 @@
-"""Registries: tables by name, open to rows from packages above."""
+"""Registries: tables by name, to which packages that import them add rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Row = TypeVar("Row")
 
 
 class Registry(Mapping[str, Row], Generic[Row]):
-    """Rows by name; rows of packages above are imported on demand."""
+    """Rows by name; rows that other packages add are imported on demand."""
 
     _added: ClassVar[dict[str, dict[str, str]]] = {}
 
@@ -28,7 +28,7 @@ class Registry(Mapping[str, Row], Generic[Row]):
         """Make a table.
 
         Args:
-            table: The name under which packages above add rows.
+            table: The name under which other packages add rows.
             rows: The table's own rows.
         """
         self._rows: dict[str, Any] = dict(rows)

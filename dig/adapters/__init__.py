@@ -1,9 +1,10 @@
 """The monitor between the agents of an existing team.
 
-- `wrapping`: `dig.wrap`, which puts the parts together. `registry`: which adapter wraps which team.
+- `wrapping`: `dig.wrap`, which puts the parts together. `frameworks`: which adapter wraps which
+  team.
 - `base`: what every adapter is built from.
-- A folder a framework, imported when its first team comes: `plain`, `langgraph`, `openai_agents`,
-  `autogen`, `ag2`, `agent_framework`. No framework is imported here.
+- One folder per framework, imported when its first team comes: `plain`, `langgraph`,
+  `openai_agents`, `autogen`, `ag2`, `agent_framework`. No framework is imported here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""The command `digmon`: thin, a file for a command or a few small commands.
+"""The command `digmon`: thin, one file per command or per few small commands.
 
 `app` is the application, and how errors end; `options` has what several commands take.
 No module here imports `annotations` from `__future__`: typer would evaluate the text of each option
 four times, at each start of the command.
 
-Exit status: 0 all is well, 1 something fails the check (`check`), no answer came (`run`), a run
-failed (`why`) or the answer is a guess (`investigate`), 2 the call or its input is wrong, 130 it
-was interrupted.
+Exit status: 0 all is well, 1 the answer is no (each command says when), 2 the call or its input is
+wrong, 130 it was interrupted.
 """
 
 from dig.lab.cli import bench, experiment, investigate, whowhen

@@ -154,7 +154,7 @@ Tell = Callable[[str, int, int], None]
 
 @contextmanager
 def progress_shown(if_interrupted: str = "interrupted") -> Iterator[Tell]:
-    """Show how far long work is: a bar a sort of thing on a terminal, else a line a tenth.
+    """Show how far long work is: one bar per sort of thing on a terminal, else one line per tenth.
 
     Ctrl-C ends the command with this sentence.
     """

@@ -28,12 +28,12 @@ MOST_AGENTS = 1_000
 MOST_ANSWERS = 1_000
 
 Line = tuple[str, str]
-"""A label and a sentence or two."""
+"""A label and one or two sentences."""
 
 
 @dataclass(frozen=True)
 class FiveLines:
-    """The verdict on a run: sentences about its course.
+    """The verdict on a run: sentences about its course, in at most six lines.
 
     Attributes:
         headline: The failure of a request, or the agent whose work an answer lacks; empty: none.

@@ -3,7 +3,7 @@
     found = diagnose(Path("runs/ID"), trying=Trying())
     print(found.answer, found.fix)
 
-- `dig.show.document`: the words of a diagnosis, and the document of them.
+- `dig.show.document`: the words of a diagnosis, and the document of them; `reporting` makes it.
 - `goal`: when a finished run is good; `progress`: how far it came; `failures`: by what it is not
   good. `learning`: what good runs of a team raise.
 - `attempts`: the parts of a run that try to solve a problem by one plan. `case`: a run that is
@@ -11,8 +11,8 @@
 - `interventions`: what can be changed in a run. `trials`: replays with a change and without it,
   and the verdict. `experiments`: their order. `diagnosing`: all of it. `telling`: it in lines.
   `pictures`: the page of a conversation.
-- `attribution`: which agent and step of a run is at fault, by signs; `conversations`: of a
-  conversation, by its text; `stages`: by a language model.
+- `signs`: odd acts of agents. `attribution`: which agent and step of a run is at fault, by signs;
+  `conversations`: of a conversation, by its text; `stages`: by a language model.
 - `causes`: the graph of causes, from a root cause to the failure.
 - `components`: which agents, activations and events a component consists of.
 """

@@ -4,7 +4,8 @@
 2. The seats that helped are tried in full, until one is validated; one that helps by chance is
    tried again from the last activation from which it helps.
 3. Without one, what a model and rules propose; if that helps in part, the rest in its fork.
-4. With one: since when it differs, until when it helps, and which smaller change helps, too.
+4. With a validated seat: the first record that it changes, the last activation from which it still
+   helps, and smaller changes at the same place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Known causes: faults that are injected into runs, and their consequences.
+"""Known causes: faults that are injected into runs.
 
 - `inject`: faults, the catalogue of their kinds, and how they are put into a run.
-- `truth`: the consequences of a fault, step by step, by comparing a run with its fault-free twin.
-- `benchmark`: sets of runs with known causes; scores of answers, detectors and healing.
 """
 
 from .inject.fault import Fault

@@ -1,6 +1,6 @@
-"""The record vocabulary: every possible happening in a run, one small type a kind.
+"""The record vocabulary: every possible happening in a run, one small type per kind.
 
-A trace file holds one record a line; `dig.graph.codec` turns a line into a `Record` and back.
+A trace file holds one record per line; `dig.graph.codec` turns a line into a `Record` and back.
 Whether a record may follow the ones before it is the business of the graph (`dig.graph.rules`).
 
 Every record has `t`, its place in the trace counted from 0 (logical time), and `us`, wall time

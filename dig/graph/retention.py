@@ -1,11 +1,12 @@
 """Retention: a session evicts closed history that has no effect on later verdicts.
 
-Few questions about the past remain (docs/meaning.md). An event that is open, lost or
-being submitted has its roots and sources with it. The provenance of a coming answer counts only
-as far as it goes back to an event from outside that is *not answered yet*; an activation that has
-consumed nothing of that kind has no ancestor that has. So all that goes back to answered events
-alone can go, but for a few rows: the generators of events that stay, their earlier solvers, the
-roots, and the activations that worked last on a problem. A run that is no session evicts nothing.
+Later verdicts ask little about the past (docs/meaning.md). An event that is open, lost or being
+submitted has its roots and sources with it. Of the provenance of a coming answer, only the part
+counts that goes back to an event from outside that is *not answered yet*; if an activation has
+consumed nothing of that kind, its ancestors have not either. So history that goes back to answered
+events alone is evicted, except for a few rows: the generators of events that stay, their earlier
+solvers, the roots, and the activations that worked last on a problem. A run that is no session
+evicts nothing.
 
 An event from outside that no agent consumed or can reach any more is *given up* once all
 windows about it have passed: it cannot be in the provenance of any answer. So is one whose request

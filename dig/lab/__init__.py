@@ -1,14 +1,15 @@
 """The laboratory: code for evaluation only. In dig, only the command line imports `lab`.
 
 - `benchmark`, `truth`: sets of faulty runs, what is true about them, and scores.
-- `experiment`: the experiments of the paper; `methods`, `judge`, `rivals`: what healing is
-  compared with.
+- `experiment`: the experiments of the paper; `compared_methods`, `judge`, `rivals`: what healing
+  is compared with.
 - `whowhen`: the benchmark of failed conversations, and the fitting of weights.
 - `investigate`: investigations of foreign snapshots.
 - `reference`: the importer of graphs of the paper's program.
 - `cli`: the commands of all these.
 
-Its import adds rows to tables of the packages below, by place, and loads nothing else.
+Its import adds rows to tables of packages that it imports, each as the place of an object, and
+loads nothing else.
 """
 
 from dig._util.registry import Registry

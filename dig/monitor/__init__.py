@@ -14,8 +14,8 @@ The way of an event through one call of the monitor, and the function that does 
 6. heal: `Healing.apply_healers` turns findings into interventions and carries them out (`healing`);
    `Healing.take_steps` does more where the steps before have not helped (`ladders`).
 7. gate: `Gates.keep` asks whether a gate keeps the event for longer (`gates`); `Gates.resolve`
-   holds it again when all its gates have decided. So does a person who decides about healing
-   (`approvals`).
+   holds it again when all its gates have decided. An event is kept in the same way while a person
+   decides about healing (`approvals`).
 8. release: `Monitor._release` takes what is held, in order. Steps 5 to 8 are repeated until nothing
    is found and nothing is held (`Monitor._settle`).
 9. deliver or accept: `Holds.deliver` puts the event into the buffers of its recipients,
@@ -23,8 +23,8 @@ The way of an event through one call of the monitor, and the function that does 
 10. effects: `Recorder.take_effects` gives the records of the call to the sinks (`sinks`), and the
     call returns what the host has to do (`messages`).
 
-Each module imports only those before it: messages, payloads, sinks, sanitize, recorder, holds,
-schedule, ladders, healing, gates, approvals, monitor.
+Each module imports only those before it: messages, policies, relevance, payloads, sinks, sanitize,
+recorder, holds, schedule, ladders, healing, gates, approvals, monitor.
 """
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ KEEP = 1_000
 """The number of records of closed history that a session keeps for inspection, by default."""
 
 RELEASED = "released"
-"""The incident of a person's releasing an event that a delivery policy kept, before it."""
+"""The incident recorded just before a person releases an event that a delivery policy kept."""
 
 TOLD = "told"
-"""The incident of a person's telling some agents something, before the system event."""
+"""The incident recorded just before a person's message to agents, which is a system event."""
 
 GROWTH = 3
-"""A history is collected when it is so many times as long as what stayed of it the last time."""
+"""History is evicted when it is about this many times as long as after the last eviction."""
 
 
 class Numbered:

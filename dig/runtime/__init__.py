@@ -5,10 +5,11 @@
   agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
   for the disk. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
-- `errors`: errors as a trace has them, and the requests that they leave without an answer.
+- `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
 - `alerts`: sends alarms, and blocks no team; `destinations`: where they go.
 - `result`: how a run ended. `llm`: agents that are language models.
+- `workers`: work over several processes.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class RunResult:
             followers and the like.
         worth: The number of findings of the detectors of each severity; those that a policy
             silences are counted as `silenced` only.
-        verdict: All of it in five lines.
+        verdict: All of it in at most six lines.
         graph: The graph of the run, which explains the findings (`dig.explain`).
     """
 

@@ -1,6 +1,6 @@
 """AG2 1.x: the agents of a hub (docs/wrapping-ag2.md).
 
-- `hub`: patches the hub's methods and what receives for an agent; shows notes to its model.
+- `hub`: patches the hub's methods and the agent's message handler; shows notes to its model.
 - `team`: which event is in front of which agent, and which turns are open.
 - `routes`: the agents that act on a message.
 """

@@ -1,6 +1,6 @@
 """The state of a hub for the session: events in front of agents, and turns.
 
-Each method is made in one step of the session, so whatever fails in here stays in here.
+The session calls each method inside a guard, so an exception here never reaches the team.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AgentRun:
         error: The error that its handler has reported.
         comes_again: Whether the agent's answer came back, so that the handler runs once more.
         answer: The words of the agent to the outside while its turn goes on.
-        is_limit: Whether its channel has ended at a limit by what it said.
+        is_limit: Whether its last message made the channel reach its turn limit.
     """
 
     client: Any

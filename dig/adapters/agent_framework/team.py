@@ -1,6 +1,6 @@
 """The executors of a workflow, and what is between them.
 
-Each method is made in one step of the session, so whatever fails in here stays in here.
+The session calls each method inside a guard, so an exception here never reaches the team.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A group chat, as reported to a session: speakers, and messages between speakers.
 
 A participant's turn goes on until its manager has selected the next ones, since its words are for
-these. Each method is made in one step of the session, so whatever fails in here stays in here.
+these. The session calls each method inside a guard, so an exception here never reaches the team.
 """
 
 from __future__ import annotations

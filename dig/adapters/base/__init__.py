@@ -1,15 +1,15 @@
 """The base of every adapter; adapters import from the package, and from no module in here.
 
 - `session`: the reports of an adapter to the monitor. `turn`: one agent at work; `context`: the
-  turn of the running code. `errors`: the activation that raised. `calls`: one agent calls another
-  and awaits the answer. `trampoline`: such calls within each other, as deep as alone.
-- `instances`: overlapping turns of one agent. `relief`: another agent is asked in place of an agent
-  that does not answer.
+  turn of the running code. `call_errors`: the activation that raised. `calls`: one agent calls
+  another and awaits the answer. `trampoline`: nested calls, as deep as without the monitor.
+- `agent_instances`: overlapping turns of one agent. `relief`: another agent is asked in place of an
+  agent that does not answer.
 - `patching`: replacing a framework's methods, and the state of an adapter, which may fail.
 - `plan`: the plan for wrapping a team. `capabilities`: the possible interventions in a team.
 - `payload`: a framework's objects as plain JSON.
-- `guard`: the steps of a session, which contain failures. `holds`: waiting for held events.
-  `watchdog`: the thread that keeps time.
+- `guard`: the steps of a session, which contain failures. `held_events`: waiting for held
+  events. `watchdog`: the thread that keeps time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """LangGraph: compiled state graphs (docs/wrapping-langgraph.md).
 
-- `graph`: the monitored copy of a graph, and each call of the copy. `node`: the replacement of a
-  node.
+- `compiled_graph`: the monitored copy of a graph, and each call of the copy. `node`: the
+  replacement of a node.
 - `run`: one request: the node that started each node, the answer, and the places where LangGraph
   itself stops, which healing never goes past (`stops`). `messages`: deliveries to nodes.
 - `routes`: the writes of a node that start others; payloads and notes.

@@ -1,4 +1,4 @@
-"""A request to a graph: the starting node of each node, and the answer at the end.
+"""A request to a graph: which node started each node, and the answer at the end.
 
 The graph's own `__start__` and `__end__` are agents too: the first gets the event from outside and
 starts the entry nodes, the second gets the updates of the last nodes and submits them.
@@ -45,8 +45,8 @@ class GraphRequest(AdapterState):
 
     Attributes:
         team: The graph.
-        within: The place of the call, if the graph is a node of another graph: the turn of that
-            node asks in place of the outside, and gets the answer, which never comes back.
+        within: The place of the call, if the graph is a node of another graph: then the
+            turn of that node sends the request and gets the answer, which healing never sends back.
         pending: The deliveries that wait for nodes to run.
         works: Nodes at work, and failed nodes that may be run again.
         is_asked: Whether an event has come from outside.

@@ -1,9 +1,10 @@
 """OpenAI Agents SDK: agents with handoffs and agents as tools (docs/wrapping-openai-agents.md).
 
-- `runner`: replaces the object that `Runner` has its work done by; the agents of a team.
+- `runner`: replaces the SDK's default runner, which `Runner` asks for each run; the agents of a
+  team.
 - `run`: one run, from its call to its result, and what its agents ask others.
-- `messages`: what a model's response says, and to which agent it hands over; a team, and its runs
-  that wait for a person.
+- `messages`: what a model's response says, and to which agent it hands over; the state of a team,
+  with the runs that wait for a person.
 """
 
 from __future__ import annotations

@@ -1,1 +1,5 @@
-"""Plain callables: dicts, lists, tuples and objects."""
+"""Plain callables: dicts, lists, tuples and objects.
+
+- `adapter`: wraps a team. `callables`: finds the agents of a team.
+- `served`: runs a recorded team again.
+"""

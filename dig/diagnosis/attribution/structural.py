@@ -14,9 +14,9 @@ from dig.traces.run import RecordedEvent
 from .work import WorkDone
 
 USUAL = 3.0
-"""A sign that a third of good runs have says nothing."""
+"""Score x (1 - `USUAL` x share of good runs that have the sign), where the factor is at least 0."""
 EARLY = 0.25
-"""The part of the score that a sign at the end of the run loses."""
+"""The amount subtracted from the score of a sign at the end of the run; earlier, less."""
 ASIDE = 0.1
 """The part of the score that a sign keeps if no way leads from there to the failure."""
 AGAIN = 0.05

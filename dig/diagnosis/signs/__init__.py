@@ -2,7 +2,9 @@
 
 - `table`: the table of signs, and what is learned from good runs. `analysis`: a run with what its
   records tell.
-- `traits`: what agents did, in respects in which they can be compared. `peers`: what peers hardly
-  ever do: the general sign, which names no way of going wrong.
-- `delivery`, `activations`, `contents`: signs that name one.
+- `traits`: what agents did, as answers to questions about any agent, so that agents can be
+  compared.
+- `peers`: the general signs: an agent does what its peers hardly ever do. They do not say what went
+  wrong.
+- `delivery`, `activations`, `contents`: signs that say what went wrong.
 """

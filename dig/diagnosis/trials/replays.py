@@ -4,8 +4,8 @@ A fork lies in a directory whose name is a checksum of all that it follows from:
 before the fork, the changes, the team, the repeat, and the version of dig. It is made in a hidden
 directory and renamed when it is whole.
 
-Whoever sends a run can send forks with it. So the checksum of each fork that is made is kept in the
-user's own cache, as the name of a small file, and a fork without one is made again.
+A run from someone else may contain forged forks. So a fork is trusted only if its checksum is in
+this user's cache, as the name of a small file; otherwise it is made again.
 """
 
 from __future__ import annotations

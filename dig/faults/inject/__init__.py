@@ -1,7 +1,8 @@
 """Faults to inject into a run.
 
-- `fault`: one fault. `catalogue`: the table of kinds. `injector`: their base; `kinds`: the kinds,
-  one file a family; `payloads`: changed payloads. `injections`: the acts of faults in a trace.
+- `fault`: one fault. `fault_catalogue`: the table of kinds. `injector`: their base; `kinds`: the
+  kinds, one file per family; `payload_changes`: changed payloads. `injections`: the acts of faults
+  in a trace.
 - `faulty_agent`, `faulty_team`: faults around an agent and around a team.
 - `run_pair`: a run with faults and its twin. `game_day`: faults around a team of one's own.
 """

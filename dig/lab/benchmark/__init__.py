@@ -1,8 +1,11 @@
 """Sets of faulty runs with known causes: how sets are made and read, and how answers are scored.
 
-- `candidates`: configurations and faults to try. `generate`: finds verified instances.
-- `storing`, `datasheet`: write a set. `instances`, `reading`: read one.
+- `candidates`: configurations and faults to try. `hidden`: plays and verifies them. `generate`:
+  finds verified instances.
+- `storing`, `datasheet`: write a set. `instances`, `set_reading`: read one. `brought`: sets from
+  elsewhere.
 - `answers`: answers about the traces of a set. `attributing`: what attributors are given and
-  say. `baselines`, `rules`: simple ones.
-- `scores_answers`, `scores_detectors`, `scores_healing`: the scores.
+  say. `baselines`, `rules`: simple ones. `oracle`: names causes by the twin of a run.
+- `scores_answers`, `scores_detectors`, `scores_healing`: the scores. `trying`: whether
+  experiments tell the culprit from other agents.
 """

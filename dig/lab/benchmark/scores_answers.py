@@ -1,8 +1,8 @@
 """Scores of answers about a set: compares each answer with the verified causal graph of the run.
 
-The named causes are scored by themselves, and so are the named steps from there to the
-consequences, over components: agents, `task` and `outcome`. Where the predicted set and the true
-set are both empty, the answer is right: 1.
+The named causes have scores of their own, and so have the named steps from the causes to the
+consequences. A step goes from one component to another: an agent, `task` or `outcome`. If the
+predicted set and the true set are both empty, the score is 1.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The commands of the laboratory: `experiment`, `faults`, `investigate`, `bench whowhen`."""
+"""The commands of the laboratory: `experiment`, `investigate`, `bench`."""

@@ -1,9 +1,12 @@
 """Experiments: a grid of runs, results, tables and charts.
 
-- `grid`: the grid. `file`: a grid from a TOML file. `run`: carries it out, with `workers`.
-- `results`: a row a run. `measures`: what tables have of it. `statistics`: intervals and tests.
+- `grid`: the grid. `file`: a grid from a TOML file. `run`: carries it out, in several
+  processes (`dig.runtime.workers`).
+- `results`: one row per run. `row_measures`: what tables have of it. `statistics`: intervals and
+  tests.
 - `samples`: the rows by setting, method and seed. `effects`: differences of methods, in words, too.
-- `report`: tables (`table`) and charts (`charts`). `paper`, `paper_figures`: the paper's tables.
+- `experiment_report`: tables (`markdown_table`) and charts (`charts`). `paper`, `paper_figures`:
+  the paper's tables and figures.
 - `ablation`: what each part of healing contributes.
 - `trace_set`: a set of traces to publish.
 """

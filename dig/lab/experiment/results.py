@@ -1,4 +1,4 @@
-"""The results of an experiment: a row a run, a line of JSON a row."""
+"""The results of an experiment: one row per run, one line of JSON per row."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 - `itbench`: the layout in which the snapshots of ITBench are published: `alerts_*.json`,
   `k8s_events_raw.tsv`, `k8s_objects_raw.tsv`, `otel_traces_raw.tsv`. No real one was at hand.
 - `openrca2`: a datapack of OpenRCA 2.0, read with DuckDB. No real one was at hand.
-- `otlp`: spans as OTLP/JSON, a request a line.
+- `otlp`: spans as OTLP/JSON, one request per line.
 
 Spans give services, calls, and evidence: an error whose callee failed as well is a failed call, and
 an error without such a callee is one of its own. A failed request from outside is an alarm.

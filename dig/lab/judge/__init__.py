@@ -1,4 +1,5 @@
 """The judge: an agent that reads the log while all other agents wait; a rival of the monitor.
 
-`judge`: the base. `model`: a judge with a language model; `simulated`: one without.
+`judge`: the base. `model_judge`: a judge with a language model; `simulated`: one without, which
+reads by the rules of `log_reader`. `judged`: its findings, and the healing that it asks for.
 """

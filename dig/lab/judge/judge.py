@@ -76,7 +76,7 @@ def reading_of(view: View) -> ReviewMaterial:
 
 
 def log_text(reading: ReviewMaterial, most: int = MOST_LOG) -> str:
-    """A log as text for a judge: a record a line, as in a trace.
+    """A log as text for a judge: one record per line, as in a trace.
 
     Args:
         reading: The records so far.

@@ -1,8 +1,8 @@
-"""The measurements of a run: a number for each thing and each state.
+"""The measurements of a run: numbers that say how far each event, agent and so on is in a state.
 
 The same function measures a faulted run, its twin and the runs of a baseline, so that they can be
-compared. A number is larger the more a thing is in that state; 0 means not at all, where it is not
-a time. docs/faults-verification.md says what each means.
+compared. The number is larger the more a thing is in the state; 0 means not at all, except for
+times. docs/faults-verification.md says what each means.
 """
 
 from __future__ import annotations

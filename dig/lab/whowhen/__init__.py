@@ -1,1 +1,4 @@
-"""The benchmark of failed conversations: `whowhen` asks and scores, `fitting` fits the weights."""
+"""The benchmark of failed conversations.
+
+`conversation_benchmark` asks and scores, `fitting` fits the weights.
+"""

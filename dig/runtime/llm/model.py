@@ -34,7 +34,7 @@ Check = Callable[[Any], None]
 """Raises a `ValueError` for an answer that has the right shape and still makes no sense."""
 
 ATTEMPTS = 2
-"""The number of times that an answer is asked for which turns out to be of no use."""
+"""The number of requests in all for one answer, while the answers are unusable."""
 
 COMPLAINT = (
     "Your reply could not be used: {why}. "
@@ -48,7 +48,7 @@ LEAST_SECRET = 6
 """A shorter key is a word, such as `none`, which would be masked in every text."""
 
 MOST_SILENCES = 6
-"""Requests in a row that nothing comes back from, after which the server is taken for dead."""
+"""A server that has replied before counts as dead after this many silent requests in a row."""
 
 Keep = Callable[[dict[str, Any]], None]
 """Is given each exchange, when it is over, as plain JSON."""

@@ -5,10 +5,11 @@ A row has the keys of its record in a trace file. Texts are cut, findings and he
 - `payload`, `answer`, `error` and `detail` are text; `chars` of an `emit` is the length of its
   whole payload;
 - a `finding` has `severity`, `silenced` (why a policy makes no alarm of it), `title` (its pattern
-  in words), `plain` (what it means to a reader who knows no graph), `says`, `why`, `paths`, `ids`
-  (whom it names) for its evidence, and `like`, which is equal for repeats;
-- a `heal` has `plain`, and both it and an `incident` have `says`; an incident of a part of the
-  monitor that failed has its name as `failed`.
+  in words), `plain` (what it means to a reader who knows no graph), `says` (the finding as text),
+  `why` and `paths` (its explanation), `ids` (what it names), and `like`, which is equal for
+  repeats;
+- a `heal` has `says` and `plain`;
+- an `incident` has `says`; if a part of the monitor failed, `failed` is the name of that part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The local server: sockets, threads and deadlines around `guard` and `routes`.
+"""The local server: sockets, threads and deadlines around `request_guard` and `page_routes`.
 
 Each connection has one thread and one request, so a slow or silent reader delays no other one,
 and is cut off after a while.

@@ -1,8 +1,8 @@
 """A frame of a run as lines for a terminal of any size, readable without colour.
 
-From top to bottom: what runs and for how long, counts, a lane an agent, the events on their way,
-and news. Where there is not enough room, lanes are folded into one line, and what matters least
-goes first.
+From top to bottom: what runs and for how long, counts, one lane per agent, the events on their
+way, and news. Where there is not enough room, lanes are folded into one line, and what matters
+least goes first.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One run of a team: configuration, arrangement, execution and measures.
 
 - `team_run`: the configuration. `teams`, `methods`: its team and method by name.
-- `arrange`: puts a run together. `execute`: carries it out. `fork`: forks it.
-- `measures`: its measures.
+- `arrange`: puts a run together. `execute`: carries it out. `run_fork`: forks it.
+- `measures`: its measures. `judging`: settings of the judge.
 """

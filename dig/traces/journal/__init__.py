@@ -2,6 +2,6 @@
 
 - `journal`: a run directory and its journal. `appending`: writes lines to its `segments`.
 - `chain`: the checksums of lines. `reader`: reads and checks a trace. `json_text`: strict JSON.
-- `recovery`: sets a torn tail aside. `locking`: one writer a journal.
+- `recovery`: sets a torn tail aside. `locking`: one writer per journal.
 - `durable_files`: whole files beside the trace. `exchanges`: the raw exchanges with models.
 """

@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 
 def read_records(path: Path, *, payloads: bool = True) -> Iterator[Record]:
-    """Read the records of a trace (file or run directory), a record a line, from all segments.
+    """Read the records of a trace (file or run directory), one record per line, from all segments.
 
     The hash chain of a journal is checked on the way. A part of a line at its end, which a crash
     or a writer at work leaves there, is not read.

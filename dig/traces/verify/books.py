@@ -1,4 +1,4 @@
-"""The books: each record is entered by the format, and in the end all must balance."""
+"""Bookkeeping: checks each record by the format and counts; at the end the counts must agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 class Books:
-    """The books of a run, with a page for each kind of record."""
+    """The bookkeeping of a run, with one method per kind of record."""
 
     def __init__(self, report: VerificationReport, folder: Path) -> None:
         """Begin with empty books; payloads beside the trace are in `folder`."""
@@ -107,7 +107,7 @@ class Books:
                 refuse("something follows an accepted final event")
         self._t, self._us = t, us
 
-    # --- one page a kind: `enter` finds it by its name ---
+    # --- one method per kind of record: `enter` finds it by its name ---
 
     def _run(self, row: dict[str, Any]) -> None:
         if type(row["version"]) is not int or row["version"] != 1:
