@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ LONGER = {
 
 TABLES = (
     "dig.cli", "dig.detectors.patterns", "dig.diagnosis.signs", "dig.faults.inject.kinds",
+    "dig.tasks",
 )  # fmt: skip
 ROWS = ("dig.traces.otel.perfetto",)
 """Rows of tables that stand one a file: commands, patterns, signs, fault kinds, formats."""
@@ -180,6 +182,21 @@ def test_a_small_file_belongs_to_its_importer() -> None:
         if length < shortest and len(importers[module]) == 1 and path.name[:2] != "__":
             offenders.append(f"{path}: {length} lines, and only {importers[module]} imports it")
     assert not offenders, "fold these into their importers:\n" + "\n".join(offenders)
+
+
+def test_a_package_names_its_modules() -> None:
+    """Its docstring is the way in; rows of tables and commands are listed by their tables."""
+    unnamed: list[str] = []
+    for path in (ROOT / "dig").rglob("__init__.py"):
+        package = ".".join(path.parent.relative_to(ROOT).parts)
+        if package in ("dig", "dig.cli", "dig.lab.cli", "dig.detectors.patterns"):
+            continue
+        docstring = ast.get_docstring(parse(path)) or ""
+        modules = [module.stem for module in path.parent.glob("*.py") if module != path]
+        unnamed += [
+            f"{package}: {name}" for name in modules if not re.search(rf"\b{name}\b", docstring)
+        ]
+    assert not unnamed, "name these in the docstrings of their packages"
 
 
 def test_a_public_class_has_a_name_of_its_own() -> None:

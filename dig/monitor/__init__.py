@@ -23,8 +23,9 @@ The way of an event through one call of the monitor, and the function that does 
 10. effects: `Recorder.take_effects` gives the records of the call to the sinks (`sinks`), and the
     call returns what the host has to do (`messages`).
 
-Each module imports only those before it: messages, policies, relevance, payloads, sinks, sanitize,
-recorder, holds, schedule, ladders, healing, gates, approvals, monitor.
+Each module imports only those before it: messages, policies, relevance (which notes are about
+which request), payloads, sinks, sanitize, recorder, holds, schedule, ladders, healing, gates,
+approvals, monitor.
 """
 
 from __future__ import annotations
