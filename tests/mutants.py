@@ -54,7 +54,7 @@ WITH_TEAMS = tuple(
 SCHEDULES = ("--count", "1000", "--failures", "1")
 IN_SUITE = [*IN_GRAPH, *FINDINGS, *FAILURES]
 MUTANTS = [*IN_SUITE, *SCHEDULED]
-LONGEST_S = 600
+LONGEST_S = 300
 
 
 class Misfit(Exception):
@@ -88,7 +88,7 @@ def _judges(mutant: Mutant | None) -> list[str]:
     if mutant is None or mutant.engine in ("", WRAPPED):
         tests = WITH_TEAMS if mutant and mutant.engine else SELECTION
         # Why a comparison of two histories fails would take longer to explain than the tests take.
-        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--whole", *tests]
+        return ["pytest", "-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *tests]
     return ["tests.schedules", "--jobs", "1", "--engine", mutant.engine, *SCHEDULES]
 
 

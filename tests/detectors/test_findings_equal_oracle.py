@@ -57,7 +57,6 @@ def test_every_pattern_has_a_detector() -> None:
     assert names == PATTERNS, "the order of KINDS in tests/oracle_findings.py is not the table's"
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_what_is_found_is_what_the_oracle_finds(chunk: int) -> None:
     """Subject, stage, evidence, both times and the order of all findings are the oracle's."""
