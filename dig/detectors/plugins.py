@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.metadata import EntryPoint, distributions
 from typing import Any
 
@@ -54,10 +55,18 @@ def _entries(group: str) -> list[EntryPoint]:
     A module of the current directory can be named, so that may be on the path. Metadata of packages
     that lie there are none of the user's: the directory may be somebody else's.
     """
-    path = [folder for folder in sys.path if folder not in ("", os.getcwd())]
+    path = tuple(folder for folder in sys.path if folder not in ("", os.getcwd()))
+    return sorted(e for e in _entries_on(path) if e.group == group)
+
+
+# Each run and each fork asks for its healers, and reading all metadata takes 30 ms.
+@cache
+def _entries_on(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     # The first package of a name on the path hides the others, as in an import.
-    packages = {package.name: package for package in reversed([*distributions(path=path)])}.values()
-    return sorted(e for package in packages for e in package.entry_points.select(group=group))
+    packages = {
+        package.name: package for package in reversed([*distributions(path=[*path])])
+    }.values()
+    return tuple(entry for package in packages for entry in package.entry_points)
 
 
 def _load(entry: EntryPoint, base: type[Component]) -> Any:
