@@ -6,8 +6,8 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from pathlib import Path
 
 DIG = Path(__file__).parents[1] / "dig"
@@ -38,44 +38,14 @@ _LAYOUT = frozenset(
 )  # fmt: skip
 
 
-@dataclass
-class Counts:
-    """Counts about a package.
-
-    Attributes:
-        lines: Lines of code, without docstrings, comments and blank lines.
-        comments: Comments.
-        names: Names that are bound.
-        fillers: Names among them that name nothing.
-        functions: Functions.
-        participles: Functions among them that are called by a bare participle or adverb.
-        first_lines: First lines of docstrings.
-        leaning: Lines among them with a pronoun.
-    """
-
-    lines: int = 0
-    comments: int = 0
-    names: int = 0
-    fillers: int = 0
-    functions: int = 0
-    participles: int = 0
-    first_lines: int = 0
-    leaning: int = 0
-
-    def __iadd__(self, other: Counts) -> Counts:
-        for field in fields(Counts):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-        return self
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Fillers per 1,000 names, and three shares in per cent."""
-        return {
-            "fillers": 1000 * self.fillers / max(self.names, 1),
-            "participles": 100 * self.participles / max(self.functions, 1),
-            "leaning": 100 * self.leaning / max(self.first_lines, 1),
-            "comments": 100 * self.comments / max(self.lines, 1),
-        }
+def shares(counts: Counter[str]) -> dict[str, float]:
+    """Fillers per 1,000 names, and three shares in per cent."""
+    return {
+        "fillers": 1000 * counts["fillers"] / max(counts["names"], 1),
+        "participles": 100 * counts["participles"] / max(counts["functions"], 1),
+        "leaning": 100 * counts["leaning"] / max(counts["first lines"], 1),
+        "comments": 100 * counts["comments"] / max(counts["lines"], 1),
+    }
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:
@@ -96,50 +66,42 @@ def _is_participle(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return word in _ADVERBS or ("_" not in word and word.endswith("ed") and len(word) > 4)
 
 
-def count(path: Path) -> Counts:
-    """Count a file."""
-    text, counts = path.read_text(encoding="utf-8"), Counts()
+def count(path: Path) -> Counter[str]:
+    """Count the lines of code, the comments, and what `shares` is of, in a file."""
+    text, counts = path.read_text(encoding="utf-8"), Counter[str]()
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         for name in _bound_names(node):
-            counts.names += 1
-            counts.fillers += name.strip("_") in _FILLERS
+            counts["names"] += 1
+            counts["fillers"] += name.strip("_") in _FILLERS
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            counts.functions += 1
-            counts.participles += _is_participle(node)
+            counts["functions"] += 1
+            counts["participles"] += _is_participle(node)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
             if docstring is not None:
                 literal = node.body[0]
                 docstrings |= {*range(literal.lineno, (literal.end_lineno or 0) + 1)}
-                counts.first_lines += 1
-                counts.leaning += bool(_PRONOUNS.search(docstring.splitlines()[0]))
+                counts["first lines"] += 1
+                counts["leaning"] += bool(_PRONOUNS.search(docstring.splitlines()[0]))
     tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
-    counts.lines = len(
-        {token.start[0] for token in tokens if token.type not in _LAYOUT} - docstrings
-    )
-    counts.comments = sum(token.type == tokenize.COMMENT for token in tokens)
+    code = {token.start[0] for token in tokens if token.type not in _LAYOUT}
+    counts["lines"] = len(code - docstrings)
+    counts["comments"] = sum(token.type == tokenize.COMMENT for token in tokens)
     return counts
 
 
-def packages() -> dict[str, Counts]:
+def packages() -> dict[str, Counter[str]]:
     """The counts of each package of dig; `dig` is what lies directly in it."""
-    by_package: dict[str, Counts] = {}
+    by_package: dict[str, Counter[str]] = defaultdict(Counter)
     for path in sorted(DIG.rglob("*.py")):
         package = path.relative_to(DIG).parts[0] if path.parent != DIG else "dig"
-        by_package.setdefault(package, Counts()).__iadd__(count(path))
+        by_package[package] += count(path)
     return by_package
 
 
 if __name__ == "__main__":
-    whole = Counts()
-    for package, counts in packages().items():
-        whole += counts
-        print(
-            f"{package:<12} {counts.lines:>6}",
-            *(f"{key} {value:.1f}" for key, value in counts.shares.items()),
-        )
-    print(
-        f"{'whole':<12} {whole.lines:>6}",
-        *(f"{key} {value:.1f}" for key, value in whole.shares.items()),
-    )
+    rows = packages()
+    for package, counts in [*rows.items(), ("whole", sum(rows.values(), Counter()))]:
+        figures = [f"{name} {value:.1f}" for name, value in shares(counts).items()]
+        print(f"{package:<12} {counts['lines']:>6}", *figures)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from .ceilings import Counts, packages
+from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
@@ -12,11 +14,11 @@ LINES = {
     "_util": 548,
     "adapters": 7_256,
     "cli": 1_892,
-    "detectors": 3_925,
+    "detectors": 3_932,
     "diagnosis": 6_749,
     "faults": 1_317,
     "graph": 2_473,
-    "lab": 9_475,
+    "lab": 9_480,
     "monitor": 2_102,
     "runtime": 2_998,
     "show": 5_366,
@@ -31,14 +33,14 @@ LEAST_COMMENTS = 4.0
 
 
 @pytest.fixture(scope="module")
-def counted() -> dict[str, Counts]:
+def counted() -> dict[str, Counter[str]]:
     """The counts of each package."""
     return packages()
 
 
-def test_no_package_has_grown(counted: dict[str, Counts]) -> None:
+def test_no_package_has_grown(counted: dict[str, Counter[str]]) -> None:
     """Each has at most the lines of code that its row says, and no row is a hundred too high."""
-    lines = {package: counts.lines for package, counts in counted.items()}
+    lines = {package: counts["lines"] for package, counts in counted.items()}
     assert lines.keys() == LINES.keys()
     grown = {name: lines[name] for name in lines if lines[name] > LINES[name]}
     assert not grown, "raise these rows of LINES, with a reason in the commit"
@@ -46,11 +48,8 @@ def test_no_package_has_grown(counted: dict[str, Counts]) -> None:
     assert not shrunk, "lower these rows of LINES"
 
 
-def test_names_and_sentences_stay_plain(counted: dict[str, Counts]) -> None:
+def test_names_and_sentences_stay_plain(counted: dict[str, Counter[str]]) -> None:
     """`python -m tests.ceilings` shows the figures of each package."""
-    total = Counts()
-    for counts in counted.values():
-        total += counts
-    shares = total.shares
-    assert all(shares[key] <= most for key, most in MOST.items()), shares
-    assert shares["comments"] >= LEAST_COMMENTS, shares
+    figures = shares(sum(counted.values(), Counter()))
+    assert all(figures[key] <= most for key, most in MOST.items()), figures
+    assert figures["comments"] >= LEAST_COMMENTS, figures
