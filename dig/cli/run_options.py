@@ -71,8 +71,8 @@ class ModelOptions:
             SettingsError: Other options are given than the model's name, but not that.
         """
         named = {
-            _NAMES.get(field_.name, field_.name): getattr(self, field_.name)
-            for field_ in _MODEL_FIELDS
+            _NAMES.get(option.name, option.name): getattr(self, option.name)
+            for option in _MODEL_FIELDS
         }
         values = {name: _plain(value) for name, value in named.items() if value is not None}
         if self.model is None and values:
@@ -185,6 +185,6 @@ class RunOptions:
         )  # fmt: skip
         if self.usual is None:
             return run
-        # What is usual is fitted to the team: agents it does not know have nothing that is usual.
+        # Usual findings are fitted to one team: for an unknown agent nothing is usual.
         team = members(run, make_task(run))
         return replace(run, usual=TeamUsual.read(self.usual).of_team(team, run.limits))

@@ -35,7 +35,7 @@ def verify(file: Trace, salvage: Salvage = False, as_json: AsJson = False) -> No
         damage = "the line is damaged" if aside.line else aside.what
         moved = f"{damage}; {aside.bytes} bytes were set aside in {aside.where}"
         report.add(aside.records + 1, moved)
-    # What was set aside above is no longer in the file, but is still the end of this trace.
+    # The torn tail set aside above has left the file, but is still the end of this trace.
     torn = report.torn_bytes or (aside.bytes if aside else 0)
     print_result(
         as_json,

@@ -88,8 +88,9 @@ class Rule:
         seconds = self.deadline_s
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if not (is_number and 0 < seconds <= 1e9):
-            what = "it must be above 0 and at most 1e9 seconds"
-            raise SettingsError(f"deadline_s is {seconds!r:.60}; {what}")
+            raise SettingsError(
+                f"deadline_s is {seconds!r:.60}; it must be above 0 and at most 1e9 seconds"
+            )
 
     @property
     def reason_text(self) -> str:

@@ -171,23 +171,23 @@ USUAL_SUSPECTS = ("attribution",)
 """The suspects asked by default."""
 
 
-def load_suspects(name_: str) -> Suspects:
+def load_suspects(suspect_name: str) -> Suspects:
     """Return the suspects of a name, or load a user's own as `module:object`.
 
     Raises:
         SettingsError: There are no such suspects.
     """
-    if name_ in SUSPECTS:
-        return SUSPECTS[name_]
-    if ":" not in name_:
+    if suspect_name in SUSPECTS:
+        return SUSPECTS[suspect_name]
+    if ":" not in suspect_name:
         raise SettingsError(
-            f"there is no suspect {name_!r}; known are: {', '.join(SUSPECTS)}, and your own as "
-            "module:object"
+            f"there is no suspect {suspect_name!r}; known are: {', '.join(SUSPECTS)}, and your own "
+            "as module:object"
         )
-    loaded = load(name_, "suspect")
+    loaded = load(suspect_name, "suspect")
     suspects: Suspects = loaded() if isinstance(loaded, type) else loaded
     if not callable(getattr(suspects, "candidates", None)):
-        raise SettingsError(f"{name_} has no method `candidates(case)`")
+        raise SettingsError(f"{suspect_name} has no method `candidates(case)`")
     return suspects
 
 

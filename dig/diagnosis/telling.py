@@ -117,7 +117,7 @@ def _answer(diagnosis: Diagnosis, best: HypothesisRow | None) -> Iterator[str]:
         since = f", from record {seat.onset or answer.t} on"
     yield f"Cause: {name(answer.agent)}{since}{beside} ({confidence_text(diagnosis, best)})"
     evidence = [e for e in diagnosis.candidates[0].evidence if not e.says.startswith("tried: ")]
-    # That an agent acted speaks against it only where nothing else does.
+    # A mere act counts against an agent only where nothing else does.
     for row in [e for e in evidence if " acted " not in e.says or e == evidence[0]][:2]:
         yield f"  {_evidence_text(row)}"
     if best is None and diagnosis.hypotheses:

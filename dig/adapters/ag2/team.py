@@ -154,7 +154,7 @@ class HubTeam(base.AdapterState):
     def _end(self, run: AgentRun, outgoing: OutgoingEnvelope, to: tuple[str, ...]) -> str:
         """End a turn with words, or by passing the message on."""
         graph, event = self.session.monitor.graph, run.event
-        # What came from outside is not passed on, but sent to others in the agent's own name.
+        # An agent does not pass on a message from outside: it sends one to others in its own name.
         is_from_agent = run.turn.holds(event) and graph.history.by(graph.event(event).n) is not None
 
         def is_silent() -> bool:

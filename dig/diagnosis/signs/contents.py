@@ -47,7 +47,7 @@ def find_wrong_amounts(analysis: RunAnalysis) -> Iterator[Occurrence]:
         usual = _usual_numbers(analysis, event, "amount")
         if share is None or len(usual) < 3:
             continue
-        # Who only passes on a wrong amount is not the agent that made it wrong.
+        # An agent that only passes on a wrong amount did not make it wrong.
         before = [
             analysis.amounts[used.id]
             for used in analysis.inputs_behind(event)

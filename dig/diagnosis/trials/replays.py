@@ -123,7 +123,7 @@ class Trying:
             SettingsError: A link lies where the forks of the run belong.
         """
         source = read_source(path, self.detectors)
-        # Whoever sends a run could make us write anywhere through such a link.
+        # A run from somebody else could make us write anywhere through such a link.
         if self.runs is None and source.forks.is_symlink():
             raise SettingsError(
                 f"{source.forks} is a link, and no fork is written through it: remove the link, or "

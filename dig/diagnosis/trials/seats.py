@@ -44,7 +44,7 @@ def propose_seat(case: Case, team: Mapping[str, object], candidate: Candidate) -
     ]
     if not alike:
         return None
-    # Who is blamed least is the likeliest to do it well; the name makes the choice repeatable.
+    # The agent that is blamed least does it best; the name makes the choice repeatable.
     by = min(alike, key=lambda name: (blame[name], name))
     row = {"kind": "seat", "at": at, "agent": agent, "by": by}
     attempt = case.attempt_of(candidate.activation)

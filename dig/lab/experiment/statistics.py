@@ -26,7 +26,7 @@ from operator import mul
 from statistics import NormalDist, fmean, quantiles, stdev
 from typing import Any
 
-from dig._util.intervals import _TAIL
+from dig._util.intervals import TAIL
 
 DRAWS = 1000
 MOST_WEIGHTED = 1000
@@ -67,8 +67,8 @@ def share(parts: Sequence[float]) -> Mean | None:
     if not parts:
         return None
     count, hits = len(parts), round(sum(parts))
-    low = _bisect(lambda p: _at_least(hits, count, p) < _TAIL) if hits else 0.0
-    high = 1 - _bisect(lambda q: _at_least(count - hits, count, q) < _TAIL) if hits < count else 1.0
+    low = _bisect(lambda p: _at_least(hits, count, p) < TAIL) if hits else 0.0
+    high = 1 - _bisect(lambda q: _at_least(count - hits, count, q) < TAIL) if hits < count else 1.0
     return Mean(hits / count, low, high, count)
 
 
@@ -96,7 +96,7 @@ def mean(
     if low == high:
         return Mean(middle, middle, middle, count)
     if count > MOST_WEIGHTED:
-        width = NormalDist().inv_cdf(1 - _TAIL) * stdev(values) / sqrt(count)
+        width = NormalDist().inv_cdf(1 - TAIL) * stdev(values) / sqrt(count)
         return Mean(middle, middle - width, middle + width, count)
     lows, highs = [], []
     # Sizes are powers of two, so that few tables of weights serve all counts.
@@ -104,7 +104,7 @@ def mean(
         added, weighted = weights[-1], sum(map(mul, values, weights))
         lows.append((weighted + added * low) / (total + added))
         highs.append((weighted + added * high) / (total + added))
-    cut = round(DRAWS * _TAIL)
+    cut = round(DRAWS * TAIL)
     # Rounding must not put the mean itself outside.
     bottom, top = min(sorted(lows)[cut], middle), max(sorted(highs)[-1 - cut], middle)
     return Mean(middle, bottom, top, count)

@@ -17,11 +17,11 @@ Successors = Mapping[str, Sequence[str]]
 
 def successors(claims: Iterable[Claim]) -> Successors:
     """The targets of each source, in the order of the claims."""
-    successors_: dict[str, dict[str, None]] = {}
+    by_source: dict[str, dict[str, None]] = {}
     for claim in claims:
         # A dict instead of a set: the order of claims decides between paths of one length.
-        successors_.setdefault(claim.source, {})[claim.target] = None
-    return {source: [*targets] for source, targets in successors_.items()}
+        by_source.setdefault(claim.source, {})[claim.target] = None
+    return {source: [*targets] for source, targets in by_source.items()}
 
 
 def search_from(graph: Successors, start: str) -> dict[str, str | None]:

@@ -200,9 +200,9 @@ def read_itbench(path: Path) -> Snapshot:
         if before.setdefault(record.row.id, record.spec) != record.spec:
             lines.append(EvidenceLine(record.row.id, record.ts, "change", text=CHANGED))
         before[record.row.id] = record.spec
-    topology_ = Topology(_with_aliases([*entities.values()]), [*edges])
+    merged_topology = Topology(_with_aliases([*entities.values()]), [*edges])
     alarms = _first_alerts([*alerts, *failed])
-    return Snapshot(path.resolve().name, topology_, alarms, [*lines, *_count(events)])
+    return Snapshot(path.resolve().name, merged_topology, alarms, [*lines, *_count(events)])
 
 
 CHANGED = "its specification changed"
@@ -230,8 +230,8 @@ def _table(file: Path, read: Callable[[dict[str, str]], R]) -> list[R]:
 
 def _body(row: Mapping[str, str]) -> Mapping[str, Any]:
     """The object of Kubernetes in the column `Body`."""
-    event_ = json.loads(row["Body"])
-    return dict(event_.get("object", event_))
+    body = json.loads(row["Body"])
+    return dict(body.get("object", body))
 
 
 def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
@@ -245,9 +245,9 @@ def _itbench_span(row: Mapping[str, str]) -> ImportedSpan:
 
 def _alerts(file: Path) -> Iterator[Alert]:
     try:
-        document_ = json.loads(read_file(file))
-        document_ = document_.get("data", document_) if isinstance(document_, dict) else document_
-        for alert in document_["alerts"] if isinstance(document_, dict) else document_:
+        content = json.loads(read_file(file))
+        content = content.get("data", content) if isinstance(content, dict) else content
+        for alert in content["alerts"] if isinstance(content, dict) else content:
             labels = alert["labels"]
             if alert.get("state", "firing") not in ("firing", "active"):
                 continue

@@ -101,7 +101,7 @@ def _remedy(reader: LogReader, suspicion: Suspicion) -> Remedy:
     )
     note, team = text[:MOST_CHARACTERS], list(reader.team)
     if suspicion.pattern == "OE":
-        # Whoever discarded the event would do so again.
+        # An agent that discarded the event would do so again.
         members = [name for name in team if name not in reader.work[first].discarded_by]
         to = [*(name for name in suspicion.agents if name in members), *members][:1]
         return Remedy(do="reroute", event=first, to=to, note=note) if to else Remedy(do="none")

@@ -76,10 +76,10 @@ class Schedule:
                     raise RecordError(f"{place} was shown {event[:40]!r}, which is not in the file")
                 if activation.is_agents:
                     self._shown[event].append(activation)
-        for event_ in source.events.values():
-            if event_.by is not None and event_.by not in source.activations:
+        for source_event in source.events.values():
+            if source_event.by is not None and source_event.by not in source.activations:
                 self._guesses.note("an event of an activation that is not stored is from outside",
-                                   event_.id)  # fmt: skip
+                                   source_event.id)  # fmt: skip
 
     def _sort(self) -> list[SourceActivation]:
         """Sort by dependency, then by the time of the end."""

@@ -152,22 +152,22 @@ def _is_double(parts: TaskParts, event: RecordedEvent) -> bool:
     run, mine = parts.run, parts.about(event)
     behind = run.ancestors(event.id)
     earlier = takewhile(lambda other: other.id != event.id, run.events.values())
-    alike = (event_ for event_ in earlier if event_.type == event.type and event_.is_work)
+    alike = (other for other in earlier if other.type == event.type and other.is_work)
     return any(
-        event_.id not in behind and ranges.common(parts.about(event_), mine) for event_ in alike
+        other.id not in behind and ranges.common(parts.about(other), mine) for other in alike
     )
 
 
 def _is_misdirected(parts: TaskParts, event: RecordedEvent) -> bool:
     """Whether the event, or a solution consumed for it, was meant for another agent."""
     run = parts.run
-    used = (run.events[id_] for id_ in run.activations[event.by or ""].with_fate("consume"))
+    used = (
+        run.events[event_id] for event_id in run.activations[event.by or ""].with_fate("consume")
+    )
     put_in = [
-        event_
-        for event_ in used
-        if event_.type == SOLUTION and not parts.is_of_another_problem(event_)
+        other for other in used if other.type == SOLUTION and not parts.is_of_another_problem(other)
     ]
-    agents = {parts.report_to(event_) for event_ in (event, *put_in)}
+    agents = {parts.report_to(other) for other in (event, *put_in)}
     return not agents <= {None, *event.to}
 
 
@@ -219,7 +219,7 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
     if end is None:
         return
     yield "failed", "", end.error is not None
-    work = [event_ for event_ in map(run.events.__getitem__, activation.inputs) if event_.is_work]
+    work = [other for other in map(run.events.__getitem__, activation.inputs) if other.is_work]
     consumed = activation.with_fate("consume")
     passed, dropped = activation.with_fate("reroute"), activation.with_fate("discard")
     if work and end.error is None:
@@ -228,8 +228,8 @@ def _of_activation(parts: TaskParts, activation: RecordedActivation) -> Iterator
     yield "rerouting", "", len(passed)
     yield "discarding", "", len(dropped)
     yield "losing", "", _losing(parts, consumed, end)
-    outputs = [run.events[id_] for id_ in end.outputs]
-    final = [ranges.lacking(parts.about(event_), parts.whole) for event_ in outputs if event_.final]
+    outputs = [run.events[event_id] for event_id in end.outputs]
+    final = [ranges.lacking(parts.about(other), parts.whole) for other in outputs if other.final]
     yield "hasty", "", max(final, default=0.0)
 
 
@@ -250,7 +250,7 @@ def _losing(parts: TaskParts, consumed: list[str], end: End) -> float:
 
 def _span(parts: TaskParts, events: Iterable[str]) -> ranges.Ranges:
     """The elements of some events."""
-    return ranges.merge(r for id_ in events for r in parts.about(parts.run.events[id_]))
+    return ranges.merge(r for event_id in events for r in parts.about(parts.run.events[event_id]))
 
 
 # --- agents ---

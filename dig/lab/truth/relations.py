@@ -128,8 +128,10 @@ def consumed_the_last_of(at: Setting, source: Node, target: Node) -> bool:
     """The activation consumed work on the part, but no output covers the part."""
     activation = at.run.activations[source.name]
     events = at.run.events
-    used = [r for id_ in activation.with_fate("consume") for r in at.parts.about(events[id_])]
-    generated = [r for id_ in activation.outputs for r in at.parts.about(events[id_])]
+    used = [
+        r for event_id in activation.with_fate("consume") for r in at.parts.about(events[event_id])
+    ]
+    generated = [r for event_id in activation.outputs for r in at.parts.about(events[event_id])]
     piece = (named_range(target.name),)
     # A part that is covered only half is lost as well.
     return common(tuple(used), piece) > 0 and common(tuple(generated), piece) < length(piece)
@@ -145,7 +147,7 @@ def _lacks(at: Setting, agent: str, ranges: Ranges) -> bool:
 def lost_what_was_to_be_told_to(at: Setting, source: Node, target: Node) -> bool:
     """The activation consumed an event meant for the agent, and the agent lacks the elements."""
     used = at.run.activations[source.name].with_fate("consume")
-    events = [at.run.events[id_] for id_ in used]
+    events = [at.run.events[event_id] for event_id in used]
     events_for = [event for event in events if at.parts.report_to(event) == target.name]
     return any(_lacks(at, target.name, at.parts.about(event)) for event in events_for)
 
@@ -237,7 +239,10 @@ def is_behind_the_subject_of_et(at: Setting, source: Node, target: Node) -> bool
 def is_about_what_et_names(at: Setting, source: Node, target: Node) -> bool:
     """The event shares elements with an event in the evidence of the ET."""
     mine = at.parts.about(at.event(source))
-    return any(common(mine, at.parts.about(at.run.events[id_])) for id_ in _named_by_et(at, target))
+    return any(
+        common(mine, at.parts.about(at.run.events[event_id]))
+        for event_id in _named_by_et(at, target)
+    )
 
 
 def is_named_by_dl(at: Setting, source: Node, target: Node) -> bool:

@@ -132,12 +132,12 @@ def verify(
         is_strict and _has_unusual_findings(runs.twin, baseline)
     ):
         return Dropped(TWIN_ANOMALOUS)
-    deviations_ = deviations(runs, baseline, faulted.rmse, twin.rmse)
-    alarms = {node.id for node in deviations_ if node.type in alarms_are}
+    deviant_nodes = deviations(runs, baseline, faulted.rmse, twin.rmse)
+    alarms = {node.id for node in deviant_nodes if node.type in alarms_are}
     if not alarms:
         return Dropped(NO_CONSEQUENCE)
     setting = Setting(runs.faulted_parts, faulted.injections)
-    nodes = sorted([*_roots(runs.faulted, faulted), *deviations_], key=lambda node: node.onset_t)
+    nodes = sorted([*_roots(runs.faulted, faulted), *deviant_nodes], key=lambda node: node.onset_t)
     return _graph(faulted, nodes, alarms, setting, is_strict) or Dropped(NOT_VERIFIED)
 
 

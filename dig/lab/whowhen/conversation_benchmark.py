@@ -498,7 +498,7 @@ class WhoWhenScores:
             *(self._against(measure) for measure in ("agent", "step")), *self.notes,
         ]  # fmt: skip
         heads = ["by", "agent", "step", *(f"step +-{far}" for far in DISTANCES), f"first {FIRST}"]
-        tables_ = [Table("whowhen", "Who&When", heads, rows, notes)]
+        all_tables = [Table("whowhen", "Who&When", heads, rows, notes)]
         if official:
             lines = [
                 [label, f"{100 * share['share']:.1f}", share["only_official"], share["only_strict"]]
@@ -506,10 +506,10 @@ class WhoWhenScores:
             ]
             note = "The true text is contained in the answer's; the first repetition."
             heads = ["what", "official", "hits by it alone", "hits that it misses"]
-            tables_.append(
+            all_tables.append(
                 Table("official", "By the benchmark's own evaluator", heads, lines, [note])
             )
-        return tables_
+        return all_tables
 
     def _cells(self, runs: Sequence[Hits]) -> list[str]:
         parts = [[run.agent for run in runs], [run.step for run in runs]]

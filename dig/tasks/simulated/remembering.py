@@ -111,5 +111,5 @@ class RememberingAgent:
         for reference, part in sorted(self.parts.items(), key=lambda item: item[1][0] - item[1][1]):
             if not missing(part, uncovered):
                 references[part] = reference
-                uncovered = tuple(gap for one in uncovered for gap in missing(one, [part]))
+                uncovered = tuple(rest for gap in uncovered for rest in missing(gap, [part]))
         return [references[part] for part in sorted(references)]
