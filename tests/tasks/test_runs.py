@@ -9,7 +9,6 @@ from statistics import correlation
 
 import pytest
 
-import dig.lab  # noqa: F401 (adds its methods)
 from dig.detectors.policy import Policy, Rule
 from dig.errors import SettingsError
 from dig.graph.records import HealRow, Record
