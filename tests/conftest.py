@@ -11,7 +11,6 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
-import dig.lab  # noqa: F401 (runs of its methods are replayed and forked)
 from tests.browser.browsers import NONE
 
 # `ci` draws the same examples on every machine; `pytest --hypothesis-profile=dev` looks further.

@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 
-import dig.lab  # noqa: F401 (adds its methods)
 from dig.detectors.thresholds import Thresholds
 from dig.graph.codec import encode
 from dig.runtime import simulate

@@ -11,7 +11,7 @@ from .ceilings import packages, shares
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 188,
-    "_util": 548,
+    "_util": 553,
     "adapters": 7_256,
     "cli": 1_892,
     "detectors": 3_932,
@@ -22,7 +22,7 @@ LINES = {
     "monitor": 2_102,
     "runtime": 2_998,
     "show": 5_366,
-    "tasks": 2_428,
+    "tasks": 2_426,
     "traces": 5_791,
 }
 

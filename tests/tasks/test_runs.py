@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from statistics import correlation
+from textwrap import dedent
 
 import pytest
 
@@ -152,3 +155,31 @@ def test_the_problem_goes_to_one_agent_or_to_all() -> None:
 def test_every_method_that_a_run_may_name_is_there() -> None:
     """Those that healing is compared with come from the laboratory."""
     assert set(METHODS) == set(METHOD_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("method", "is_laboratory_loaded"), [("judge", True), ("retry", True), ("dig+", False)]
+)
+def test_a_program_runs_and_forks_a_method_without_importing_the_laboratory(
+    method: str, is_laboratory_loaded: bool, tmp_path: Path
+) -> None:
+    """The tables find its rows; a program that uses none of them never loads it."""
+    program = f"""
+        import sys
+        from pathlib import Path
+        from dig.detectors.thresholds import Thresholds
+        from dig.tasks.run.arrange import make_run
+        from dig.tasks.run.execute import execute
+        from dig.tasks.run.run_fork import fork
+
+        folder = Path({str(tmp_path)!r})
+        run = make_run("count-frequency", Thresholds(), agents=3, size=10, method={method!r})
+        recorded = execute(run, folder / "runs").directory
+        forked = fork(recorded, 10, folder / "forks").directory
+        first, second = [(run / "trace.dig.jsonl").read_bytes() for run in (recorded, forked)]
+        assert first == second
+        assert ("dig.lab" in sys.modules) is {is_laboratory_loaded}
+    """
+    command = [sys.executable, "-c", dedent(program)]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr

@@ -109,7 +109,7 @@ def members(run: TeamRun, task: Task) -> tuple[str, ...]:
     """The names of all agents of a run.
 
     Raises:
-        SettingsError: There is no such team, or nothing has imported the method.
+        SettingsError: There is no such team.
     """
     return run.names if is_named_by_number(run.agents_are) else tuple(team(run, task))
 
@@ -129,7 +129,7 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         speed: The factor by which the clock of a bus goes faster than real time.
 
     Raises:
-        SettingsError: There is no such team, or nothing has imported the method.
+        SettingsError: There is no such team.
     """
     setup = Setup(
         run=run.name,
@@ -148,8 +148,6 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         session=run.problems > 1,
         memory=run.remembers,
     )
-    if run.method not in METHODS:
-        raise SettingsError(f"method {run.method!r} is the laboratory's: `import dig.lab` adds it")
     return METHODS[run.method](run, Arrangement(setup, team(run, task)))
 
 
