@@ -24,6 +24,9 @@ something of it is asked for, since `digmon --help` needs none of it.
 from __future__ import annotations
 
 import typing
+from importlib import import_module
+
+from dig._util.on_demand import names_on_demand
 
 from ._version import __version__ as __version__
 
@@ -59,9 +62,9 @@ if typing.TYPE_CHECKING:
 
     from .errors import DigError as DigError
 
-_HOME = {
-    name: home
-    for home, names in {
+_HOME, _get, _list = names_on_demand(
+    __name__,
+    {
         "dig.adapters": "notes notes_about waiting",
         "dig.adapters.wrapping": "session_of unwrap wrap",
         "dig.detectors.describe": "explain",
@@ -75,30 +78,21 @@ _HOME = {
         "dig.graph.records": "Fate Limits Record",
         "dig.monitor.messages": "About Gate Hold Output Pending Step",
         "dig.monitor.monitor": "Monitor",
-    }.items()
-    for name in names.split()
-}
-"""The module that has each public name."""
-
-_PACKAGES = ("detectors", "errors", "graph", "monitor")
-"""The attributes of `dig` that `dig.monitor` imports."""
+    },
+)
 
 __all__ = sorted(_HOME)
+
+_PACKAGES = ("detectors", "errors", "graph", "monitor")
+"""The packages of the core, which `dig` has as if it had imported them."""
 
 
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a public name, or the packages of the core, on demand."""
-        from importlib import import_module
-
-        if name in _HOME:
-            value = globals()[name] = getattr(import_module(_HOME[name]), name)
-            return value
         if name in _PACKAGES:
-            import_module("dig.monitor")
-            return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return import_module(f"dig.{name}")
+        return _get(name)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_PACKAGES, *__all__})
+        return sorted({*_list(), *_PACKAGES})

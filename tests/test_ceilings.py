@@ -10,8 +10,8 @@ from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 188,
-    "_util": 553,
+    "dig": 183,
+    "_util": 569,
     "adapters": 7_256,
     "cli": 1_892,
     "detectors": 3_932,
@@ -20,10 +20,10 @@ LINES = {
     "graph": 2_473,
     "lab": 9_480,
     "monitor": 2_102,
-    "runtime": 2_998,
+    "runtime": 2_992,
     "show": 5_366,
     "tasks": 2_426,
-    "traces": 5_791,
+    "traces": 5_788,
 }
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

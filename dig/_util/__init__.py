@@ -3,5 +3,5 @@
 `text`: text safe on a terminal. `json_values`: plain JSON. `ranges`: sets of numbers. `html`: small
 tables. `redaction`: masked secrets. `frozen`: cheap immutable types.
 `files`: whole reads of regular files. `intervals`: intervals of shares. `registry`: tables to which
-other packages add rows.
+the laboratory adds rows. `on_demand`: names of a package that are imported when asked for.
 """

@@ -19,8 +19,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dig._util.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from dig.show.document import Candidate, Diagnosis, Hypothesis
@@ -33,23 +34,22 @@ if TYPE_CHECKING:
     from .trials.replays import TrialBudget, Trying
     from .trials.significance import verdict
 
-_HOME = {
-    "Case": ".case", "read_case": ".case",
-    "Trying": ".trials.replays", "diagnose": ".diagnosing", "diagnose_async": ".diagnosing",
-    "try_changes": ".diagnosing", "verify": ".diagnosing",
-    "Candidate": "dig.show.document", "Hypothesis": "dig.show.document",
-    "Diagnosis": "dig.show.document", "Goal": ".goal", "Suspects": ".suspects",
-    "TrialBudget": ".trials.replays", "Tried": ".trials.arms", "verdict": ".trials.significance",
-}  # fmt: skip
-"""The names of the package, by module; a module is imported on demand, since tasks load slowly."""
-
 __all__ = [
     "Candidate", "Case", "Diagnosis", "Goal", "Hypothesis", "Suspects", "TrialBudget", "Tried",
     "Trying", "diagnose", "diagnose_async", "read_case", "try_changes", "verdict", "verify",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name], __name__), name)
+# Tasks load slowly.
+_HOME, __getattr__, __dir__ = names_on_demand(
+    __name__,
+    {
+        "dig.show.document": "Candidate Diagnosis Hypothesis",
+        ".case": "Case read_case",
+        ".diagnosing": "diagnose diagnose_async try_changes verify",
+        ".goal": "Goal",
+        ".suspects": "Suspects",
+        ".trials.arms": "Tried",
+        ".trials.replays": "TrialBudget Trying",
+        ".trials.significance": "verdict",
+    },
+)

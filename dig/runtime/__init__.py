@@ -14,8 +14,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dig._util.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from .agents import Agent, Decision, EventFate, NewEvent, Plan, PlannedAgent, View
@@ -26,9 +27,15 @@ if TYPE_CHECKING:
     from .result import RunResult
     from .simulator import simulate
 
-_HOME = {
-    name: home
-    for home, names in {
+__all__ = [
+    "Agent", "Alarm", "Alerts", "Bus", "CommandAlerts", "Decision", "EventFate", "LogAlerts",
+    "NewEvent", "Plan", "PlannedAgent", "RunResult", "Setup", "View", "WebhookAlerts", "simulate",
+]  # fmt: skip
+
+# A journal needs the group commit alone, not bus and simulator.
+_HOME, __getattr__, __dir__ = names_on_demand(
+    __name__,
+    {
         ".agents": "Agent Decision EventFate NewEvent Plan PlannedAgent View",
         ".alerts": "Alerts",
         ".bus": "Bus",
@@ -36,18 +43,5 @@ _HOME = {
         ".host": "Setup",
         ".result": "RunResult",
         ".simulator": "simulate",
-    }.items()
-    for name in names.split()
-}
-"""The module of each name: a journal needs the group commit alone, not bus and simulator."""
-
-__all__ = [
-    "Agent", "Alarm", "Alerts", "Bus", "CommandAlerts", "Decision", "EventFate", "LogAlerts",
-    "NewEvent", "Plan", "PlannedAgent", "RunResult", "Setup", "View", "WebhookAlerts", "simulate",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name], __name__), name)
+    },
+)

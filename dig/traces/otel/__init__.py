@@ -13,18 +13,14 @@ The files without the SDK (`ids`, `items`, `mapping`, the formats) are imported 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dig._util.on_demand import names_on_demand
 
 if TYPE_CHECKING:
     from .follow import Follower, current_traceparent, instrument
 
 __all__ = ["Follower", "current_traceparent", "instrument"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the SDK with the first used name: the import takes a while."""
-    if name not in __all__:
-        raise AttributeError(name)
-    from . import follow
-
-    return getattr(follow, name)
+# The import of the SDK takes a while.
+_HOME, __getattr__, __dir__ = names_on_demand(__name__, {".follow": " ".join(__all__)})
