@@ -765,7 +765,7 @@ MUTANTS = [
     ),
     Mutant(
         "ladder-silent-step", HEALING,
-        'self.refuse(ladder.row, "there is nothing that this step could do")', "pass",
+        "self.refuse(ladder.row, NOTHING_TO_DO)", "pass",
         "a step that has nothing to do leaves no trace, so a replay takes the next one later",
     ),
     Mutant(

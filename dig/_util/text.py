@@ -45,6 +45,15 @@ def one_line(text: object, most: int = MOST_IN_TEXT) -> str:
     return shown if len(shown) <= most else shown[: max(0, most - 3)] + "..."
 
 
+def first_sentence(text: object, most: int) -> str:
+    """The first sentence of a text on one line; a longer one is cut between two words."""
+    sentence = one_line(text, 2 * most).partition(". ")[0].rstrip(".")
+    if len(sentence) < most:
+        return f"{sentence}."
+    shown = sentence[:most]
+    return f"{shown.rpartition(' ')[0] or shown} ..."
+
+
 def name(text: object) -> str:
     """An id or an agent's name."""
     return one_line(text, MOST_IN_NAME) or "''"

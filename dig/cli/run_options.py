@@ -44,6 +44,9 @@ class ModelOptions:
     request_timeout: Annotated[
         float | None, typer.Option(help="Seconds that one request to the model may take.")
     ] = None
+    max_reply: Annotated[
+        int | None, typer.Option(help="Tokens that one reply may have; by default 2,000.")
+    ] = None
     concurrency: Annotated[
         int | None, typer.Option(help="How many requests may be under way at once.")
     ] = None
@@ -95,8 +98,11 @@ class ModelOptions:
 
         if virtual:
             raise SettingsError("a language model takes real time to decide; leave --virtual out")
-        if speed != 1:
-            raise SettingsError("a language model thinks at its own speed; leave --speed out")
+        if speed > 1:
+            raise SettingsError(
+                "a language model thinks at its own speed, so --speed must be at most 1, "
+                f"got {speed:g}"
+            )
         model = values.pop("model")
         ModelSettings(model, **values).key()  # a missing key is told before the run begins
         return {"agents_are": f"model {model}", "options": values}

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
-from dig._util.text import counted, cut, join_clauses, name, one_line
+from dig._util.text import counted, cut, first_sentence, join_clauses, name, one_line
 from dig.graph import records
 from dig.graph.graph import InteractionGraph
 from dig.graph.words import MOST_NAMED, MOST_REASON, action_text, actions_text, healing_kind, moment
@@ -192,7 +192,7 @@ class RunSoFar:
         self._error_of = None if record.error is None else record.activation
         if record.error is not None:
             self._counts["failed turns"] += 1
-            self._error = self._error or one_line(record.error, MOST_REASON)
+            self._error = self._error or first_sentence(record.error, MOST_REASON)
 
     def _find(self, finding: Finding | records.FindingRow, tallies: _Tallies | None = None) -> None:
         severity, pattern = worth(finding), str(finding.pattern)
@@ -326,8 +326,8 @@ class RunSoFar:
         if has_headline:
             return text
         if number:
-            error = "" if private else f": {self._error.partition('. ')[0].rstrip('.')}"
-            text += f" {counted(number, 'turn')} ended with an error{error}."
+            error = "." if private else f": {self._error}"
+            text += f" {counted(number, 'turn')} ended with an error{error}"
         return text.lstrip() or "None was found."
 
     def _findings_text(self, has_errors: bool, without: set[str]) -> str:

@@ -203,6 +203,7 @@ class DiagnosisReport:
             model_calls=int(used.get("model_calls", 0)) + model_cost.model_calls,
             input_tokens=int(used.get("input_tokens", 0)) + model_cost.input_tokens,
             output_tokens=int(used.get("output_tokens", 0)) + model_cost.output_tokens,
+            uncounted_calls=int(used.get("uncounted_calls", 0)) + model_cost.uncounted_calls,
             usd=float(sum(prices)) if prices else None,
         )  # fmt: skip
 
@@ -240,7 +241,7 @@ class DiagnosisReport:
 
 
 TO_TRY = "what could be tried: "
-_COSTS = ("model_calls", "input_tokens", "output_tokens", "cost_usd")
+_COSTS = ("model_calls", "input_tokens", "output_tokens", "uncounted_calls", "cost_usd")
 
 
 def _sentence(hypothesis: Hypothesis) -> str:

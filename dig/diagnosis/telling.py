@@ -28,6 +28,7 @@ from dig.traces.journal.reader import read_records
 from dig.traces.replay.kinds import in_words
 from dig.traces.replay.planned import ChangeableRecord
 from dig.traces.run import RecordedRun
+from dig.traces.usage import unknown_text
 
 from .case import RunSource
 from .causes import OUTCOME
@@ -355,7 +356,9 @@ def _model_cost(diagnosis: Diagnosis) -> Iterator[str]:
     """The model and its cost, if a model was asked; then all notes."""
     cost = diagnosis.cost
     if diagnosis.model is not None:
-        tokens = counted(cost.input_tokens + cost.output_tokens, "token")
+        known = cost.input_tokens + cost.output_tokens
+        unknown = unknown_text(known, {"uncounted_calls": cost.uncounted_calls})
+        tokens = ", ".join([counted(known, "token")] * bool(known or not unknown) + [unknown])
         usd = f", {cost.usd:.4f} US dollars" if cost.usd is not None else ""
         yield (
             f"{name(diagnosis.model)} was asked ({diagnosis.method}): "

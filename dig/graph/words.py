@@ -18,6 +18,9 @@ from .records import FAILED, HealRow, IncidentRow
 MOST_REASON = 120
 MOST_NAMED = 3
 
+NOTHING_TO_DO = "there is nothing that this step could do"
+"""The reason of a step that only stands in the trace so that a replay takes it, too."""
+
 PAST = {
     "consume": "consumed", "delay": "delayed", "reroute": "rerouted", "discard": "discarded",
     None: "looks at",

@@ -31,6 +31,7 @@ from dig.detectors.policy import Extent, Policy
 from dig.detectors.protocols import Healer, check
 from dig.errors import PART_ERRORS
 from dig.graph.records import HealRow, micros
+from dig.graph.words import NOTHING_TO_DO
 
 from .holds import Holds
 from .ladders import Ladder, Ladders
@@ -140,7 +141,7 @@ class Healing:
                 proposals = self._heal(ladder.row, ladder.finding, ladder, set())
                 proposed += proposals
                 if self._recorder.graph.t == t and not proposals:  # a replay has to take it, too
-                    self.refuse(ladder.row, "there is nothing that this step could do")
+                    self.refuse(ladder.row, NOTHING_TO_DO)
             else:
                 ladder.due, ladder.is_ripe = None, False
                 self.refuse(ladder.row, f"all {ladder.steps} steps about this were taken")

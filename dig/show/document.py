@@ -294,7 +294,8 @@ class StageRow(_Part):
 class CostRow(_Part):
     """What this call alone has cost; the replays until a hypothesis was validated, too.
 
-    `replays` were made; `found` were there already, as this user had made them before.
+    `replays` were made; `found` were there already, as this user had made them before. Of the
+    `model_calls` the tokens of `uncounted_calls` are unknown.
     """
 
     replays: int = 0
@@ -304,6 +305,7 @@ class CostRow(_Part):
     model_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    uncounted_calls: int = 0
     usd: float | None = None
 
 

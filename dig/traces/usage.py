@@ -56,10 +56,28 @@ def cost_text(sums: Mapping[str, float]) -> str:
         parts.append(f"{all_tokens:,.0f} tokens{parts_text}")
     if "cost_usd" in sums:
         parts.append(f"${sums['cost_usd']:,.4f}")
-    if "model_calls" in sums:
-        failed = f", {sums['failed_calls']:,.0f} failed" if "failed_calls" in sums else ""
-        parts.append(f"{sums['model_calls']:,.0f} requests to a model{failed}")
+    if calls := sums.get("model_calls"):
+        parts.append(f"{calls:,.0f} request{'' if calls == 1 else 's'} to a model")
+        if failed := sums.get("failed_calls"):
+            parts.append(f"{failed:,.0f} failed")
+        if unknown := unknown_text(all_tokens, sums):
+            parts.append(unknown)
     return ", ".join(parts)
+
+
+def unknown_text(known: float | None, sums: Mapping[str, float]) -> str:
+    """The requests of unknown cost, in words; empty if there are none.
+
+    Args:
+        known: The tokens that servers have named; ``None``: none of them has.
+        sums: The sum of each figure of the usage.
+    """
+    # Older traces count no such requests; a refused one takes no tokens.
+    unknown = sums.get("model_calls", 0) - sums.get("failed_calls", 0) if known is None else 0
+    unknown = sums.get("uncounted_calls", unknown)
+    if not known:
+        return "tokens unknown" if unknown else ""
+    return f"tokens of {unknown:,.0f} unknown" if unknown else ""
 
 
 def is_number(value: object) -> bool:

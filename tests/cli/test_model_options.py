@@ -69,7 +69,7 @@ def test_a_budget_stops_the_run_and_keeps_what_there_is(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (["--model", "m", "--virtual"], "takes real time to decide; leave --virtual out"),
-        (["--model", "m", "--speed", "2"], "at its own speed; leave --speed out"),
+        (["--model", "m", "--speed", "2"], "at its own speed, so --speed must be at most 1, got 2"),
         (["--max-tokens", "5"], "--max-tokens is about a language model; name it with --model"),
         (["--model", "m", "--api-key-env", "NONE"], "set the environment variable NONE"),
         (["--model", "m", "--base-url", "here"], "'here' is no address of a server"),

@@ -18,7 +18,7 @@ from dig.tasks.run.execute import Execution, execute
 from dig.tasks.run.team_run import TeamRun
 from dig.tasks.simulated.profile import Profile
 from dig.traces.journal.reader import read_records
-from tests.histories import deliver, emit, end, final, row, start, trace, turn
+from tests.histories import arrive, deliver, emit, end, final, row, start, trace, turn
 from tests.oracle import Row
 from tests.traces.runs import store
 
@@ -93,6 +93,22 @@ def test_a_session_is_told_by_what_happened_to_its_requests(tmp_path: Path) -> N
         "Of 3 requests 1 was answered, 1 was ended by an error and 1 was left without an answer."
     )
     assert "1 turn ended with an error: ValueError: no such city." in told.failure
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        ("ValueError: no such city. Try Paris.", ": ValueError: no such city."),
+        (f"ModelError: the key is {'long ' * 60}", f": ModelError: the key is{' long' * 19} ..."),
+        ("x" * 400, f": {'x' * 120} ..."),
+    ],
+)
+def test_an_error_is_cut_between_two_words(tmp_path: Path, error: str, text: str) -> None:
+    """A full stop stands only behind a whole sentence."""
+    row = end(1, "v", q="delay") | {"error": error}
+    rows = [*arrive(0, "q", None, "a"), start(1, "v", "a", "q"), row]
+    told = verdict(store(tmp_path / "s.dig.jsonl", trace(*rows)))
+    assert told.failure == f"1 turn ended with an error{text}"
 
 
 def test_a_session_without_a_request_has_a_verdict(tmp_path: Path) -> None:

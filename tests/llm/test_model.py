@@ -283,7 +283,8 @@ async def test_a_budget_cannot_be_kept_with_a_server_that_counts_nothing() -> No
     silent = says(Sum(total=4), usage=None)
     with pytest.raises(StopRunError, match="does not say how many tokens"):
         await Asked([silent], max_tokens=100)()
-    assert (await Asked([silent])()).usage == {"model": "m", "model_calls": 1}
+    uncounted = {"model": "m", "model_calls": 1, "uncounted_calls": 1}
+    assert (await Asked([silent])()).usage == uncounted
 
 
 async def test_a_question_that_is_given_up_is_counted_and_kept() -> None:
@@ -291,7 +292,7 @@ async def test_a_question_that_is_given_up_is_counted_and_kept() -> None:
     asked = Asked([Answer(RIGHT.body, delay_s=0.3)])
     with anyio.move_on_after(0.1):
         await asked()
-    assert asked.usage == {"model": "m", "model_calls": 1}
+    assert asked.usage == {"model": "m", "model_calls": 1, "uncounted_calls": 1}
     assert asked.kept[0]["error"] == "cut off"
 
 
@@ -313,6 +314,7 @@ async def test_tool_calls_are_handed_out() -> None:
         ({"base_url": "file:///etc"}, "is no address of a server"),
         ({"timeout_s": 0}, "timeout_s must be more than 0"),
         ({"retries": -1}, "retries must not be negative"),
+        ({"max_reply": 0}, "max_reply must be more than 0"),
         ({"max_usd": 1.0}, "needs both prices"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dig.runtime.llm import ModelAgent, ModelSettings
-from dig.runtime.llm.model import MOST_SILENCES
+from dig.runtime.llm.model import MOST_SILENCES, MOST_USELESS
 from tests.llm.server import Answer, says, serving
 from tests.llm.solver import solve
 
@@ -39,6 +39,8 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"`--concurrency` ({settings.concurrency})",
         f"up to {settings.longest_wait_s:g} s",
         {2: "sent again, twice at most"}[settings.retries],
+        f"more than {settings.max_reply:,} tokens (`--max-reply`)",
+        {8: "no usable reply to its first eight requests"}[MOST_USELESS],
         {6: "or six times in a row later"}[MOST_SILENCES],
         {8: "up to eight times in a row"}[ModelAgent.most_rounds],
     ]

@@ -186,7 +186,7 @@ async def test_what_the_end_cuts_off_is_in_the_last_record_with_what_it_has_used
     used = {agent: finish.usage[name] for name, agent in result.left.unfinished.items()}
     tokens = {"input_tokens": 100, "output_tokens": 10}
     assert used == {
-        "ada": {"model": "m", "model_calls": 2, **tokens, "tool_calls": 1},
+        "ada": {"model": "m", "model_calls": 2, "uncounted_calls": 1, **tokens, "tool_calls": 1},
     }
     assert end.usage == {"model": "m", "model_calls": 1, "failed_calls": 1}
 

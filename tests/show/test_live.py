@@ -29,11 +29,12 @@ from dig.graph.records import (
     Run,
     Start,
 )
+from dig.graph.words import NOTHING_TO_DO
 from dig.show.terminal import live
 from dig.show.terminal.live import LiveView, print_summary
 from dig.show.terminal.picture import draw
 from dig.show.terminal.terminal_state import TerminalState
-from tests.histories import arrive, trace, turn
+from tests.histories import arrive, end, start, trace, turn
 from tests.random_traces import random_trace
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J[red]r[/red]\u202e\nnext\r\x9b31m"
@@ -161,6 +162,47 @@ def test_a_line_that_no_record_tells_is_shown_in_the_picture_and_in_plain_lines(
         view.tell(line)
     assert "a request of ann failed" in screen.getvalue()
     assert "the live view failed" not in screen.getvalue()
+
+
+def test_the_error_of_a_request_is_told_once() -> None:
+    """The turn that it was for fails in a line without the same words; another error has them."""
+    rows = [*arrive(0, "p", None, "a"), start(1, "v", "a", "p"), end(2, "v", p="delay"),
+            start(3, "w", "a", "p"), end(4, "w", p="delay")]  # fmt: skip
+    records = [decode(one) for one in trace(*rows)]
+    why, another = f"says 400: {'x ' * 400}", "ValueError: no"
+    errors = iter([f"ModelError: {why}"[:297] + "...", another])
+    console, file = pipe()
+    with LiveView(console, title="demo") as view:
+        for record in records:
+            if isinstance(record, End):
+                error = next(errors)
+                if error != another:
+                    view.tell(f"a request of a failed, the activation fails: {why}")
+                record = replace(record, error=error)
+            view(record)
+    told = [line.split("failure")[1].strip() for line in file.getvalue().splitlines()
+            if "failure" in line]  # fmt: skip
+    assert told == ["a failed", f"a failed: {another}"]
+
+
+def test_a_step_of_healing_without_a_deed_is_no_news() -> None:
+    """It stands in the trace for a replay alone."""
+    rows = [*arrive(0, "p", None, "a")]
+    records = [*(decode(one) for one in trace(*rows))]
+    t, us = len(records), records[-1].us
+    finding = FindingRow(t, us, "DL", None, {}, {}, "error")
+    refusals = [
+        HealRow(t + 1 + n, us, t, "refused", reason=reason)
+        for n, reason in enumerate([NOTHING_TO_DO, "the budget is used up"])
+    ]
+    console, file = pipe()
+    with LiveView(console, title="demo") as view:
+        for record in (*records, finding, *refusals):
+            view(record)
+    told = [line for line in file.getvalue().splitlines() if "healing" in line]
+    assert [line.split("healing")[1].strip() for line in told] == [
+        "did nothing: the budget is used up"
+    ]
 
 
 def test_clocks_tick_between_records() -> None:

@@ -152,10 +152,12 @@ class StageAnswers:
             ranked: The ranking of that answer.
             notes: The remaining notes, besides.
         """
+        reasons = [stage.why for stage in self.stages if stage.status == "failed"]
+        note = ": ".join(filter(None, [NOT_ANSWERED, *reasons[-1:]]))
         return replace(
             ranked,
             stages=(*self.stages, *ranked.stages),
-            notes=(NOT_ANSWERED, *notes, *ranked.notes),
+            notes=(note, *notes, *ranked.notes),
         )
 
     def cost(self) -> CostRow:
@@ -165,6 +167,7 @@ class StageAnswers:
             model_calls=int(self.usage.get("model_calls", 0)),
             input_tokens=int(self.usage.get("input_tokens", 0)),
             output_tokens=int(self.usage.get("output_tokens", 0)),
+            uncounted_calls=int(self.usage.get("uncounted_calls", 0)),
             usd=float(self.usage.get("cost_usd", 0.0)) if has_price else None,
         )
 

@@ -12,7 +12,7 @@ import openai
 from dig._util.redaction import redact
 from dig._util.text import one_line
 
-from .settings import ModelSettings
+from .settings import BOUNDS, ModelSettings
 
 _BUSY = (408, 409, 425, 429)
 _SHAPE = re.compile(
@@ -38,6 +38,7 @@ class ModelFault:
         is_silence: Whether nothing came back at all.
         status: The HTTP status, if there was one.
         is_about_shape: Whether the server refuses the way in which it was asked for a shape.
+        is_about_bound: Whether it refuses the bound on a reply, or the name of that.
     """
 
     what: str
@@ -47,6 +48,7 @@ class ModelFault:
     is_silence: bool = False
     status: int | None = None
     is_about_shape: bool = False
+    is_about_bound: bool = False
 
 
 def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
@@ -58,15 +60,21 @@ def as_fault(error: Exception, settings: ModelSettings, key: str) -> ModelFault:
         key: The key that was sent, which is masked in the server's message.
     """
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        message = f"{settings.where} did not answer within {settings.timeout_s:g} s"
+        limit = f"{settings.timeout_s:g} s (--request-timeout)"
+        message = f"{settings.where} did not answer within {limit}"
         return ModelFault(message, is_silence=True)
     if isinstance(error, openai.APIConnectionError):
         reason = one_line(redact(str(error.__cause__ or error), [key]))
         return ModelFault(f"cannot reach {settings.where}: {reason}", again=True, is_silence=True)
     if isinstance(error, openai.APIStatusError):
         fault = _status_fault(error, settings, key)
-        names_shape = _SHAPE.search(f"{error.message} {error.body}") is not None
-        return replace(fault, is_about_shape=names_shape and not fault.is_end)
+        message = f"{error.message} {error.body}"
+        is_request = not fault.is_end and not fault.again
+        return replace(
+            fault,
+            is_about_shape=_SHAPE.search(message) is not None and not fault.is_end,
+            is_about_bound=is_request and any(bound in message for bound in BOUNDS),
+        )
     return ModelFault(f"{settings.where}: {one_line(redact(repr(error), [key]))}", again=True)
 
 

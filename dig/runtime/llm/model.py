@@ -25,7 +25,7 @@ from dig.errors import ModelError, StopRunError
 
 from .faults import ModelFault, as_fault
 from .replies import Completion, M, Reply, complaints, parse, request_parts
-from .settings import JsonMode, ModelSettings
+from .settings import BOUNDS, JsonMode, ModelSettings
 
 Messages = Sequence[Mapping[str, Any]]
 """A conversation, as the chat completions interface has it."""
@@ -57,9 +57,12 @@ Tell = Callable[[str], None]
 """Is told at once, in a line, of each request that fails and of each change of the JSON mode."""
 
 Usage = MutableMapping[str, Any]
-"""The use of an agent: `model_calls`, `failed_calls` of these if some failed, `input_tokens`,
-`output_tokens`, and `cost_usd` if the prices are known; the model's name is in `model`, and the
-JSON mode in `json_mode` unless it is `strict`."""
+"""The use of an agent: `model_calls`, of these `failed_calls` if some failed, `uncounted_calls` if
+the tokens of some are unknown, `input_tokens`, `output_tokens`, and `cost_usd` if the prices are
+known; the model's name is in `model`, and the JSON mode in `json_mode` unless it is `strict`."""
+
+MOST_USELESS = 8
+"""A server that has never given a usable reply is given up after this many requests."""
 
 _NEXT: Mapping[JsonMode, JsonMode] = {"strict": "object", "object": "text"}
 _MODE = {"object": "JSON objects with the schema in the instructions",
@@ -168,6 +171,7 @@ class Spending:
         self.calls += 1
         usage["model"] = model
         _add(usage, "model_calls", 1)
+        _add(usage, "uncounted_calls", 1)  # until the server names its tokens
 
     def count_tokens(self, tokens: tuple[int, int] | None, usage: Usage) -> None:
         """Count the tokens of a request, sent and received, by the server's word.
@@ -183,6 +187,7 @@ class Spending:
                     "can be kept; run without --max-tokens and --max-usd"
                 )
             return
+        mark_counted(usage)
         self.tokens += sum(tokens)
         _add(usage, "input_tokens", tokens[0])
         _add(usage, "output_tokens", tokens[1])
@@ -190,6 +195,13 @@ class Spending:
             usd = (tokens[0] * settings.price_in + tokens[1] * settings.price_out) / 1_000_000
             self.usd += usd
             _add(usage, "cost_usd", usd)
+
+
+def mark_counted(usage: Usage) -> None:
+    """Take note that the tokens of the latest request are known, or that it took none."""
+    usage["uncounted_calls"] -= 1
+    if not usage["uncounted_calls"]:
+        del usage["uncounted_calls"]
 
 
 def _add(usage: Usage, key: str, amount: float) -> None:
@@ -239,12 +251,14 @@ class Model(AbstractAsyncContextManager["Model"]):
         self.keep = keep
         self.tell: Tell = lambda line: None
         self.json_mode: JsonMode = "strict" if settings.json_mode == "auto" else settings.json_mode
+        self._bounds: Sequence[str] = BOUNDS  # the first one is sent
         self._key = settings.key(environment)
         self._client: openai.AsyncOpenAI | None = None
         self._places = anyio.CapacityLimiter(settings.concurrency)
         self._not_before = 0.0  # on the loop's clock
         self._silences = 0  # in a row
-        self._has_answered = False
+        self._sent = 0
+        self._has_served = False  # whether a reply was of use
         self._end: str | None = None
 
     async def __aexit__(self, *error: object) -> None:
@@ -293,8 +307,13 @@ class Model(AbstractAsyncContextManager["Model"]):
         question = ModelQuestion(schema, list(messages), tools, may_call)
         reason = ""
         for _ in range(ATTEMPTS):
-            message = (await self._send(question, usage, who)).first_message()
+            completion = await self._send(question, usage, who)
+            try:
+                message = completion.first_message()
+            except ModelError as error:
+                raise self._error(str(error)) from None
             if message.tool_calls:
+                self._has_served = True
                 return Reply(None, tuple(message.tool_calls), message.echo(), dict(usage))
             try:
                 answer = parse(message.content, schema, question.mode)
@@ -305,8 +324,9 @@ class Model(AbstractAsyncContextManager["Model"]):
                 complaint = {"role": "user", "content": COMPLAINT.format(why=reason)}
                 question.messages += [message.echo(), complaint]
             else:
+                self._has_served = True
                 return Reply(answer, (), message.echo(), dict(usage))
-        raise ModelError(f"the model's reply was unusable twice: {reason}")
+        raise self._error(f"the model's reply was unusable twice: {reason}")
 
     def _request(self, question: ModelQuestion) -> dict[str, Any]:
         tools = question.tools
@@ -318,7 +338,7 @@ class Model(AbstractAsyncContextManager["Model"]):
             del request["tools"]
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
-        return request
+        return request | dict.fromkeys(self._bounds[:1], self.settings.max_reply)
 
     async def _send(self, question: ModelQuestion, usage: Usage, who: str) -> Completion:
         """Send a request, again if the server is busy, until a reply comes back."""
@@ -329,15 +349,16 @@ class Model(AbstractAsyncContextManager["Model"]):
             outcome = await self._try(question.exchange(who, request), request, usage)
             if isinstance(outcome, Completion):
                 return outcome
-            if self._falls_back(mode, outcome):
+            if self._falls_back(mode, outcome) or self._drops_bound(request, outcome):
                 continue
             if outcome.is_end:
                 self._tell(who, outcome, "the run stops")
                 self._end = outcome.what
                 raise StopRunError(outcome.what)
             if not outcome.again or attempt == self.settings.retries:
-                self._tell(who, outcome, "the activation fails")
-                raise ModelError(outcome.what)
+                error = self._error(outcome.what)
+                self._tell(who, outcome, "the run stops" if self._end else "the activation fails")
+                raise error
             wait_s = FIRST_WAIT_S * 2**attempt if outcome.wait_s is None else outcome.wait_s
             self._tell(who, outcome, f"sent again in {wait_s:g} s")
             # For all requests: a server that is busy for one agent is busy for the team.
@@ -359,6 +380,29 @@ class Model(AbstractAsyncContextManager["Model"]):
             )
         return True
 
+    def _drops_bound(self, request: Mapping[str, Any], fault: ModelFault) -> bool:
+        """Send the bound on a reply under this name no more, if it is refused; whether it is."""
+        names = [name for name in BOUNDS if name in request]
+        if not (fault.is_about_bound and names):
+            return False
+        self._bounds = [name for name in self._bounds if name not in names]
+        return True
+
+    def _try_older_bound(self) -> None:
+        """Name the bound on a reply as older servers do; Ollama ignores the newer name."""
+        self._bounds = [name for name in reversed(BOUNDS) if name in self._bounds]
+
+    def _error(self, reason: str) -> ModelError | StopRunError:
+        """The error of a request without a usable reply; the run ends if no request had one."""
+        if self._has_served or self._sent < MOST_USELESS:
+            return ModelError(reason)
+        self._end = self._never_served(reason)
+        return StopRunError(self._end)
+
+    def _never_served(self, reason: str) -> str:
+        requests = counted(self._sent, "request")
+        return f"{self.settings.where} gave no usable reply to {requests}; the last one: {reason}"
+
     async def _try(
         self, exchange: Exchange, request: dict[str, Any], usage: Usage
     ) -> Completion | ModelFault:
@@ -371,6 +415,7 @@ class Model(AbstractAsyncContextManager["Model"]):
             self.spending.allow()
             # Before sending: a request that is cut off has cost something, too.
             self.spending.count_request(usage, self.settings.model)
+            self._sent += 1
             if exchange.json_mode != "strict":
                 usage["json_mode"] = exchange.json_mode
             secrets = [self._key] if len(self._key) >= LEAST_SECRET else []
@@ -380,17 +425,26 @@ class Model(AbstractAsyncContextManager["Model"]):
                 except (TimeoutError, openai.OpenAIError) as error:
                     outcome = as_fault(error, self.settings, self._key)
                     # A server that stays silent for long is taken for dead.
-                    self._silences = self._silences + 1 if outcome.is_silence else 0
-                    retries = self.settings.retries
-                    if self._silences >= (MOST_SILENCES if self._has_answered else retries + 1):
-                        outcome = replace(outcome, is_end=True)
                     exchange.status, exchange.error = outcome.status, outcome.what
+                    self._silences = self._silences + 1 if outcome.is_silence else 0
+                    if isinstance(error, TimeoutError | openai.APITimeoutError):
+                        self._try_older_bound()  # a reply without an end comes too late, too
+                    if not self._has_served and self._silences > self.settings.retries:
+                        outcome = replace(
+                            outcome, what=self._never_served(outcome.what), is_end=True
+                        )
+                    elif self._silences >= MOST_SILENCES:
+                        outcome = replace(outcome, is_end=True)
                     if isinstance(error, openai.APIStatusError):
                         exchange.reply = error.response.text
             if isinstance(outcome, Completion):
                 self.spending.count_tokens(outcome.tokens, usage)
-            else:
-                _add(usage, "failed_calls", 1)
+                if outcome.tokens is not None and outcome.tokens[1] > self.settings.max_reply:
+                    self._try_older_bound()
+                return outcome
+            _add(usage, "failed_calls", 1)
+            if (outcome.status or 0) >= 400:  # the server refused it before it read a token
+                mark_counted(usage)
             return outcome
 
     async def _post(self, exchange: Exchange, request: dict[str, Any]) -> Completion | ModelFault:
@@ -408,7 +462,7 @@ class Model(AbstractAsyncContextManager["Model"]):
             raw = await send(**request)
         # The body is read here: the client's own reading drops the usage of a wrong answer.
         exchange.status, exchange.reply = raw.status_code, raw.text
-        self._silences, self._has_answered = 0, True
+        self._silences = 0
         try:
             completion = Completion.model_validate_json(raw.text)
         except ValidationError as error:

@@ -98,7 +98,7 @@ class Completion(BaseModel):
         if choice.message.refusal:
             raise ModelError(f"the model refused: {one_line(choice.message.refusal)}")
         if choice.finish_reason == "length":
-            raise ModelError("the model's reply was cut off at its length limit")
+            raise ModelError("the model's reply was cut off at its length limit (--max-reply)")
         if choice.finish_reason == "content_filter":
             raise ModelError("the model's reply was withheld by a content filter")
         return choice.message

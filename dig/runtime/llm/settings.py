@@ -13,6 +13,9 @@ from dig.errors import SettingsError
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 
+BOUNDS = ("max_completion_tokens", "max_tokens")
+"""The names under which servers take the bound on a reply, the newer one first."""
+
 JsonMode = Literal["strict", "object", "text"]
 """The way the shape of an answer is asked for; see `dig.runtime.llm.replies.shaped`."""
 
@@ -31,6 +34,7 @@ class ModelSettings:
         longest_wait_s: The longest `Retry-After` that is waited for, in seconds.
         concurrency: The number of requests of one team that may be under way at once.
         temperature: Sent along, if given.
+        max_reply: Tokens after which the server ends a reply, which is then of no use.
         max_tokens: Tokens, sent and received, after which the run is stopped.
         max_usd: US dollars after which the run is stopped; needs the two prices.
         price_in: US dollars for a million tokens sent.
@@ -47,6 +51,7 @@ class ModelSettings:
     longest_wait_s: float = 20.0
     concurrency: int = 4
     temperature: float | None = None
+    max_reply: int = 2000
     max_tokens: int | None = None
     max_usd: float | None = None
     price_in: float | None = None
@@ -67,7 +72,7 @@ class ModelSettings:
         if url.scheme not in ("http", "https") or not url.hostname:
             shown = self.base_url.rpartition("@")[2]
             raise SettingsError(f"{shown!r} is no address of a server; try {OPENAI}")
-        for name in ("timeout_s", "concurrency", "max_tokens", "max_usd"):
+        for name in ("timeout_s", "concurrency", "max_reply", "max_tokens", "max_usd"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise SettingsError(f"{name} must be more than 0, not {value:g}")

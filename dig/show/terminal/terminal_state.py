@@ -14,7 +14,14 @@ from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
 from dig.graph import records
 from dig.graph.records import SYSTEM, End, FindingRow, Record
-from dig.graph.words import action_text, failed_component, healing_text, incident_text, moment
+from dig.graph.words import (
+    NOTHING_TO_DO,
+    action_text,
+    failed_component,
+    healing_text,
+    incident_text,
+    moment,
+)
 from dig.monitor.sinks import Eviction
 from dig.show.follower import SHORT_US, RunFollower
 from dig.traces.usage import cost_text
@@ -46,6 +53,7 @@ class TerminalState:
         self._findings = Counter[str]()
         self._heals = 0
         self._failed_parts: dict[str, None] = {}
+        self._aside = ""  # the latest news without a record
 
     def follow(self, record: Record) -> list[LogLine]:
         """Take in a record; returns the news of the record."""
@@ -93,6 +101,7 @@ class TerminalState:
 
     def add_news(self, line: LogLine) -> None:
         """Take in news without a record."""
+        self._aside = line.text
         self._news.append(line)
 
     def evicted(self, eviction: Eviction) -> None:
@@ -132,7 +141,7 @@ class TerminalState:
                 text = describe.silenced_text(record) or worth
                 text = f"{text}: {describe.finding_text(record)}"
                 yield LogLine(us, describe.pattern_label(record), text, _STYLES[worth])
-            case records.HealRow():
+            case records.HealRow() if record.reason != NOTHING_TO_DO:
                 is_refused = record.action == "refused"
                 if not is_refused:
                     self._heals += 1
@@ -172,7 +181,11 @@ class TerminalState:
         self._settle(record.us, agent)
         if lane.has_failed:
             lane.fails += 1
-            text = f"{name(agent)} failed: {one_line(record.error)}"
+            error = one_line(record.error)
+            # The line of a failed request stands just before that of its turn.
+            message = error.removesuffix("...").partition(": ")[2]
+            is_repeated = message and message in self._aside
+            text = f"{name(agent)} failed" + ("" if is_repeated else f": {error}")
             yield LogLine(record.us, "failure", text, "bad")
 
     def _lane(self, agent: str) -> Lane:
