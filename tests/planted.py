@@ -775,7 +775,7 @@ MUTANTS = [
     ),
     # -- forks ---
     Mutant(
-        "fork-phase-forgotten", "traces/replay/rewind_state.py",
+        "fork-phase-forgotten", "runtime/driver/rewind_state.py",
         "past.append(PastActivation(view, None, by=by, repeats=phase.repeats))",
         "past.append(PastActivation(view, None, by=by))",
         "the faults of a fork of a repeat believe that they acted by other random numbers",
@@ -787,7 +787,7 @@ MUTANTS = [
         "a repeat starts agents as soon as the run did",
     ),
     Mutant(
-        "fork-asked-again-knows", "traces/replay/rewind_state.py",
+        "fork-asked-again-knows", "runtime/driver/rewind_state.py",
         "                    self._past[item.started.agent].pop()\n", "",
         "an agent that is asked again remembers the activation already",
     ),

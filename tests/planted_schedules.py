@@ -343,7 +343,7 @@ SCHEDULED = [
         "a write that is cut short is not finished", SIMULATOR,
     ),
     Mutant(
-        "journal-chain-broken", "traces/journal/chain.py",
+        "journal-chain-broken", "graph/chain.py",
         "self._last = blake2b(self._last + body, digest_size=_DIGEST).digest()\n"
         "        return body",
         "self._last = blake2b(body, digest_size=_DIGEST).digest()\n        return body",

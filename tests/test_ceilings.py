@@ -11,19 +11,19 @@ from .ceilings import packages, shares
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
     "dig": 183,
-    "_util": 575,
+    "_util": 640,
     "adapters": 7_256,
     "cli": 1_898,
     "detectors": 3_932,
     "diagnosis": 6_756,
     "faults": 1_317,
-    "graph": 2_475,
+    "graph": 2_538,
     "lab": 9_480,
     "monitor": 2_103,
-    "runtime": 3_045,
+    "runtime": 4_009,
     "show": 5_379,
-    "tasks": 2_426,
-    "traces": 5_797,
+    "tasks": 2_427,
+    "traces": 4_935,
 }
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

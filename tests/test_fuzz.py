@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from dig._util.json_text import MOST_LEVELS
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError, TraceError
 from dig.lab.experiment.file import read_grid
 from dig.lab.experiment.results import read_rows
 from dig.show.compare.golden import read as read_golden
 from dig.traces.interchange.imports import import_file
-from dig.traces.journal.json_text import MOST_LEVELS
 from dig.traces.journal.reader import read_graph, read_records
 from dig.traces.verify import verify
 from tests.fuzz.guarding import Carried, TooSlow

@@ -1,7 +1,8 @@
 """Helpers that are independent of the rest of dig.
 
-`text`: text safe on a terminal. `json_values`: plain JSON. `ranges`: sets of numbers. `html`: small
-tables. `redaction`: masked secrets. `frozen`: cheap immutable types.
+`text`: text safe on a terminal. `json_values`: plain JSON. `json_text`: JSON, read strictly.
+`ranges`: sets of numbers. `html`: small tables. `redaction`: masked secrets. `frozen`: cheap
+immutable types.
 `files`: whole reads of regular files. `intervals`: intervals of shares. `registry`: tables to which
 the laboratory adds rows. `on_demand`: names of a package that are imported when asked for.
 """

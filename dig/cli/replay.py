@@ -51,10 +51,10 @@ def _setup_beside(path: Path, detectors: tuple[str, ...]) -> "Setup | None":
     from dig.tasks.run.run_fork import simulated_crew
     from dig.traces.journal.journal import SIDE, read_side
     from dig.traces.replay.header import header_of
-    from dig.traces.replay.recorded_requests import RecordedRequests
+    from dig.traces.replay.tape import read_requests
 
     # A trace names foreign detectors, but not where their code is; the side file does.
-    header = RecordedRequests(path, payloads=False).header
+    header = read_requests(path, payloads=False).header
     if header and (path.parent / SIDE).exists() and header_of(path, header).foreign:
         return simulated_crew(read_side(path.parent), detectors).setup
     return None

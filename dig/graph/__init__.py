@@ -1,7 +1,7 @@
 """The Dynamic Interaction Graph: the record vocabulary, and the graph built from records.
 
 - `records`: the kinds of records, one type per kind; `codec`: records as lines of JSON;
-  `words`: records and decisions as text.
+  `chain`: the lines of a journal, each with a checksum; `words`: records and decisions as text.
 - `graph`: `InteractionGraph`, whose `apply` is the only way to change a graph. Its parts:
   `graph_state` is the data and its queries, `state` the objects for what can still change,
   `problems` what is open about each problem, `history` closed events and activations in compact

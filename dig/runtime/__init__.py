@@ -7,6 +7,7 @@
 - `reviewer`: a member of the team that reads along while all others wait.
 - `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.
+- `driver`: drives a monitor through a recorded run. `resume`: a monitor that goes on after it.
 - `alerts`: sends alarms, and blocks no team; `destinations`: where they go.
 - `result`: how a run ended. `llm`: agents that are language models.
 - `workers`: work over several processes.

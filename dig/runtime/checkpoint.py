@@ -109,6 +109,8 @@ class RunningActivation:
             there is none.
         outputs: The outputs that the activation generates then.
         stack: The recorded stack trace of its error.
+        t: The number of the record of its start.
+        mark: The first half of the checksum of that record's line, which no other start has.
     """
 
     started: Started
@@ -117,6 +119,8 @@ class RunningActivation:
     end: End | None = None
     outputs: tuple[Output, ...] = ()
     stack: str = ""
+    t: int = 0
+    mark: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from dig._util.text import counted, one_line
 from dig.detectors.describe import finding_line
 from dig.errors import DivergenceError
 from dig.graph.records import EDITION
+from dig.runtime.driver.recorded_requests import NOT_COMPARED
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import UNREPLAYABLE
 from dig.traces.journal.recovery import is_cut_off
-from dig.traces.replay.recorded_requests import NOT_COMPARED
 from dig.traces.replay.rerun import Replayed, replay, rerun
 from dig.traces.verify import VerificationReport
 

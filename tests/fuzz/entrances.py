@@ -12,6 +12,7 @@ from dig.detectors import standard
 from dig.detectors.describe import explain
 from dig.detectors.watch import Watch
 from dig.errors import ReplayError, TraceError
+from dig.graph.chain import Chain, bare
 from dig.graph.codec import decode, dumps, encode
 from dig.graph.graph import InteractionGraph
 from dig.show.page.rows import Rows
@@ -20,7 +21,6 @@ from dig.show.server.shelf import Shelf
 from dig.tasks.run.arrange import arrange, make_simulation, make_task
 from dig.tasks.run.team_run import TeamRun
 from dig.traces.interchange.imports import import_file
-from dig.traces.journal.chain import Chain, bare
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, check_trace, read_records
 from dig.traces.replay.rerun import replay, rerun

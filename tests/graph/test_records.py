@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dig._util import json_text as reader
 from dig.errors import RecordError
 from dig.graph import records
 from dig.graph.codec import decode, encode
 from dig.graph.records import FATES, OUTCOMES, Fate, Limits, Record
-from dig.traces.journal import reader
 from tests.oracle import Row
 from tests.random_traces import REQUIRED
 

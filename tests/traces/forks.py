@@ -11,8 +11,8 @@ from dig.runtime import Plan, View
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records
-from dig.traces.replay.recorded_requests import RecordedRequests
 from dig.traces.replay.rewind import rewind
+from dig.traces.replay.tape import read_requests
 from tests.chaos import Chaos, ChaosRun
 
 
@@ -34,7 +34,7 @@ def forked(
     """Fork a run in virtual time: the new journal, and who was called for which turn."""
     calls: list[tuple[str, int]] = []
     team = {name: Counted(agent, calls) for name, agent in run.team.items()}
-    header = {k: v for k, v in (RecordedRequests(path).header or {}).items() if k != "version"}
+    header = {k: v for k, v in (read_requests(path).header or {}).items() if k != "version"}
     fork = path.with_name("fork.dig.jsonl")
     fork.unlink(missing_ok=True)
     journal = Journal(fork, header=header)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dig import Fate, InteractionGraph, Monitor, Record
+from dig.graph.chain import Chain
 from dig.graph.codec import dumps
 from dig.graph.records import Deliver, Emit, End, Finish, Run, Start
 from dig.monitor.messages import Effect
 from dig.runtime import simulate
 from dig.runtime.simulator import Simulation
-from dig.traces.journal.chain import Chain
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from tests.chaos import ChaosRun, chaos_run

@@ -38,9 +38,9 @@ from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE, read_records
 from dig.traces.replay.changes import TellAgent
 from dig.traces.replay.header import header_of
-from dig.traces.replay.recorded_requests import RecordedRequests
 from dig.traces.replay.rerun import replay, rerun
 from dig.traces.replay.rewind import rewind
+from dig.traces.replay.tape import read_requests
 from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.stored_journals import HERE, MOST_BYTES, NOW, OLD, stored
@@ -219,7 +219,7 @@ def test_where_healing_of_another_edition_acted_nothing_goes_on(tmp_path: Path) 
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / TRACE).write_bytes(path.read_bytes())
-    crew = Crew({}, header_of(path, RecordedRequests(path).header or {}).setup())
+    crew = Crew({}, header_of(path, read_requests(path).header or {}).setup())
     for refused in (
         lambda: rerun(path),
         lambda: rewind(path, 5, tools={}),

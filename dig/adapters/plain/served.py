@@ -30,8 +30,8 @@ from dig.graph import records
 from dig.graph.codec import encode
 from dig.graph.records import Emit, End, Record
 from dig.monitor.messages import Effect
+from dig.runtime.driver.recorded_requests import NOT_COMPARED
 from dig.traces.replay.changes import AskAgain, EditRecord, RunChange, TellAgent
-from dig.traces.replay.recorded_requests import NOT_COMPARED
 from dig.traces.run import RecordedActivation, RecordedEvent, RecordedRun
 
 NOT_PLAIN = "answer is no plain JSON"

@@ -18,11 +18,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
+from dig._util.json_text import parse
 from dig.errors import RecordError, SettingsError, TraceError
 from dig.graph.records import SYSTEM
 from dig.traces.interchange.imports import read_text
 from dig.traces.interchange.message_log import json_rows
-from dig.traces.journal.json_text import parse
 from dig.traces.journal.reader import TRACE, trace_path
 from dig.traces.run import RecordedRun
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dig.graph.records import End
-from dig.traces.replay.edits import changeable
+from dig.runtime.driver.edits import changeable
 from dig.traces.run import RecordedActivation, RecordedRun
 
 

@@ -48,7 +48,7 @@ from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import RESULT
 from dig.traces.journal.segments import segments, trace_path
 from dig.traces.replay.kinds import read_interventions
-from dig.traces.replay.recorded_requests import RecordedRequests
+from dig.traces.replay.tape import read_requests
 from dig.traces.run import RecordedRun
 from dig.traces.usage import Costs
 
@@ -166,7 +166,7 @@ class Replayer:
         if source.wrapped is not None or trying.entry is not None:
             self._check_entry(source)
             return Crew({})  # it has no agents of ours: its own code runs again
-        recorded = RecordedRequests(source.trace, payloads=False)
+        recorded = read_requests(source.trace, payloads=False)
         recorded.check_edition()
         if gates := (recorded.header or {}).get("gates"):
             raise SettingsError(

@@ -11,11 +11,11 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dig._util.files import open_file, read_file
+from dig._util.json_text import parse
 from dig._util.text import cut, one_line
 from dig.errors import RecordError, RuleError, SettingsError, file_errors
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Record, Start
-from dig.traces.journal.json_text import parse
 from dig.traces.journal.reader import read_records
 from dig.traces.journal.segments import fault
 

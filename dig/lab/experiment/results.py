@@ -11,12 +11,12 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dig._util.files import open_file
+from dig._util.json_text import parse
 from dig._util.text import first_wrong, one_line
 from dig.detectors.finding import Severity
 from dig.detectors.notes import PREFIX
 from dig.detectors.patterns import PATTERNS
 from dig.errors import RecordError, SettingsError, file_errors
-from dig.traces.journal.json_text import parse
 
 MOST = 10**15
 """The largest number allowed: a sum of such numbers stays a number."""

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dig.graph.chain import is_journal
 from dig.show.cause import KnownCause
 from dig.show.compare.difference import first_difference
-from dig.traces.journal.chain import is_journal
 from dig.traces.journal.durable_files import cannot, write_file, write_output
 from dig.traces.journal.reader import feed_records, read_lines
 

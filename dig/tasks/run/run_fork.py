@@ -13,6 +13,7 @@ from dig._util.text import one_line
 from dig.errors import ReplayError, SettingsError, TraceError
 from dig.monitor.sinks import FanOut
 from dig.runtime.agents import Tool
+from dig.runtime.driver.recorded_requests import UNNAMED
 from dig.runtime.group_commit import Durability
 from dig.runtime.host import Setup
 from dig.tasks.catalogue import TASKS
@@ -21,9 +22,9 @@ from dig.tasks.user_objects import call, load
 from dig.traces.journal.journal import SIDE, Keeping, RunDirectory, read_side
 from dig.traces.journal.reader import trace_path
 from dig.traces.replay.changes import EditRecord, RunChange
-from dig.traces.replay.recorded_requests import UNNAMED, RecordedRequests
 from dig.traces.replay.rerun import setup_of
 from dig.traces.replay.rewind import earliest_of, phases_with, rewind
+from dig.traces.replay.tape import read_requests
 
 from .arrange import Disturbance, arrange, make_task
 from .execute import Execution, remove_on_error, resume
@@ -71,7 +72,7 @@ def fork(
         parent: The run directory, or the trace in it.
         at: The first record that may differ from the recorded one.
         runs: The folder in which the new directory is made.
-        edit: The new values in record `at`; see `dig.traces.replay.edits.RecordEdit`.
+        edit: The new values in record `at`; see `dig.runtime.driver.edits.RecordEdit`.
         changes: Further changes; see `dig.traces.replay.changes`.
         repeat: The random numbers that are drawn from `at` on: 0 those of the parent, any other
             number those of that repeat. In virtual time, the same repeat gives the same bytes.
@@ -98,7 +99,7 @@ def fork(
         )
     crew = crew or simulated_crew(side, detectors)
     changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
-    setup = setup_of(RecordedRequests(path), crew.setup)
+    setup = setup_of(read_requests(path), crew.setup)
     if crew.setup is None:
         setup = replace(setup, tools=_task_tools(side))
     is_virtual = goes_on_virtually(crew.team, side, real_time)
@@ -172,7 +173,7 @@ def goes_on_virtually(team: Team, side: Mapping[str, Any], real_time: bool) -> b
 
 def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
     """The header for the journal of a fork: from the parent, or from the crew's setup."""
-    header = RecordedRequests(parent, payloads=False).header
+    header = read_requests(parent, payloads=False).header
     if header is None:
         if crew is None or crew.setup is None:
             raise ReplayError(

@@ -12,11 +12,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from dig._util.json_text import parse
 from dig._util.json_values import plain
 from dig.detectors.thresholds import Thresholds
 from dig.errors import PayloadError, RecordError, TraceError
 from dig.graph.records import SYSTEM, Limits, Record, micros
-from dig.traces.journal.json_text import parse
 
 from .conversation import as_run
 from .scribe import Guesses

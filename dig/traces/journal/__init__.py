@@ -1,7 +1,7 @@
 """The journal: written, read, verified line by line and recovered.
 
 - `journal`: a run directory and its journal. `appending`: writes lines to its `segments`.
-- `chain`: the checksums of lines. `reader`: reads and checks a trace. `json_text`: strict JSON.
+- `reader`: reads and checks a trace.
 - `recovery`: sets a torn tail aside. `locking`: one writer per journal.
 - `durable_files`: whole files beside the trace. `exchanges`: the raw exchanges with models.
 """

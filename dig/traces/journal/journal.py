@@ -36,11 +36,11 @@ from dig._util.files import read_file
 from dig._util.redaction import may_hold_secrets, redact
 from dig._version import __version__
 from dig.errors import JournalError, SettingsError
+from dig.graph.chain import BLOBS, SealedLines
 from dig.graph.records import Finish, Record
 from dig.runtime.group_commit import Durability
 
 from .appending import Appending, Write, check_size
-from .chain import BLOBS, SealedLines
 from .durable_files import DiskFull as DiskFull
 from .durable_files import cannot, is_full, is_gone, make_directory, mark, sync_file, write_file
 from .reader import TRACE

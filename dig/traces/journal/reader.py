@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -12,17 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dig._util.files import open_file
+from dig._util.json_text import MOST_BYTES as MOST_BYTES
+from dig._util.json_text import parse, parse_row
 from dig.detectors.finding import Finding
 from dig.detectors.team_usual import TeamUsual
 from dig.detectors.watch import Watch
 from dig.errors import DamageError, RecordError, RuleError, SettingsError, TraceError
+from dig.graph.chain import BLOBS, CHAIN, Chain, is_journal
 from dig.graph.codec import decode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Finish, Limits, Record, Run
 
-from .chain import BLOBS, CHAIN, Chain, is_journal
-from .json_text import MOST_BYTES as MOST_BYTES
-from .json_text import parse
 from .segments import TRACE as TRACE
 from .segments import fault, first_segment, later_segments, missing, segment_path
 from .segments import trace_path as trace_path
@@ -226,25 +225,6 @@ def _is_whole(text: bytes) -> bool:
         return not is_journal(parse_row(text))
     except RecordError:
         return False
-
-
-def parse_row(line: bytes) -> dict[str, Any]:
-    """The JSON object of a line of a trace file.
-
-    Raises:
-        RecordError: The line is no JSON object; the message says why.
-    """
-    if len(line) > MOST_BYTES:
-        raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
-    try:
-        row = parse(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise RecordError(f"the line is not UTF-8 (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        raise RecordError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
-    if type(row) is not dict:
-        raise RecordError("a record must be a JSON object")
-    return row
 
 
 def read_graph(path: Path) -> InteractionGraph:

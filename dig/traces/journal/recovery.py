@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dig._util.files import open_file
+from dig._util.json_text import MOST_BYTES, parse_row
 from dig._util.text import counted
 from dig.errors import JournalError, RecordError, TraceError
+from dig.graph.chain import Chain, is_journal
 
-from .chain import Chain, is_journal
 from .durable_files import MODE, cannot, sync_file
 from .locking import is_abandoned, is_being_written
-from .reader import MOST_BYTES, parse_row, trace_path
+from .reader import trace_path
 from .segments import later_segments, segments
 
 

@@ -7,7 +7,6 @@ made from it only if they are of dig's own classes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -127,11 +126,11 @@ class Header(_Strict):
         return {pattern: part.make("heal") for pattern, part in self.healers.items()}
 
 
-def header_of(path: Path, row: Mapping[str, Any]) -> Header:
+def header_of(name: object, row: Mapping[str, Any]) -> Header:
     """The header in a journal's first line.
 
     Args:
-        path: The journal, for errors.
+        name: The journal, for errors.
         row: The JSON under the line's key `journal`.
 
     Raises:
@@ -139,7 +138,7 @@ def header_of(path: Path, row: Mapping[str, Any]) -> Header:
     """
     if "detectors" not in row:
         raise ReplayError(
-            f"{path}: its first line does not say what the run was made with; hand that in as a "
+            f"{name}: its first line does not say what the run was made with; hand that in as a "
             "`Setup`, from Python"
         )
     try:
@@ -147,6 +146,6 @@ def header_of(path: Path, row: Mapping[str, Any]) -> Header:
     except ValidationError as error:
         place, reason = (safe_text(text, MOST_SHOWN) for text in first_wrong(error))
         raise ReplayError(
-            f"{path}: what its first line says about how the run was made is wrong at {place}: "
+            f"{name}: what its first line says about how the run was made is wrong at {place}: "
             f"{reason}"
         ) from None

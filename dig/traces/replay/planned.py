@@ -15,12 +15,12 @@ from dig.graph.records import Emit, Record
 from dig.monitor.messages import Effect, Output
 from dig.monitor.monitor import Monitor
 from dig.runtime.checkpoint import ExternalInput
+from dig.runtime.driver.drive import Request
+from dig.runtime.driver.edits import RecordEdit, changeable, is_healed
+from dig.runtime.driver.rewind_state import repeatable
 from dig.traces.journal.reader import read_records, trace_path
 
 from .changes import AskAgain, EditRecord, OmitRecord, ReleaseSooner, Resend, RunChange, TellAgent
-from .drive import Request
-from .edits import RecordEdit, changeable, is_healed
-from .rewind_state import repeatable
 
 ASKED_AGAIN = "asked again"
 """The incident of an activation that was decided anew with a note."""

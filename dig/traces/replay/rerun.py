@@ -19,12 +19,13 @@ from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import EDITION, FindingRow, Run
+from dig.runtime.driver.drive import ReplayDriver
+from dig.runtime.driver.recorded_requests import UNNAMED, RecordedRequests
 from dig.runtime.host import Setup
-from dig.traces.journal.segments import fault
+from dig.traces.journal.segments import fault, trace_path
 
-from .drive import ReplayDriver
 from .header import header_of
-from .recorded_requests import UNNAMED, RecordedRequests
+from .tape import read_requests
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def replay(path: Path, at: int | None = None) -> Replayed:
     Raises:
         TraceError: The trace cannot be read or breaks a rule, or has no record `at`.
     """
-    tape = RecordedRequests(path, payloads=False)
+    tape = read_requests(path, payloads=False)
     detectors, is_known = _detectors(tape)
     watch = Watch(detectors, obeys=is_known)
     findings: list[Finding] = []
@@ -65,13 +66,13 @@ def replay(path: Path, at: int | None = None) -> Replayed:
         try:
             findings += watch.feed(record)
         except RuleError as error:
-            raise fault(tape.path, watch.graph.t + 2, str(error)) from None
+            raise fault(trace_path(path), watch.graph.t + 2, str(error)) from None
         if isinstance(record, FindingRow):
             recorded_findings.append(_body(record))
         if record.t == at:
             break
     if at is not None and watch.graph.t < at:
-        raise TraceError(tape.path, None, f"there is no record {at}; the last is {watch.graph.t}")
+        raise TraceError(path, None, f"there is no record {at}; the last is {watch.graph.t}")
     again = [_body(finding) for finding in findings]
     # The row of a finding comes after the record that raised it, and may not be there yet.
     is_whole = watch.graph.finished is not None
@@ -89,7 +90,7 @@ def _body(finding: Finding | FindingRow) -> str:
 def _detectors(tape: RecordedRequests) -> tuple[Sequence[Detector], bool]:
     """The detectors of a run, and whether known; else the standard detectors."""
     try:
-        parts = header_of(tape.path, tape.header or {}).detectors
+        parts = header_of(tape.name, tape.header or {}).detectors
         if all(part.is_ours for part in parts):
             return [part.make("detect") for part in parts], True
     except ReplayError:  # it does not say
@@ -111,7 +112,7 @@ def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
     first = tape.ahead()
     run = first.record if first else None
     if not isinstance(run, Run):
-        raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
+        raise ReplayError(f"{tape.name}: the first record is not of kind `run`")
     tape.check_edition()
     header = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
     if parts is None:
@@ -129,7 +130,7 @@ def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
 
 
 def _ours(tape: RecordedRequests) -> Setup:
-    header = header_of(tape.path, tape.header or {})
+    header = header_of(tape.name, tape.header or {})
     if header.gates:
         names = safe_text(", ".join(gate.name for gate in header.gates), 200)
         raise ReplayError(
@@ -175,7 +176,7 @@ def rerun(path: Path, setup: Setup | None = None) -> Rerun:
         ReplayError: The run cannot be driven again; the message says why.
         TraceError: The trace cannot be read.
     """
-    tape = RecordedRequests(path)
+    tape = read_requests(path)
     driver = ReplayDriver(tape, setup_of(tape, setup))
     try:
         while driver.step():

@@ -25,16 +25,16 @@ from dig.graph.records import Start
 from dig.monitor.sinks import Sink
 from dig.runtime.agents import Tool
 from dig.runtime.checkpoint import Checkpoint, Phase
+from dig.runtime.driver.drive import ReplayDriver
+from dig.runtime.driver.rewind_state import RewindState
 from dig.runtime.host import Setup
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.reader import trace_path
 
 from .changes import AT_ONCE, EditRecord, Reseat, RunChange, TellAgent, WaitLonger
-from .drive import ReplayDriver
 from .planned import Planned
-from .recorded_requests import RecordedRequests
 from .rerun import setup_of
-from .rewind_state import RewindState
+from .tape import read_requests
 
 
 def rewind(
@@ -79,7 +79,7 @@ def rewind(
         )
     planned = Planned.read(path, at, changes)
     edited, again = planned.edit, planned.decided_anew
-    tape = RecordedRequests(path, omitted=planned.omitted)
+    tape = read_requests(path, omitted=planned.omitted)
     setup = setup_of(tape, setup) if setup else _with_tools(setup_of(tape), tools, side, path)
     driver = ReplayDriver(tape, setup, sink=sink, free_from=at, edit=edited)
     state = RewindState(driver, phases)

@@ -7,8 +7,9 @@ from collections import Counter
 from math import isinf
 from typing import Any, NoReturn
 
-from dig._util.json_values import MOST_DEPTH
 from dig.errors import RecordError
+
+from .json_values import MOST_DEPTH
 
 MOST_BYTES = 17 * 1024 * 1024
 """The longest line that is read: an event of 16 MiB, and its other keys."""
@@ -50,6 +51,25 @@ def parse(text: str, name: str = "the line", *, finite: bool = True) -> Any:
     if text.count("[") + text.count("{") > MOST_LEVELS and _is_deep(value):
         raise RecordError(f"{name} is nested too deeply")
     return value
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The JSON object of a line of a trace file.
+
+    Raises:
+        RecordError: The line is no JSON object; the message says why.
+    """
+    if len(line) > MOST_BYTES:
+        raise RecordError(f"the line is longer than {MOST_BYTES} bytes")
+    try:
+        row = parse(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RecordError(f"the line is not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise RecordError(f"the line is not JSON: {error.msg} (column {error.colno})") from None
+    if type(row) is not dict:
+        raise RecordError("a record must be a JSON object")
+    return row
 
 
 def _is_deep(value: Any) -> bool:

@@ -8,18 +8,19 @@ from typing import Any
 
 from dig.errors import DecisionError, PayloadError, ReplayError, RequestError
 from dig.graph import records
+from dig.graph.chain import checksum
 from dig.graph.records import Emit, End, IncidentRow, Record
-from dig.monitor.messages import Effect, Output, Over, Started, Wake
+from dig.monitor.messages import Effect, Output, Over, Started, TakenOut, Wake
 from dig.monitor.monitor import Monitor
 from dig.runtime import checkpoint
 from dig.runtime.agent_errors import STACK
-from dig.runtime.agents import with_note
+from dig.runtime.agents import View, with_note
 from dig.runtime.checkpoint import ExternalInput, PastActivation, PendingStart, RunningActivation
 from dig.runtime.host import Setup
 from dig.runtime.result import GAVE_UP
 from dig.runtime.reviewer import Reviewer
 
-from .drive import ReplayDriver, Request, request_from_outside
+from .drive import DrivenRequest, ReplayDriver, Request, request_from_outside
 from .edits import is_healed
 from .recorded_requests import RecordedRequests
 
@@ -27,22 +28,30 @@ from .recorded_requests import RecordedRequests
 class RewindState:
     """The starts and activations in progress while a recorded run is driven to some moment."""
 
-    def __init__(self, driver: ReplayDriver, phases: Sequence[checkpoint.Phase]) -> None:
+    def __init__(
+        self,
+        driver: ReplayDriver,
+        phases: Sequence[checkpoint.Phase] = (checkpoint.Phase(),),
+        *,
+        remembers: bool = True,
+    ) -> None:
         """Begin before the second record.
 
         Args:
             driver: Drives the run.
             phases: The phases of the run; the last one begins at the moment.
+            remembers: Whether past activations are kept, for agents with a state of their own.
         """
         self.driver = driver
         self.phases = tuple(phases)
-        self._agenda: dict[tuple[str, str], PendingStart | RunningActivation] = {}
+        self._remembers = remembers
+        self.agenda: dict[tuple[str, str], PendingStart | RunningActivation] = {}
         self._past: dict[str, list[PastActivation]] = {}
         self._places: dict[str, tuple[str, int]] = {}  # activation -> its place in the past
         self._left_over: list[Effect] = []
 
-    def step(self) -> None:
-        """Make the next request.
+    def step(self) -> DrivenRequest:
+        """Make the next request, and return it.
 
         Raises:
             ReplayError: The run ends before that moment, or cannot be driven on.
@@ -55,34 +64,48 @@ class RewindState:
             raise ReplayError("the recorded run ends before that moment")
         record = request.record
         if isinstance(record, records.Start | records.Leave):
-            self._agenda.pop(("start", record.agent), None)
+            self.agenda.pop(("start", record.agent), None)
         elif isinstance(record, End):
-            ended = self._agenda.pop(("end", record.activation))
+            ended = self.agenda.pop(("end", record.activation))
             assert isinstance(ended, RunningActivation)
-            self._set_decision(record, request.outputs)
+            if self._remembers:
+                self._set_decision(record, request.outputs)
             if request.again_s is not None:
                 until = driver.us + records.micros(request.again_s)
                 agent = ended.started.agent
                 self._plan(PendingStart(agent, driver.us, until, record.t))
         for name in self.running - host.monitor.graph.activations.keys():
-            del self._agenda["end", name]  # its agent has left, so nothing comes of it
+            del self.agenda["end", name]  # its agent has left, so nothing comes of it
+        starts = {
+            row.activation: (row.t, checksum(line)[:16])
+            for row, line in driver.latest
+            if isinstance(row, records.Start)
+        }
         for effect in request.effects:
             if isinstance(effect, Wake):
-                start = self._agenda.get(("start", effect.agent))
+                start = self.agenda.get(("start", effect.agent))
                 until_us = start.until_us if isinstance(start, PendingStart) else None
                 # A start that is due already only waits for the reviewer, and keeps its place.
                 if until_us is None or until_us > driver.us:
                     self._plan(PendingStart(effect.agent, driver.us, t=first))
             elif isinstance(effect, Started):
-                agent, phase = effect.agent, checkpoint.phase_at(self.phases, first)
                 view = host.view(effect)
-                self._plan(RunningActivation(effect, view, driver.us))
-                past = self._past.setdefault(agent, [])
-                self._places[effect.activation] = (agent, len(past))
-                by = phase.seats.get(agent, agent)
-                past.append(PastActivation(view, None, by=by, repeats=phase.repeats))
+                t, mark = starts.get(effect.activation, (first, ""))
+                self._plan(RunningActivation(effect, view, driver.us, t=t, mark=mark))
+                if self._remembers:
+                    self._remember(effect, view, checkpoint.phase_at(self.phases, first))
+            elif isinstance(effect, TakenOut):
+                self.agenda.pop(("start", effect.agent), None)
             elif isinstance(effect, Over):
                 self._left_over.append(effect)
+        return request
+
+    def _remember(self, started: Started, view: View, phase: checkpoint.Phase) -> None:
+        agent = started.agent
+        past = self._past.setdefault(agent, [])
+        self._places[started.activation] = (agent, len(past))
+        by = phase.seats.get(agent, agent)
+        past.append(PastActivation(view, None, by=by, repeats=phase.repeats))
 
     def _plan(self, item: PendingStart | RunningActivation) -> None:
         """Remember a pending start or end, in the order of beginning."""
@@ -90,8 +113,8 @@ class RewindState:
             key = ("start", item.agent)
         else:
             key = ("end", item.started.activation)
-        self._agenda.pop(key, None)  # so that the new one stands at the end
-        self._agenda[key] = item
+        self.agenda.pop(key, None)  # so that the new one stands at the end
+        self.agenda[key] = item
 
     def _set_decision(self, end: End, outputs: tuple[Output, ...]) -> None:
         agent, place = self._places[end.activation]
@@ -102,7 +125,7 @@ class RewindState:
     @property
     def running(self) -> set[str]:
         """The activations in progress."""
-        return {name for kind, name in self._agenda if kind == "end"}
+        return {name for kind, name in self.agenda if kind == "end"}
 
     def moment(
         self,
@@ -126,7 +149,7 @@ class RewindState:
             tape, self.running - again.keys(), self._places.keys() - again.keys(), setup.reviewer
         )
         agenda: list[PendingStart | RunningActivation] = []
-        for item in self._agenda.values():
+        for item in self.agenda.values():
             if isinstance(item, RunningActivation):
                 if end := ends.get(item.started.activation):
                     outputs = tuple(tape.output(emits[name]) for name in end.outputs)

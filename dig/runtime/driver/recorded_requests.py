@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
+from itertools import chain
 from typing import Any, NamedTuple
 
 from dig.errors import ReplayError
 from dig.graph import records
+from dig.graph.chain import BLOBS, HEADER
 from dig.graph.records import Emit, FindingRow, HealRow, IncidentRow, Record, Redirect, Run
 from dig.monitor.approvals import DECIDED
 from dig.monitor.messages import Output
-from dig.traces.journal.chain import HEADER
-from dig.traces.journal.reader import Line, read_lines, read_records, record_of, trace_path
 
 from .deliveries import RecordedPolicies
 
@@ -33,37 +32,75 @@ NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
 
 
 class Recorded(NamedTuple):
-    """A recorded line, and the record in the line."""
+    """A recorded line, and the record in the line.
+
+    Attributes:
+        text: The line, with its newline.
+        record: The record.
+        header: The description of the run, in the first line of a journal.
+        is_lightened: Whether the line names a payload that lies beside the journal.
+    """
 
     text: bytes
     record: Record
+    header: Mapping[str, Any] | None = None
+    is_lightened: bool = False
+
+    @classmethod
+    def of_row(cls, text: bytes, row: Mapping[str, Any], record: Record) -> Recorded:
+        """A line of a trace.
+
+        Args:
+            text: The line.
+            row: The JSON object in it.
+            record: The record.
+        """
+        header = row.get(HEADER)
+        return cls(text, record, header if isinstance(header, dict) else None, BLOBS in row)
 
 
 class RecordedRequests:
     """A recorded run, read ahead as far as needed.
 
     Attributes:
-        path: The trace file.
+        name: The name of the recording, for errors.
         header: The description of the run in its first line; ``None`` for a plain trace.
         behind: The record that was popped last.
         omitted: The numbers of records that are not to be made again.
     """
 
-    def __init__(self, path: Path, *, payloads: bool = True, omitted: Collection[int] = ()) -> None:
-        """Open a trace; large payloads are read if needed.
+    def __init__(
+        self,
+        lines: Iterable[Recorded],
+        name: str,
+        *,
+        again: Callable[[], Iterable[Record]] | None = None,
+        omitted: Collection[int] = (),
+    ) -> None:
+        """Begin with the first line.
+
+        Args:
+            lines: The lines of the run, each read when it is needed.
+            name: The name of the recording, for errors.
+            again: Reads all records once more, which only delivery policies and redirects need;
+                ``None``: the recording can be read only once.
+            omitted: The numbers of records that are not to be made again.
 
         Raises:
-            TraceError: The trace cannot be read.
+            TraceError: The first line cannot be read.
         """
-        self.path = trace_path(path)
+        self.name = name
         self.behind: Record | None = None
         self.omitted = omitted
-        self._lines = read_lines(path)
-        self._payloads = payloads
-        first = next(self._lines)
-        header = first.row.get(HEADER)
-        self.header: dict[str, Any] | None = header if isinstance(header, dict) else None
-        self._ahead: deque[Recorded] = deque([self._read(first)])
+        self._lines = iter(lines)
+        self._again = again
+        self._ahead: deque[Recorded] = deque()
+        first = self.ahead()
+        self.header = first.header if first else None
+
+    def extend(self, lines: Iterable[Recorded]) -> None:
+        """Add the lines that have been recorded meanwhile."""
+        self._lines = chain(self._lines, lines)
 
     def ahead(self, count: int = 0) -> Recorded | None:
         """The line `count` lines ahead; ``None`` after the end."""
@@ -71,7 +108,7 @@ class RecordedRequests:
             line = next(self._lines, None)
             if line is None:
                 return None
-            self._ahead.append(self._read(line))
+            self._ahead.append(line)
         return self._ahead[count]
 
     def pop(self) -> Recorded | None:
@@ -94,11 +131,11 @@ class RecordedRequests:
         By then the monitor may have dropped a payload, since all recipients have used it, and only
         the host still knew it; a `redirect` itself does not contain it.
         """
-        rows = read_records(self.path, payloads=False)
-        events = {record.event for record in rows if isinstance(record, Redirect)}
+        again = self._again or tuple
+        events = {record.event for record in again() if isinstance(record, Redirect)}
         return {
             record.event: record.payload
-            for record in read_records(self.path)
+            for record in again()
             if isinstance(record, Emit) and record.event in events
         }
 
@@ -108,31 +145,48 @@ class RecordedRequests:
         Raises:
             ReplayError: Something was, and today it would be otherwise.
         """
-        rows = read_records(self.path, payloads=False)
-        run = next(rows)
-        if not isinstance(run, Run) or run.patterns == records.EDITION:
+        first = self.ahead()
+        if first is None or not isinstance(first.record, Run):
+            raise ReplayError(f"{self.name}: the first record is not of kind `run`")
+        edition = first.record.patterns
+        if edition == records.EDITION:
             return
+        rows = self._again() if self._again else ()
         if (healed := next((row.t for row in rows if _heals(row)), None)) is not None:
             raise ReplayError(
-                f"{NOT_COMPARED.format(run.patterns)}, and healing has acted in this run (record "
+                f"{NOT_COMPARED.format(edition)}, and healing has acted in this run (record "
                 f"{healed}), so it can be neither driven again nor forked"
             )
 
     @cached_property
     def policies(self) -> RecordedPolicies:
-        """The acts of delivery policies in the run."""
+        """The acts of delivery policies in the run.
+
+        Raises:
+            ReplayError: The recording can be read only once.
+        """
         # To know whether an event was kept takes the records after it, so they are read apart.
-        rows = read_records(self.path, payloads=False)
-        are_named = self.header is not None and self.header.get(UNNAMED) is not True
-        return RecordedPolicies(rows, are_named=are_named)
+        if self._again is None:
+            raise ReplayError(
+                f"{self.name}: record {self._ahead[0].record.t} is about an event with a delivery "
+                "policy, whose later acts cannot be read ahead here"
+            )
+        return RecordedPolicies(self._again(), are_named=self._are_policies_named)
+
+    @property
+    def _are_policies_named(self) -> bool:
+        return self.header is not None and self.header.get(UNNAMED) is not True
 
     def output(self, emit: Emit) -> Output:
         """An event for the monitor, with the recorded acts of the delivery policy."""
-        policy = self.policies.of(emit, self.omitted)
+        # A journal names all policies, and then an event without one costs no second reading.
+        is_free = self._are_policies_named and emit.policy is None
+        policy = None if is_free else self.policies.of(emit, self.omitted)
         return Output(emit.payload, emit.to, emit.type, emit.final, policy, emit.traceparent)
 
-    def _read(self, line: Line) -> Recorded:
-        return Recorded(line.text, record_of(line, payloads=self._payloads))
+    def is_act_of_policy(self, redirect: Redirect) -> bool:
+        """Whether a delivery policy has made a redirect, and not a host."""
+        return self._again is not None and redirect.t in self.policies.acts
 
 
 def _heals(record: Record) -> bool:

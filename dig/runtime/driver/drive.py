@@ -7,7 +7,7 @@ A replay needs nothing else: no clock, no randomness, no agent, no network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from dig.detectors.notes import as_system_event
 from dig.detectors.watch import Timing
 from dig.errors import ReplayError, RequestError
 from dig.graph import records
+from dig.graph.chain import SealedLines, bare
 from dig.graph.codec import encode
 from dig.graph.graph import InteractionGraph
 from dig.graph.records import Emit, End, Finish, IncidentRow, Record, Start
@@ -25,10 +26,9 @@ from dig.monitor.healing import REPLACED
 from dig.monitor.messages import Effect, Output, Started
 from dig.monitor.monitor import TOLD, Monitor
 from dig.monitor.sanitize import Sanitizer, are_names
-from dig.monitor.sinks import Sink
+from dig.monitor.sinks import Eviction, FanOut, Sink
 from dig.runtime.checkpoint import Clock
 from dig.runtime.host import Host, Setup
-from dig.traces.journal.chain import SealedLines, bare
 
 from . import recorded_requests as requests
 from .deliveries import released_event
@@ -62,8 +62,13 @@ class ReplayDriver:
         host: The host with the monitor.
         clock: The monitor's clock.
         us: The moment of the latest request, in microseconds.
+        lines: The lines of the journal, which go on after the latest one; ``None``: it is a plain
+            trace.
         started: The activations in progress, by id.
         same: The number of records that equalled the recorded ones.
+        latest: The recorded records of the latest request, each with its line; the line is empty if
+            the record was missing at the end.
+        is_live: Whether the requests come from a host now, and nothing is compared.
         edition: The edition of the patterns by which the findings of the run were made.
     """
 
@@ -75,6 +80,7 @@ class ReplayDriver:
         sink: Sink = lambda record: None,
         free_from: int | None = None,
         edit: RecordEdit | None = None,
+        completes: bool = False,
     ) -> None:
         """Begin with the first record.
 
@@ -84,6 +90,8 @@ class ReplayDriver:
             sink: Receives every record after its comparison; by default none does.
             free_from: The first record that may differ; ``None``: all must be equal.
             edit: The edit of a record; ``None``: none.
+            completes: Whether the last request is made even if some of its records are missing at
+                the end of the run, as after a crash.
 
         Raises:
             ReplayError: The run cannot be driven again.
@@ -91,15 +99,18 @@ class ReplayDriver:
         """
         first = tape.ahead()
         if first is None or not isinstance(first.record, records.Run):
-            raise ReplayError(f"{tape.path}: the first record is not of kind `run`")
+            raise ReplayError(f"{tape.name}: the first record is not of kind `run`")
         if setup.gates:
             raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
-        self._sink = sink
+        self._sinks = FanOut(sink)
         self._free_from = free_from
         self._edit = edit
+        self._completes = completes
         self._mask = Sanitizer(setup.redacts).mask
-        self._lines = None if tape.header is None else SealedLines(tape.header)
+        self.lines = None if tape.header is None else SealedLines(tape.header)
+        self.latest: list[tuple[Record, bytes]] = []
+        self.is_live = False
         self.us = self.same = 0
         self.started: dict[str, Started] = {}
         self.clock = Clock()
@@ -109,7 +120,7 @@ class ReplayDriver:
         copy = None if self.edition == records.EDITION else self._copy_findings
         timing = Timing(recorded=self._slow, copied=copy)
         try:
-            monitor = setup.monitor(names, self.clock, self._take, timing, fit=self._adapt)
+            monitor = setup.monitor(names, self.clock, self, timing, fit=self._adapt)
         except errors.RuleError as error:
             raise self._diverges(first, f"the monitor refuses it: {error}") from None
         self.host = Host(setup, monitor)
@@ -126,6 +137,7 @@ class ReplayDriver:
         if recorded is None:
             return None
         before = self.host.monitor.graph.t
+        self.latest = []
         self.us = max(self.us, recorded.record.us)
         refusals = errors.DecisionError, errors.PayloadError, RequestError, errors.RuleError
         try:
@@ -207,27 +219,61 @@ class ReplayDriver:
 
     # --- records ---
 
-    def _is_free(self, t: int) -> bool:
-        return self._free_from is not None and t >= self._free_from
+    def __call__(self, record: Record) -> None:
+        """Take a record of the monitor, like `write`."""
+        self.write([record])
 
-    def _take(self, record: Record) -> None:
-        """Receive a record of the monitor; each must equal the recorded one."""
-        if not self._is_free(record.t):
-            recorded = self._tape.ahead()
-            if isinstance(record, records.Run):  # the findings after it are those of its edition
-                record = replace(record, patterns=self.edition)
-            line = encode(record).encode() if self._lines is None else self._lines.line(record)
-            if recorded is None:
-                raise errors.CutOffError("the recorded run ends here")
-            text = recorded.text
+    def write(self, rows: Sequence[Record]) -> None:
+        """Take the records of a request; those of the recorded run must equal the recorded ones.
+
+        Raises:
+            DivergenceError: Another record came out.
+            CutOffError: The recorded run ends within these records.
+        """
+        self._sinks.write(rows if self.is_live else [self._compare(record) for record in rows])
+
+    def reads(self, graph: InteractionGraph) -> None:
+        """Give the graph to the sinks behind."""
+        self._sinks.reads(graph)
+
+    def evicted(self, eviction: Eviction) -> None:
+        """Tell the sinks behind of an eviction."""
+        self._sinks.evicted(eviction)
+
+    def go_live(self, *sinks: Sink) -> None:
+        """Compare nothing any more, and give the records from here on to further sinks, too."""
+        self.is_live = True
+        for sink in sinks:
+            self._sinks.add(sink)
+            FanOut(sink).reads(self.host.monitor.graph)
+
+    def _is_free(self, t: int) -> bool:
+        return self.is_live or (self._free_from is not None and t >= self._free_from)
+
+    def _compare(self, record: Record) -> Record:
+        """Compare a record with the recorded one, unless it may differ; return it."""
+        if self._is_free(record.t):
+            return record
+        recorded = self._tape.ahead()
+        if recorded is None and self._completes:
+            self.latest.append((record, b""))
+            return record
+        if recorded is None:
+            raise errors.CutOffError("the recorded run ends here")
+        if isinstance(record, records.Run):  # the findings after it are those of its edition
+            record = replace(record, patterns=self.edition)
+        if self.lines is None:
             # The lines of a plain trace may be written otherwise, with blanks for instance.
-            if self._lines is None:
-                text = encode(recorded.record).encode()
-            if line != text:
-                raise self._diverges(recorded, bare(line))
-            self._tape.pop()
-            self.same += 1
-        self._sink(record)
+            line, text = encode(record).encode(), encode(recorded.record).encode()
+        else:
+            line = self.lines.line(record, keeps_payload=not recorded.is_lightened)
+            text = recorded.text
+        if line != text:
+            raise self._diverges(recorded, bare(line))
+        self._tape.pop()
+        self.same += 1
+        self.latest.append((record, line))
+        return record
 
     def _adapt(self, graph: InteractionGraph, wish: Act) -> tuple[Intervention | None, str | None]:
         """Reduce an intervention as in the recorded run, or put in the edit.
@@ -308,7 +354,7 @@ def request_from_outside(
             return lambda monitor: monitor.join(record.agent)
         case records.Leave():
             return lambda monitor: monitor.leave(record.agent)
-        case records.Redirect() if record.t not in tape.policies.acts:
+        case records.Redirect() if not tape.is_act_of_policy(record):
             to = edit.recipients(record) if edit else record.to
             payload = tape.redirected.get(record.event)
             return lambda monitor: monitor.redirect(record.event, to, payload)

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from hashlib import blake2b, sha256
 from typing import Any
 
-from dig.graph.codec import dumps, encode, to_row
-from dig.graph.records import Emit, Finish, Record
+from .codec import dumps, encode, to_row
+from .records import Emit, Finish, Record
 
 HEADER = "journal"
 CHAIN = "chain"
@@ -55,6 +55,11 @@ class Chain:
         return True
 
 
+def checksum(line: bytes) -> str:
+    """The checksum of a sealed line, as hexadecimal digits."""
+    return line[-_SEAL + len(_OPEN) : -len(_CLOSE)].decode("ascii")
+
+
 def bare(line: bytes) -> str:
     """A line as text, without checksum and newline."""
     at = len(line) - _SEAL
@@ -83,12 +88,17 @@ class SealedLines:
         self._chain = Chain()
         self.blobs: dict[str, bytes] = {}
 
-    def line(self, record: Record) -> bytes:
-        """The next line, with a newline."""
+    def line(self, record: Record, *, keeps_payload: bool = False) -> bytes:
+        """The next line, with a newline.
+
+        Args:
+            record: The record.
+            keeps_payload: Whether a large payload stays in the line.
+        """
         text = encode(record)
         self.blobs = {}
         # Only events and answers carry payloads of any size.
-        if len(text) > LARGE and isinstance(record, Emit | Finish):
+        if len(text) > LARGE and not keeps_payload and isinstance(record, Emit | Finish):
             text = self._lighten(record) or text
         if self._header is not None:
             # Further keys come last, so that the line begins like that of a plain trace.
