@@ -83,7 +83,7 @@ def run(
     # All that can be wrong with the call is found before the run begins.
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
-    model_options = models.of_run(virtual=clock.virtual, speed=clock.speed)
+    model_options = models.of_run(virtual=clock.virtual, speed=clock.speed, limit_s=chosen.limit)
     spec = chosen.of_task(task, model_options)
     problem, disturb = make_task(spec), disturbing(fault)
     is_shown = not (quiet or as_json or clock.virtual or view)

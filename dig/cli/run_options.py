@@ -44,6 +44,10 @@ class ModelOptions:
     request_timeout: Annotated[
         float | None, typer.Option(help="Seconds that one request to the model may take.")
     ] = None
+    activation_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds that one turn of an agent may take; by default nine requests."),
+    ] = None
     max_reply: Annotated[
         int | None, typer.Option(help="Tokens that one reply may have; by default 2,000.")
     ] = None
@@ -73,20 +77,25 @@ class ModelOptions:
         Raises:
             SettingsError: Other options are given than the model's name, but not that.
         """
-        named = {
-            _NAMES.get(option.name, option.name): getattr(self, option.name)
-            for option in _MODEL_FIELDS
-        }
-        values = {name: _plain(value) for name, value in named.items() if value is not None}
-        if self.model is None and values:
-            option = next(iter(values)).replace("_", "-")
+        named = {option.name: getattr(self, option.name) for option in _MODEL_FIELDS}
+        named = {name: _plain(value) for name, value in named.items() if value is not None}
+        if self.model is None and named:
+            option = next(iter(named)).replace("_", "-")
             raise SettingsError(f"--{option} is about a language model; name it with --model")
+        values = {_NAMES.get(name, name): value for name, value in named.items()}
         if values and "base_url" not in values and os.environ.get(BASE_URL):
             values["base_url"] = os.environ[BASE_URL]
         return values
 
-    def of_run(self, *, virtual: bool, speed: float) -> dict[str, Any]:
+    def of_run(
+        self, *, virtual: bool, speed: float, limit_s: float | None = None
+    ) -> dict[str, Any]:
         """`agents_are` and `options` of a run; an empty dict if no model is named.
+
+        Args:
+            virtual: Whether the run is in virtual time.
+            speed: The speed of its clock.
+            limit_s: Seconds on its clock after which it is ended; ``None``: not known.
 
         Raises:
             SettingsError: The options contradict each other, or the server's key is missing.
@@ -104,7 +113,11 @@ class ModelOptions:
                 f"got {speed:g}"
             )
         model = values.pop("model")
-        ModelSettings(model, **values).key()  # a missing key is told before the run begins
+        settings = ModelSettings(model, **values)
+        settings.key()  # a missing key is told before the run begins
+        # With the default timeout, a short run ends in the midst of a request: as it was asked to.
+        if limit_s is not None and self.request_timeout is not None:
+            settings.check_limit(limit_s / speed, "the run (--limit)")
         return {"agents_are": f"model {model}", "options": values}
 
 
@@ -114,7 +127,7 @@ _MODEL_FIELDS = fields(ModelOptions)
 BASE_URL = "OPENAI_BASE_URL"
 
 
-_NAMES = {"request_timeout": "timeout_s"}
+_NAMES = {"request_timeout": "timeout_s", "activation_timeout": "activation_timeout_s"}
 
 
 def _plain(value: Any) -> Any:

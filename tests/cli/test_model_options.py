@@ -14,6 +14,7 @@ from dig.cli import app
 from tests.llm.server import Answer, Server, fails, serving
 from tests.llm.solver import solve
 
+LOCAL = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
 SECRET = "sk-hush-0123456789"
 
 
@@ -74,6 +75,19 @@ def test_a_budget_stops_the_run_and_keeps_what_there_is(tmp_path: Path) -> None:
         (["--model", "m", "--api-key-env", "NONE"], "set the environment variable NONE"),
         (["--model", "m", "--base-url", "here"], "'here' is no address of a server"),
         (["--model", "m", "--max-usd", "1"], "needs both prices"),
+        (
+            [*LOCAL, "--activation-timeout", "20"],
+            "an activation (--activation-timeout) may take 20 s, which is less than one request may",
+        ),
+        (
+            [*LOCAL, "--request-timeout", "300"],
+            "the run (--limit) may take 120 s, which is less than one request may take, 300 s",
+        ),
+        (
+            [*LOCAL, "--request-timeout", "50", "--limit", "4", "--speed", "0.1"],
+            "the run (--limit) may take 40 s",
+        ),
+        (["--request-timeout", "5"], "--request-timeout is about a language model"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_is_made(

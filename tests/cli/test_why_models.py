@@ -86,6 +86,15 @@ def test_a_file_never_says_who_is_paid(failed: Path) -> None:
     assert "--team" in f"{done.output}{done.exception}"
 
 
+def test_a_fork_of_a_model_run_is_refused_with_the_command(failed: Path) -> None:
+    """It has the run, the record and the task; only the team is to be filled in."""
+    done = CliRunner().invoke(app, ["fork", str(failed), "--at", "3"])
+    assert done.exit_code != 0
+    told = " ".join(f"{done.output}{done.exception}".split())
+    assert "a language model decided in the run ('model m'); name who goes on: digmon fork" in told
+    assert f"{failed} --at 3 --task count-frequency --team MODULE:TEAM" in told
+
+
 # --- the run's own team again ---
 
 

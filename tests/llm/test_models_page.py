@@ -43,6 +43,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         {8: "no usable reply to its first eight requests"}[MOST_USELESS],
         {6: "or six times in a row later"}[MOST_SILENCES],
         {8: "up to eight times in a row"}[ModelAgent.most_rounds],
+        {9: "longer than nine requests may"}[ModelAgent.most_rounds + 1],
     ]
     text = " ".join(PAGE.split())
     assert [one for one in said if one not in text] == []

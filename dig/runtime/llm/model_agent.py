@@ -52,6 +52,12 @@ class ModelAgent:
     brief: Brief
     most_rounds: int = 8
 
+    @property
+    def longest_s(self) -> float:
+        """Seconds of real time that an activation may take: each of its requests its own limit."""
+        settings = self.model.settings
+        return settings.activation_timeout_s or (self.most_rounds + 1) * settings.timeout_s
+
     def reseeded(self, repeat: int) -> ModelAgent:
         """The same agent: its server draws the random numbers."""
         return self

@@ -29,6 +29,8 @@ class ModelSettings:
         base_url: The server's address, up to and without `/chat/completions`.
         api_key_env: The environment variable that has the key.
         timeout_s: Seconds of real time that one request may take.
+        activation_timeout_s: Seconds of real time that one activation of an agent may take;
+            ``None``: as long as its requests may take, one after the other.
         retries: The number of times that a request is sent again when the server is busy or has
             failed.
         longest_wait_s: The longest `Retry-After` that is waited for, in seconds.
@@ -47,6 +49,7 @@ class ModelSettings:
     base_url: str = OPENAI
     api_key_env: str = KEY
     timeout_s: float = 30.0
+    activation_timeout_s: float | None = None
     retries: int = 2
     longest_wait_s: float = 20.0
     concurrency: int = 4
@@ -76,6 +79,7 @@ class ModelSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise SettingsError(f"{name} must be more than 0, not {value:g}")
+        self.check_limit(self.activation_timeout_s, "an activation (--activation-timeout)")
         for name in ("retries", "longest_wait_s", "price_in", "price_out"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
@@ -86,6 +90,22 @@ class ModelSettings:
             )
         if self.max_usd is not None and None in (self.price_in, self.price_out):
             raise SettingsError("a budget in dollars needs both prices, --price-in and --price-out")
+
+    def check_limit(self, limit_s: float | None, subject: str) -> None:
+        """Refuse a limit within which a request could not come to its end.
+
+        Args:
+            limit_s: Seconds of real time; ``None``: there is no limit.
+            subject: What has the limit, with its option.
+
+        Raises:
+            SettingsError: The limit is shorter than one request may take.
+        """
+        if limit_s is not None and limit_s < self.timeout_s:
+            raise SettingsError(
+                f"{subject} may take {limit_s:g} s, which is less than one request may take, "
+                f"{self.timeout_s:g} s (--request-timeout)"
+            )
 
     @property
     def where(self) -> str:

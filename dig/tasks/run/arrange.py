@@ -13,7 +13,7 @@ from typing import Any
 from dig.detectors import plugins, standard
 from dig.detectors.thresholds import Thresholds
 from dig.errors import SettingsError
-from dig.graph.records import Record
+from dig.graph.records import Limits, Record
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import Sink
@@ -27,7 +27,7 @@ from dig.tasks.task import Task
 
 from .methods import METHODS, Arrangement
 from .team_run import OWN, SIMULATED, TeamRun
-from .teams import in_real_time, in_virtual_time, is_named_by_number, team
+from .teams import Team, in_real_time, in_virtual_time, is_named_by_number, team
 
 APART_S = 2.0
 """Seconds from one problem of a session to the next."""
@@ -148,7 +148,21 @@ def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
         session=run.problems > 1,
         memory=run.remembers,
     )
-    return METHODS[run.method](run, Arrangement(setup, team(run, task)))
+    agents = team(run, task)
+    return METHODS[run.method](run, Arrangement(_fit_limits(setup, agents), agents))
+
+
+def _fit_limits(setup: Setup, team: Team) -> Setup:
+    """Give language models the time that their requests may take."""
+    # Requests take real time; the limits of a run are seconds on its clock.
+    longest_s = setup.speed * max(getattr(agent, "longest_s", 0.0) for agent in team.values())
+    if not longest_s:
+        return setup
+    limits = setup.limits
+    # A turn that may still go on is no reason for a deadlock.
+    if limits.activation_limit_s == Limits().activation_limit_s < longest_s:
+        limits = replace(limits, activation_limit_s=longest_s)
+    return replace(setup, activation_timeout_s=longest_s, limits=limits)
 
 
 def make_bus(

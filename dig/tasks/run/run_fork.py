@@ -97,7 +97,7 @@ def fork(
             f"{path.parent} is a run with faults, and a fork without them would be another run; "
             "hand in `disturb=dig.faults.inject.faulty_team.disturbance_of(side)`"
         )
-    crew = crew or simulated_crew(side, detectors)
+    crew = crew or simulated_crew(side, detectors, f"digmon fork {parent} --at {at}")
     changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
     setup = setup_of(read_requests(path), crew.setup)
     if crew.setup is None:
@@ -184,13 +184,16 @@ def _header(parent: Path, crew: Crew | None) -> Mapping[str, Any]:
     return {key: value for key, value in header.items() if key != "version"}
 
 
-def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> Crew:
+def simulated_crew(
+    side: Mapping[str, Any], detectors: Collection[str] = (), command: str = "call it with"
+) -> Crew:
     """The simulated agents of a run, from the side file.
 
     Args:
         side: The side file.
         detectors: The user's detectors, as `module:object`. A detector that only the file names is
             not imported.
+        command: The beginning of the command that an error shows.
 
     Raises:
         SettingsError: The run was not one of simulated agents on a task of this package.
@@ -198,8 +201,12 @@ def simulated_crew(side: Mapping[str, Any], detectors: Collection[str] = ()) -> 
     try:
         spec = TeamRun.read_simulated(side, detectors)
     except SettingsError as error:
+        team, reason = one_line(side.get("agents_are"), 80), str(error)
+        if team.partition(" ")[0] == MODEL:
+            reason = f"a language model decided in the run ({team!r})"
+        task = one_line(side.get("task") or "TASK", 80)
         raise SettingsError(
-            f"{error}; or name its task (--task) and who goes on (--team)"
+            f"{reason}; name who goes on: {command} --task {task} --team MODULE:TEAM"
         ) from None
     return task_crew(side, spec.task, detectors=detectors)
 
