@@ -41,9 +41,10 @@ OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fast
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
 BIN := .venv/bin
-# Installs into an environment: by uv where it is there, which takes seconds, else by its own pip.
-UV := $(shell command -v uv 2>/dev/null)
-install = $(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,\
+# Installs into an environment: by uv, which takes seconds, else by its own pip. The uv of PATH, or
+# the one that comes into .venv with it; a machine for which there is no uv has pip.
+uv = $(shell command -v uv 2>/dev/null || command -v $(BIN)/uv 2>/dev/null)
+install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
@@ -151,3 +152,4 @@ $(BIN)/pip:
 		echo "dig-monitor needs Python 3.11 or newer; $(if $(PYTHON),'$(PYTHON)' is not,none found)." >&2; \
 		echo "Name one: make demo PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@'$(PYTHON)' -m venv .venv || { rm -rf .venv; exit 1; }
+	@command -v uv >/dev/null || $(BIN)/pip install --quiet --quiet --disable-pip-version-check uv || true
