@@ -77,7 +77,7 @@ def test_a_budget_stops_the_run_and_keeps_what_there_is(tmp_path: Path) -> None:
         (["--model", "m", "--max-usd", "1"], "needs both prices"),
         (
             [*LOCAL, "--activation-timeout", "20"],
-            "an activation (--activation-timeout) may take 20 s, which is less than one request may",
+            "an activation (--activation-timeout) may take 20 s, which is less than one request",
         ),
         (
             [*LOCAL, "--request-timeout", "300"],

@@ -16,13 +16,17 @@ from pydantic import BaseModel
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server does about one request: `cut` bytes of the body, then it hangs up."""
+    """What the server does about one request: `cut` bytes of the body, then it hangs up.
+
+    A withheld one does not come before the server is closed.
+    """
 
     body: bytes = b""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     cut: int | None = None
+    is_withheld: bool = False
 
 
 Script = Callable[[dict[str, Any]], Answer]
@@ -88,6 +92,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self.under_way = self.most_under_way = 0
+        self.closing = threading.Event()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that hung up is part of many a test."""
@@ -114,6 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
             server.most_under_way = max(server.most_under_way, server.under_way)
         answer = server.script(request)
         time.sleep(answer.delay_s)
+        if answer.is_withheld:
+            server.closing.wait()
         with server.lock:
             server.under_way -= 1
         self.send_response_only(answer.status)
@@ -137,5 +144,6 @@ def serving(script: Script | Sequence[Answer]) -> Iterator[Server]:
         try:
             yield server
         finally:
+            server.closing.set()
             server.shutdown()
             thread.join()
