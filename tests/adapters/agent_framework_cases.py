@@ -32,7 +32,7 @@ from .framework_cases import Case
 from .framework_gates import Hanging, Usher, behind
 from .harness import Scenario, Script
 from .test_agent_framework_healing import half_an_answer, ping_pong, short, silent_branch, twice
-from .test_agent_framework_waiting import lost_and_asking
+from .test_agent_framework_waiting import back_to, kept, lost_and_asking
 from .test_gates import Keeper
 
 PLAIN = [
@@ -188,6 +188,7 @@ CASES = [
     Case(team(half_an_answer)),
     Case(team(short)),
     Case(team(lost_and_asking)),
+    Case(team(kept, back_to(2))),
     Case(team(twice), options={"same_work": True}),
     Case(team(same_again), options={"same_work": True}),
     Case(team(asking_beside)),

@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from langgraph.types import Command
 
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
@@ -122,6 +123,11 @@ def forgetful(script: Script) -> Any:
     return built
 
 
+async def answer_and_send_on(team: Any) -> Any:
+    await team.ainvoke(QUESTION, thread())
+    return await team.ainvoke(Command(resume="Ada", goto="c"), thread())
+
+
 async def ask_in_time(team: Any) -> Any:
     async with asyncio.timeout(20):
         return await ask(team)
@@ -199,6 +205,7 @@ CASES = [
     Case(team(with_tools), options={"tools": True}),
     Case(team(repeating), looping, {"tools": True}),
     Case(team(forgetful)),
+    Case(team(asking, answer_and_send_on)),
     Case(team(line), lambda: elsewhere("c")),
     Case(team(line), lambda: elsewhere("d")),
     Case(team(line), behind(Usher())),

@@ -9,7 +9,7 @@ from typing import Any
 import agent_framework as af
 import pytest
 
-from dig.graph.records import End, Limits, Start
+from dig.graph.records import Emit, End, Limits, Start
 
 from .agent_framework_asked import ask, told
 from .agent_framework_teams import Act, Model, Parts, Watched, ends, send
@@ -181,6 +181,50 @@ def test_a_hang_after_an_approval_is_seen(mode: Any) -> None:
     assert play(watched.ticking(asked), watched) == play(asked)
     assert watched.patterns == ["MC"] and watched.session.findings[0].ts > 800
     watched.must_be_sound()
+
+
+def kept(script: Script) -> af.Workflow:
+    """One branch asks a person, the other has an answer two steps later."""
+    p = Parts(script, a=send("go"), b=asks("b"), c=send("c's"), d=ends, e=ends)
+    built = p.build("a", checkpoint_storage=af.InMemoryCheckpointStorage())
+    built = built.add_fan_out_edges(p.a, [p.b, p.c])
+    return built.add_edge(p.c, p.d).add_edge(p.b, p.e).build()
+
+
+def back_to(place: int, *, at_once: bool = False) -> Any:
+    """Ask, go back to an earlier place while the question is open, and answer it."""
+
+    async def drive(team: af.Workflow) -> Any:
+        found, storage = [await ask(team)], team._runner.context._get_effective_checkpoint_storage()
+        places = await storage.list_checkpoints(workflow_name="team")
+        place_id = sorted(places, key=lambda it: it.timestamp)[place].checkpoint_id
+        if at_once:
+            return [*found, told(await team.run(checkpoint_id=place_id, responses={"b": "b's"}))]
+        found.append(told(await team.run(checkpoint_id=place_id)))
+        return [*found, told(await team.run(responses={"b": "b's"}))]
+
+    return drive
+
+
+@MODES
+@pytest.mark.parametrize(
+    "drive", [*map(back_to, range(4)), back_to(2, at_once=True), back_to(3, at_once=True)]
+)
+def test_a_request_that_goes_back_while_it_waits_has_one_origin(drive: Any, mode: Any) -> None:
+    """What was put out before and what is put out again come to one end, and are no CLA."""
+    watched = must_be_as_bare(kept, drive, mode)
+    assert [row.payload for row in watched.records if isinstance(row, Emit) and not row.by] == ["?"]
+
+
+def test_another_question_while_a_person_is_asked_is_of_another_origin() -> None:
+    """Its answer is put out with that of the first one, which is a CLA."""
+
+    async def ask_twice(team: af.Workflow) -> Any:
+        return [await ask(team), await ask(team)]
+
+    watched = Watched()
+    play(Scenario("twice", kept, ask_twice), watched)
+    assert {*watched.patterns} == {"CLA"}
 
 
 def test_a_person_who_never_answers_leaves_a_turn_that_is_called_off() -> None:

@@ -24,7 +24,7 @@ from .harness import Script
 from .langgraph_asked import thread
 from .langgraph_teams import around
 from .langgraph_watch import Watched as Framework
-from .test_langgraph_stops import Edges, graph, kept, opened, payment
+from .test_langgraph_stops import Edges, graph, kept, opened, payment, told
 
 MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
 QUESTION = {"done": ["?"]}
@@ -396,4 +396,76 @@ def test_a_state_that_somebody_changes_while_a_node_waits_is_gone_on_with() -> N
     team.update_state(thread(), {"name": "Ada"})
     said = team.invoke(Command(resume="yes"), thread())
     assert said["done"] == ["?", "a", "yes", "pay"] and len(watched.finals) == 1
+    assert watched.patterns == [] and watched.leaves_nothing_open()
+
+
+def sent_on(first: str, second: str, asks: bool) -> tuple[Any, Callable[[Any], Any]]:
+    """A person answers at `first`, and sends the graph to `second` as well."""
+    other = [told("x"), legal][asks]
+    edges: Edges = [(START, first), (START, "x")] + ([] if asks else [(first, second)])
+    built = graph(second, edges, x=told("x"), **{first: other})
+    team = kept(built, **({} if asks else {"interrupt_before": [first]}))
+    return team, lambda given: given.invoke(Command(goto=[second], resume="yes"), thread())
+
+
+def done_again(update: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """A person answers at an earlier place of the thread, so that a node runs again."""
+
+    def answer(team: Any) -> Any:
+        paused = team.get_state(thread()).config
+        team.update_state(thread(), None)
+        return team.invoke(Command(resume="yes", update=update), paused)
+
+    return kept(graph("x", [(START, "x"), (START, "legal")], legal=legal)), answer
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("build", "more"),
+    [
+        *((sent_on, (*names, asks)) for names in ("ab", "ba") for asks in (False, True)),
+        *((done_again, (update,)) for update in (None, {"name": "Ada"})),
+    ],
+    ids=lambda given: getattr(given, "__name__", str(given)),
+)
+def test_what_goes_on_beside_an_answer_belongs_to_the_request(
+    build: Callable[..., tuple[Any, Callable[[Any], Any]]], more: Any, mode: str
+) -> None:
+    """Whoever runs first: the answers of before and after have one origin, and are no CLA."""
+    (bare, answer), (built, _) = build(*more), build(*more)
+    watched = Watched(mode)
+    team = watched(built)
+    for each in (bare, team):
+        each.invoke(QUESTION, thread())
+    assert str(answer(team)) == str(answer(bare))
+    assert (watched.patterns, watched.healed()) == ([], [])
+    assert len([row for row in watched.rows(Emit) if row.by is None]) == len(watched.finals) == 1
+    assert not any(row.error for row in watched.rows(End)) and watched.leaves_nothing_open()
+    watched.must_be_sound()
+
+
+def test_a_node_that_a_person_starts_is_not_started_by_a_node_beside_it() -> None:
+    """What `a` says in the same step is for the next one."""
+    watched = Watched()
+    team = watched(kept(graph("ab", [(START, "a"), ("a", "b")]), interrupt_before=["a"]))
+    team.invoke(QUESTION, thread())
+    team.invoke(Command(goto=["b"]), thread())
+    by = {row.event: row.by for row in watched.rows(Emit)}
+    agents = {row.activation: row.agent for row in watched.rows(Start)}
+    starts = [row.inputs for row in watched.rows(Start) if row.agent[0] == "b"]
+    assert [[agents[by[event]] for event in inputs] for inputs in starts] == [["__start__"], ["a"]]
+
+
+def test_each_of_two_threads_goes_on_with_its_own_request() -> None:
+    """What a person says in one thread has nothing to do with the other."""
+    watched = Watched()
+    team = watched(kept(graph("ab", [(START, "a"), ("a", "b")]), interrupt_before=["a"]))
+    for number in (1, 2):
+        team.invoke(QUESTION, thread(number))
+    for number in (2, 1):
+        team.invoke(Command(goto=["b"]), thread(number))
+    monitored = watched.session.monitor.graph
+    finals = [row.event for row in watched.rows(Emit) if row.final]
+    sources = [monitored.source_ids(monitored.event(event).sources) for event in finals]
+    assert [list(each) for each in sources] == [["e3"], ["e1"]]
     assert watched.patterns == [] and watched.leaves_nothing_open()

@@ -102,6 +102,15 @@ def test_an_agent_that_waits_for_an_approval_beside_others_stays_open(
 
 
 @pytest.mark.parametrize("drive", [approve, approve_streamed])
+def test_answers_from_before_and_after_an_approval_have_one_origin(drive: Any) -> None:
+    """A resumed run goes on in its turn, so that nothing in it begins from outside."""
+    watched = must_be_as_bare(beside, drive, "observe")
+    graph = watched.session.monitor.graph
+    made = [row.event for row in watched.records if isinstance(row, Emit) and row.by is not None]
+    assert len({graph.roots(event) for event in made}) == 1 and len(made) > 6
+
+
+@pytest.mark.parametrize("drive", [approve, approve_streamed])
 def test_a_resumed_turn_ends_and_the_next_activation_goes_on_with_it(drive: Any) -> None:
     """So a hang after the approval can be seen: the new activation says nothing of waiting."""
     watched = must_be_as_bare(lambda script: payer(script, "a"), drive, "observe")

@@ -25,7 +25,7 @@ VERSIONS = ("1.23.0", "1.24")
 
 CAN = frozenset({"annotate", "tell", "hold", "bounce", "reroute"})
 
-WORKFLOW = ("_runner", "executors", "get_executors_list")
+WORKFLOW = ("_restored_checkpoint_id", "_runner", "executors", "get_executors_list")
 RUNNER = (
     "_edge_runners", "_edge_runner_map", "_iteration", "_max_iterations", "context",
     "run_until_convergence",

@@ -51,12 +51,22 @@ class WorkflowRun:
         """The submitted answer, until accepted."""
         return self._answer if self._turn is not None else ""
 
-    def ask(self, payload: Any, to: str) -> str:
-        """Make the event of a question from outside to an agent of the workflow."""
+    def ask(self, payload: Any, to: str, turn: base.Turn | None = None) -> str:
+        """Make the event of a question from outside to an agent of the workflow.
+
+        Args:
+            payload: The question.
+            to: The agent.
+            turn: A turn of the same problem, which goes on waiting for a person.
+        """
         self.is_asked = True
         if self.caller is not None:
             return self.caller.call(payload, to)
-        return self._session.request(payload, to)
+        if turn is None:
+            return self._session.request(payload, to)
+        event = turn.send(payload, to, awaits=False)
+        turn.act()
+        return event
 
     def note_pending(self, requests: Mapping[str, Any]) -> None:
         """Note the requests still waiting for a person, of earlier runs too."""

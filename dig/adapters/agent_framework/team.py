@@ -56,6 +56,7 @@ class WorkflowTeam(base.AdapterState):
         self.end = self.agent(handlers.END)
         self.run: Any = None
         self.moved: set[str] = set()
+        self._workflow = workflow
         self._executors = workflow.executors
         self._runner = workflow._runner
         self._edges: dict[str, list[handlers.Edges]] = workflow._runner._edge_runner_map
@@ -370,16 +371,18 @@ class WorkflowTeam(base.AdapterState):
         """Begin a run with messages from outside; several are handed out by the end.
 
         So what a checkpoint had on its way, or what a person has replied to several questions,
-        is one problem.
+        is one problem. While turns wait, a checkpoint goes back in the problem of those.
         """
-        is_reply = all(handlers.request_of(message) in self._waiting for message in messages)
-        if self.run is None or is_reply:
+        messages = [it for it in messages if handlers.request_of(it) not in self._waiting]
+        if self.run is None or not messages:
             return
-        if len(messages) == 1:
+        waiting = self._waiting.values() if self._workflow._restored_checkpoint_id else ()
+        if len(messages) == 1 and not waiting:
             source = INTERNAL_SOURCE_ID(str(messages[0].target_id))
             if messages[0].source_id == source:
                 return
-        event = self.run.ask([handlers.shown(message.data) for message in messages], self.end)
+        payload = [handlers.shown(message.data) for message in messages]
+        event = self.run.ask(payload, self.end, next(iter(waiting), None))
         delivery = handlers.ExecutorDelivery(handlers.END, None, (event,))
         self._send_out(
             handlers.HandlerRun(delivery, self.session.begin(self.end, delivery.events), messages)
@@ -488,6 +491,8 @@ class WorkflowTeam(base.AdapterState):
         outgoing = [outgoing for outgoing in work.outgoing if outgoing.type != "notice"]
         graph, events = self.session.monitor.graph, work.delivery.events
         if len(outgoing) != 1 or len(outgoing[0].routes) != 1 or len(events) != 1:
+            return None
+        if work.executor == handlers.END:  # it hands out what a checkpoint had on its way
             return None
         event = graph.event(events[0])
         if event.final or graph.history.by(event.n) is None or not work.turn.holds(events[0]):

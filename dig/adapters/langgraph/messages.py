@@ -214,8 +214,9 @@ class PendingDeliveries:
         return delivery
 
     def find(self, node: str, input: Any, is_sent: bool) -> NodeDelivery | None:
-        """The waiting delivery of a node, if possible with the same input."""
-        mine = [it for it in self._waiting if it.node == node and it.is_sent == is_sent]
+        """The waiting delivery of a node from an earlier step, if possible with the same input."""
+        earlier = [it for it in self._waiting if it.node == node and it.step < self.step]
+        mine = [delivery for delivery in earlier if delivery.is_sent == is_sent]
         same = [delivery for delivery in mine if delivery.packet is input]
         return next(iter(same or mine), None)
 

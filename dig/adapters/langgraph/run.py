@@ -16,7 +16,8 @@ from langgraph.types import Command, Interrupt
 
 from dig.adapters.base import RELIEVING, AdapterState, ToolCalls, Turn, is_whole
 from dig.detectors.interventions import Reroute
-from dig.graph.records import Failure
+from dig.graph.records import SYSTEM, Failure
+from dig.monitor.messages import Pending
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
 from .routes import NodeRoute, answer_to, as_words, new_in, update
@@ -74,6 +75,7 @@ class GraphRequest(AdapterState):
         self.paused: dict[Thread, GraphRequest] = {}
         self._input = input
         self._resumed: Turn | None = None  # of `__start__`, if nodes go on without it
+        self._stopped_at: list[Pending] = []  # in front of nodes at which LangGraph had stopped
         self._cached: list[Turn] = []  # of nodes whose results came from a cache
         self._turn: Turn | None = None  # of `__end__`, while its answer is not accepted
         self._answer = ""  # of that turn
@@ -129,12 +131,15 @@ class GraphRequest(AdapterState):
         before = self._paused.pop(self.stops.thread, None) if self.stops.thread else None
         if before is None:
             return
-        stopped = {other.node for other in before.works if other.stopped is not None}
-        if work.node not in stopped:
+        stopped = [other for other in before.works if other.stopped is not None]
+        is_sent_on = isinstance(self._input, Command) and self._input.goto
+        if not is_sent_on and work.node not in {other.node for other in stopped}:
             before.abort(PASSED_OVER)
             return
         self.pending, self.works, self.paused = before.pending, before.works, before.paused
         self._ended, self.is_asked = before._ended, True
+        events = [event for other in stopped if other.turn for event in other.turn.events]
+        self._stopped_at = [it for it in events if it.sender != SYSTEM and it.payload is not None]
 
     @property
     def _paused(self) -> dict[Thread, GraphRequest]:
@@ -160,7 +165,14 @@ class GraphRequest(AdapterState):
         return delivery
 
     def _ask(self, input: Any, instance: str) -> str:
-        """Generate the event of the request, from outside or from the outer node."""
+        """Find the event of the request, from outside, from the outer node, or from before a stop.
+
+        What LangGraph stopped at is given to `__start__` too: a resumed request goes on with its
+        problem, so that outputs from before and after the stop have a common root.
+        """
+        for event in self._stopped_at[:1]:
+            self.session.redirect(event.id, instance, event.payload)
+            return event.id
         if self.within is not None:
             return self.within.caller.call(input, instance)
         return self.session.request(input, instance)
