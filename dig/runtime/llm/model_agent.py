@@ -33,6 +33,9 @@ from .replies import ToolCall, complaints
 Brief = Callable[[View], Messages]
 """Tells a model what lies in front of an agent."""
 
+LEAST_ACTIVATION_S = 60.0
+"""An activation may take so long at least: its tools take time, too."""
+
 _ANYTHING = (JsonText, Field(description="As JSON text."))
 
 
@@ -56,7 +59,8 @@ class ModelAgent:
     def longest_s(self) -> float:
         """Seconds of real time that an activation may take: each of its requests its own limit."""
         settings = self.model.settings
-        return settings.activation_timeout_s or (self.most_rounds + 1) * settings.timeout_s
+        requests_s = (self.most_rounds + 1) * settings.timeout_s
+        return settings.activation_timeout_s or max(requests_s, LEAST_ACTIVATION_S)
 
     def reseeded(self, repeat: int) -> ModelAgent:
         """The same agent: its server draws the random numbers."""
