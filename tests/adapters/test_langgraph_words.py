@@ -19,7 +19,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
-from dig.adapters.langgraph.routes import as_words, new_in
+from dig.adapters.langgraph.routes import as_words, new_in, spoken
 from dig.detectors import standard, standard_healers
 from dig.detectors.policy import HEAL_ALL
 from dig.detectors.thresholds import Thresholds
@@ -183,3 +183,33 @@ def test_where_no_node_comes_after_the_tool_an_incident_says_that_nobody_reads_t
     ]  # fmt: skip
     assert incident["node"] == "works" and incident["notes"] >= 1
     assert watched.session.statistics().faults == 0
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        ({"messages": [AIMessage("yes")]}, "yes"),
+        ({"messages": [("user", "why?")]}, "why?"),
+        ({"messages": {"$given": 2, "$new": [AIMessage("")]}}, ""),
+    ],
+)
+def test_one_message_alone_stands_for_its_text(payload: Any, text: str) -> None:
+    """An answer that is wrapped in a state is read as any other."""
+    assert spoken(as_words(payload)) == text
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"messages": [AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}])]},
+        {"messages": [AIMessage("a"), AIMessage("b")]},
+        {"messages": [AIMessage("a")], "done": True},
+        {"messages": [AIMessage([{"type": "text", "text": "a"}])]},
+        {"messages": {"$given": 2}},
+        [{"messages": [AIMessage("a")]}],
+        "a text",
+    ],
+)
+def test_any_other_payload_stays_as_it_is(payload: Any) -> None:
+    words = as_words(payload)
+    assert spoken(words) == words

@@ -54,14 +54,16 @@ class Llama:
     def __call__(self, request: dict[str, Any]) -> Answer:
         """Answer a request."""
         number, self.requests = self.requests, self.requests + 1
-        message = self._message(request)
+        wanted = self.wish(request)
+        if wanted.status != 200:
+            return wanted
+        message = self._message(request, json.loads(wanted.body)["choices"][0]["message"])
         if number in self.endless:
             message = {"content": json.dumps(message)[:-2] + ENDLESS * self.context}
         answer = self._bounded(request, message)
         return replace(answer, is_withheld=number in self.withheld)
 
-    def _message(self, request: dict[str, Any]) -> dict[str, Any]:
-        wanted = json.loads(self.wish(request).body)["choices"][0]["message"]
+    def _message(self, request: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
         kind = request.get("response_format", {}).get("type")
         if kind == "json_schema":
             schema = request["response_format"]["json_schema"]["schema"]
@@ -76,6 +78,8 @@ class Llama:
             return {"content": wanted["content"] or written(wanted) or "{}"}
         has_tools = "tools" in request and request.get("tool_choice") != "none"
         if has_tools and self.knows_calls:
+            for i, call in enumerate(wanted.get("tool_calls") or ()):
+                call["id"] = f"call-{self.requests}-{i}"
             return dict(wanted)
         return {"content": wanted["content"] or written(wanted)}
 
@@ -161,8 +165,8 @@ def fit(value: Any, schema: Any, parts: Mapping[str, Any]) -> Any:
             return given
         return {key: fit(given.get(key), part, parts) for key, part in schema["properties"].items()}
     if kind == "array":
-        given = value if isinstance(value, list) else []
-        return [fit(one, schema["items"], parts) for one in given[: schema.get("maxItems")]]
+        items = value if isinstance(value, list) else []
+        return [fit(item, schema["items"], parts) for item in items[: schema.get("maxItems")]]
     kinds = schema.get("type") if isinstance(schema.get("type"), list) else [kind]
     return value if any(_is(value, one) for one in kinds) else _NOTHING[kind]
 

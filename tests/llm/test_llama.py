@@ -14,7 +14,7 @@ from tests.llm.server import Answer, Server, calls, says, serving
 TOOL: Any = {"type": "function", "function": {
     "name": "raw_data", "parameters": {"type": "object", "properties": {"part": {"type": "array"}}},
 }}  # fmt: skip
-SHAPE = {
+SHAPE: Any = {
     "type": "object",
     "properties": {
         "fates": {"type": "array", "maxItems": 1, "items": {"$ref": "#/$defs/Fate"}},

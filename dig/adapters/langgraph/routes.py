@@ -152,6 +152,18 @@ def as_words(value: Any) -> Any:
     return as_payload(value, _words)
 
 
+def spoken(payload: Any) -> Any:
+    """The text of a request or an answer that is one message and nothing else; else the payload."""
+    # VOID reads texts: an answer without words is none, whatever it is wrapped in.
+    messages = payload.get("messages") if isinstance(payload, dict) and len(payload) == 1 else None
+    match messages.get("$new") if isinstance(messages, dict) else messages:
+        case [{"content": str(text), **more}] if "tool_calls" not in more:
+            return text
+        case [[str(), str(text)]]:
+            return text
+    return payload
+
+
 def _words(value: Any) -> Any:
     if isinstance(value, BaseMessage):
         extras = {key: getattr(value, key, None) for key in ("name", "tool_calls")}

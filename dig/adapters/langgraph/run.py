@@ -20,7 +20,7 @@ from dig.graph.records import SYSTEM, Failure
 from dig.monitor.messages import Pending
 
 from .messages import GraphTeam, NodeDelivery, NodeWork, OutgoingUpdate, PendingDeliveries
-from .routes import NodeRoute, answer_to, as_words, new_in, update
+from .routes import NodeRoute, answer_to, as_words, new_in, spoken, update
 from .stops import CALLED_OFF, PASSED_OVER, TIMEOUTS, StopConditions, Thread, keep
 
 
@@ -175,7 +175,7 @@ class GraphRequest(AdapterState):
             return event.id
         if self.within is not None:
             return self.within.caller.call(input, instance)
-        return self.session.request(input, instance)
+        return self.session.request(spoken(input), instance)
 
     def _end_resumed(self) -> None:
         """End the turns behind nodes started in the middle of the graph."""
@@ -421,7 +421,7 @@ class GraphRequest(AdapterState):
         stays = self.team.shared.has_failed or self.is_paused
         self._next = [] if stays else sorted(waiting or self.team.nodes.keys() & speakers)
         bounces = bool(self._next) and self.stops.allow(self._next)
-        self._answer = turn.submit(payload, bounces=bounces)
+        self._answer = turn.submit(spoken(payload), bounces=bounces)
 
     def next_run(self) -> tuple[Command[str], dict[str, Any]] | None:
         """Return the input and config of a further run of the graph; ``None``: no further run."""

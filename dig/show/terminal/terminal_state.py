@@ -12,16 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from dig._util.text import counted, cut, name, names, one_line
 from dig.detectors import describe, is_rivals
-from dig.graph import records
+from dig.graph import records, words
 from dig.graph.records import SYSTEM, End, FindingRow, Record
-from dig.graph.words import (
-    NOTHING_TO_DO,
-    action_text,
-    failed_component,
-    healing_text,
-    incident_text,
-    moment,
-)
+from dig.graph.words import action_text, failed_component, healing_text, incident_text, moment
 from dig.monitor.sinks import Eviction
 from dig.show.follower import SHORT_US, RunFollower
 from dig.traces.usage import cost_text
@@ -141,7 +134,7 @@ class TerminalState:
                 text = describe.silenced_text(record) or worth
                 text = f"{text}: {describe.finding_text(record)}"
                 yield LogLine(us, describe.pattern_label(record), text, _STYLES[worth])
-            case records.HealRow() if record.reason != NOTHING_TO_DO:
+            case records.HealRow() if record.reason != words.NOTHING_TO_DO:
                 is_refused = record.action == "refused"
                 if not is_refused:
                     self._heals += 1

@@ -1,0 +1,93 @@
+"""LangChain's `create_agent` over HTTP, with a server like llama.cpp: what weak models do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain_openai", reason="pip install langchain langchain-openai")
+pytest.importorskip("langchain.agents")
+
+from langchain.agents import create_agent
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+from langgraph.errors import GraphRecursionError
+from openai import APIStatusError
+
+from tests.llm.server import calls
+
+from .langgraph_watch import Watched
+from .model_scripts import (
+    ANSWER,
+    CASES,
+    HEALTHY,
+    QUESTION,
+    STOCK,
+    Alarm,
+    alarms,
+    model_server,
+    price,
+    stock,
+    you_are,
+)
+
+MODES = pytest.mark.parametrize("mode", ["observe", "heal"])
+
+
+def breaks(item: str) -> str:
+    """How many of these there are."""
+    raise KeyError(item)
+
+
+def ask(url: str, wrap: Callable[[Any], Any], tools: Sequence[Any], limit: int) -> Any:
+    """What an agent with tools answers, or the kind of its error."""
+    model = ChatOpenAI(model="m", base_url=url, api_key="none", max_retries=0)
+    graph = create_agent(model, [tool(each) for each in tools], system_prompt=you_are("desk"))
+    asked = {"messages": [("user", QUESTION)]}
+    try:
+        return wrap(graph).invoke(asked, {"recursion_limit": limit})["messages"][-1].content
+    except (APIStatusError, GraphRecursionError, KeyError) as error:
+        return type(error).__name__
+    finally:
+        model.root_client.close()
+
+
+def both(mode: str, *tools: Any, limit: int = 60, **script: Any) -> tuple[Any, set[Alarm]]:
+    """Ask the agent bare and wrapped: the answers are the same; return them, and the alarms."""
+    watched, answers = Watched(mode, tools=True), []
+    for wrap in (lambda graph: graph, watched):
+        with model_server(**script) as url:
+            answers.append(ask(url, wrap, tools or (price, stock), limit))
+    watched.must_be_sound()
+    assert answers[0] == answers[1]
+    return answers[0], alarms(watched.session)
+
+
+@MODES
+def test_a_healthy_agent_is_quiet(mode: str) -> None:
+    """Two tools and an answer."""
+    assert both(mode, **HEALTHY) == (ANSWER, set())
+
+
+@MODES
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_weak_model_does_is_found(mode: str, case: str) -> None:
+    """An alarm of the right kind, and none of another."""
+    script, alarm = CASES[case]
+    assert both(mode, **script)[1] == {alarm}
+
+
+@MODES
+def test_a_loop_that_ends_at_a_limit_is_found_and_so_is_the_end(mode: str) -> None:
+    """The exception is no answer: nothing that was found before is mended by it."""
+    answer, found = both(mode, limit=14, desk=[STOCK])
+    assert answer == "GraphRecursionError"
+    assert found == {("LOOP", None, None), ("FAIL", "request", "limit")}
+
+
+@MODES
+def test_a_tool_that_raises_ends_the_request_with_an_error(mode: str) -> None:
+    answer, found = both(mode, breaks, desk=[calls(("breaks", {"item": "kiwi"}))])
+    assert (answer, found) == ("KeyError", {("FAIL", "request", "error")})
