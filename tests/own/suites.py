@@ -56,8 +56,15 @@ SUITES = {
             "test_agent_is_released_after_run": "a wrapped agent is kept until it is unwrapped",
             "test_handoffs_lead_to_correct_agent_spans": "healed, the agent that dropped a handoff "
             "is asked once more, and the test counts the calls of its model",
+            "test_multiple_handoff_doesnt_error": "healed, the same",
+            "test_image_generation_options_reach_responses_request": "healed, an empty answer is "
+            "asked for once more, and the test counts the calls of its model",
         },
-        alarms={"test_handoffs_lead_to_correct_agent_spans": "the SDK drops a second handoff"},
+        alarms={
+            "test_handoffs_lead_to_correct_agent_spans": "the SDK drops a second handoff",
+            "test_multiple_handoff_doesnt_error": "the SDK drops a second handoff",
+            "VOID": "the models of these tests give back what they are asked, or nothing",
+        },
     ),
     "autogen": Suite(
         ("autogen-agentchat", "autogen-core"),

@@ -102,6 +102,11 @@ def is_called_off(error: BaseException) -> bool:
     )  # fmt: skip
     with suppress(Exception):  # there is no event loop here
         kinds = (*kinds, get_cancelled_exc_class())
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(is_called_off, error.exceptions))
-    return isinstance(error, kinds)
+    waiting = [error]
+    while waiting:  # without recursion: a group of groups may be deeper than Python's stack
+        member = waiting.pop()
+        if isinstance(member, BaseExceptionGroup):
+            waiting += member.exceptions
+        elif not isinstance(member, kinds):
+            return False
+    return True
