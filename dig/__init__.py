@@ -34,6 +34,7 @@ if typing.TYPE_CHECKING:
     from dig.adapters import notes as notes
     from dig.adapters import notes_about as notes_about
     from dig.adapters import waiting as waiting
+    from dig.adapters.nats import join as join
     from dig.adapters.wrapping import session_of as session_of
     from dig.adapters.wrapping import unwrap as unwrap
     from dig.adapters.wrapping import wrap as wrap
@@ -66,6 +67,7 @@ _HOME, _get, _list = names_on_demand(
     __name__,
     {
         "dig.adapters": "notes notes_about waiting",
+        "dig.adapters.nats": "join",
         "dig.adapters.wrapping": "session_of unwrap wrap",
         "dig.detectors.describe": "explain",
         "dig.detectors.finding": "Finding",

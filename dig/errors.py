@@ -15,6 +15,11 @@
     ├── ModelError        a language model gave no usable answer
     ├── StopRunError      an agent found out that the whole run cannot go on
     ├── JournalError      a run directory or its trace cannot be written
+    ├── SessionError      the owner of a session on a server has to begin anew
+    │   ├── FencedError         another owner is ahead
+    │   ├── WrongSequenceError  a stream has another last message than expected
+    │   └── ConsumerGoneError   a consumer has gone, or is silent
+    ├── RawError          a session cannot understand a message from outside
     ├── RefusedError      the local server does not answer a request
     └── SettingsError     a setting, option or team makes no sense
         └── RealTimeError     an agent awaits something real in virtual time
@@ -146,6 +151,26 @@ class StopRunError(DigError):
 
 class JournalError(DigError):
     """A run directory or a trace cannot be written."""
+
+
+class SessionError(DigError):
+    """The owner of a session on a server has to begin anew."""
+
+
+class FencedError(SessionError):
+    """Another owner of the session is ahead, and only that one may change anything."""
+
+
+class WrongSequenceError(SessionError):
+    """A stream, or a subject, has another last message than the guard expects."""
+
+
+class ConsumerGoneError(SessionError):
+    """A consumer has gone, or is silent, and has to be made anew."""
+
+
+class RawError(DigError):
+    """A session cannot understand a message from outside, which becomes an incident."""
 
 
 class RefusedError(DigError):

@@ -10,17 +10,17 @@ from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 183,
+    "dig": 190,
     "_util": 640,
-    "adapters": 7_282,
-    "cli": 1_905,
+    "adapters": 9_042,
+    "cli": 2_149,
     "detectors": 3_932,
     "diagnosis": 6_756,
     "faults": 1_317,
     "graph": 2_538,
     "lab": 9_480,
     "monitor": 2_103,
-    "runtime": 4_024,
+    "runtime": 4_029,
     "show": 5_379,
     "tasks": 2_442,
     "traces": 4_935,

@@ -20,6 +20,7 @@ from tests.test_architecture import parse, python_files
 FOREIGN = {
     "dig/_util/redaction.py _compile": 1,
     "dig/_util/text.py _UNSAFE": 1,
+    "dig/adapters/nats/names.py _SESSION": 1,
     "dig/adapters/openai_agents/messages.py tool_name": 1,
     "dig/adapters/langgraph/routes.py _QUESTION": 1,
     "dig/cli/app.py _COMMAND": 1,

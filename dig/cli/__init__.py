@@ -10,13 +10,28 @@ wrong, 130 it was interrupted.
 
 from dig.lab.cli import bench, experiment, investigate, whowhen
 
-from . import check, draw, export, fork, learn, replay, report, run, runs, show, verify, view, why
+from . import (
+    check,
+    draw,
+    export,
+    fork,
+    learn,
+    machines,
+    replay,
+    report,
+    run,
+    runs,
+    show,
+    verify,
+    view,
+    why,
+)
 from .app import app, main
 
 _ORDER = (
     "run", "report", "view", "show", "runs", "check", "why", "try", "fork", "replay", "diff",
     "draw", "graph", "export", "import", "verify", "learn", "thresholds", "experiment", "faults",
-    "investigate",
+    "serve", "agent", "ask", "sessions", "pull", "investigate",
 )  # fmt: skip
 """The commands in the order of `digmon --help`."""
 
@@ -24,6 +39,8 @@ app.registered_commands.sort(
     key=lambda command: _ORDER.index(command.name or getattr(command.callback, "__name__", ""))
 )
 
-__all__ = ["app", "bench", "check", "draw", "experiment", "export", "fork",
-           "investigate", "learn", "main", "replay", "report", "run", "runs", "show", "verify",
-           "view", "whowhen", "why"]  # fmt: skip
+__all__ = [
+    "app", "bench", "check", "draw", "experiment", "export", "fork", "investigate", "learn",
+    "machines", "main", "replay", "report", "run", "runs", "show", "verify", "view", "whowhen",
+    "why",
+]  # fmt: skip

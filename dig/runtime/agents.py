@@ -28,6 +28,7 @@ from dig.monitor.messages import DeliveryPolicy, Output, Pending
 from .reviewer import ReviewMaterial
 
 Tool = Callable[..., Any]
+Policy = DeliveryPolicy | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class View:
         usage: The cost of the activation so far (tokens and the like), plain JSON, for the agent
             to write down as it goes: that is kept in the trace even if the activation fails or is
             cut off.
+        activation: The activation's id, the same when its function runs again after a crash of its
+            process: the idempotency key of what tools do outside.
     """
 
     agent: str
@@ -55,6 +58,7 @@ class View:
     tools: Mapping[str, Tool] = field(default_factory=lambda: MappingProxyType({}))
     reading: ReviewMaterial | None = None
     usage: dict[str, Any] = field(default_factory=dict, compare=False)
+    activation: str = field(default="", compare=False)
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -104,6 +108,8 @@ class Decision(_Strict):
     outputs: list[NewEvent] = Field(default=[], description="The events you generate, in order.")
     usage: SkipJsonSchema[dict[str, Any] | None] = None
     """What the activation cost, if that is not in `View.usage`; kept in the trace."""
+    traceparent: SkipJsonSchema[str | None] = None
+    """The W3C trace context of the agent's work, if it is traced elsewhere; exports link to it."""
 
     @classmethod
     def respond(cls, view: View, *outputs: NewEvent) -> Decision:
@@ -135,8 +141,9 @@ class Decision(_Strict):
     def parts(self) -> tuple[tuple[Fate, ...], tuple[Output, ...]]:
         """Convert to the fates and outputs of the monitor."""
         fates = tuple(Fate(f.event, f.fate, tuple(f.to)) for f in self.fates)
+        context = self.traceparent
         outputs = tuple(
-            Output(o.payload, tuple(o.to), o.type, o.final, cast("DeliveryPolicy | None", o.policy))
+            Output(o.payload, tuple(o.to), o.type, o.final, cast("Policy", o.policy), context)
             for o in self.outputs
         )
         return fates, outputs

@@ -384,9 +384,9 @@ class Host:
             tools=self._tools,
             reading=reading,
             usage=usage,
+            activation=started.activation,
         )
-        note = self.notes.get(started.agent)
-        return view if note is None else with_note(view, note)
+        return with_note(view, note) if (note := self.notes.get(started.agent)) else view
 
     def _shown_to(self, started: Started) -> tuple[Pending, ...]:
         """An agent's view of its inputs; a payload that the agent was shown is not copied again."""

@@ -1,0 +1,111 @@
+"""Clients pose problems to a session, and wait for answers.
+
+A client knows its answer by the trace context of its problem. It listens while the answer comes,
+and asks the session's owner for what it missed while it was away.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from dig.errors import SettingsError
+from dig.graph.codec import dumps
+
+from .agent import current_context
+from .connection import ANSWER_S, TROUBLE, logger, store
+from .names import CLIENT, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, Subjects, V
+
+POLL_S = 2.0
+
+
+def problem_context() -> str:
+    """Make a trace context for a problem: a child of the current one, or a new one."""
+    current = current_context()
+    trace = current.split("-")[1] if current else secrets.token_hex(16)
+    return f"00-{trace}-{secrets.token_hex(8)}-01"
+
+
+async def pose(
+    client: Client, names: Subjects, payload: Any, to: Sequence[str] = (), kind: str = "problem"
+) -> str:
+    """Store a problem; return the trace context by which the answer is known."""
+    context, name = problem_context(), secrets.token_hex(12)
+    body = dumps({"payload": payload, "to": list(to), "type": kind, "sent": time.time()})
+    headers = {
+        V: VERSION, KIND: "problem", MSG_ID: f"p.{name}", TRACEPARENT: context
+    }  # fmt: skip
+    subject = names.raw_subject(CLIENT)
+    await store(client.jetstream(timeout=ANSWER_S), subject, body.encode(), headers)
+    return context
+
+
+async def ask(client: Client, session: str, payload: Any, to: Sequence[str] = ()) -> Any:
+    """Pose a problem and wait for the answer.
+
+    Args:
+        client: The connection.
+        session: The session's name.
+        payload: The payload of the problem.
+        to: The agents that it goes to; empty: the first one.
+
+    Raises:
+        SettingsError: The session refuses it, or its work failed for good.
+    """
+    names, answers = Subjects(session), AwaitedAnswers(client, Subjects(session))
+    await answers.open()
+    return await answers.of(await pose(client, names, payload, to))
+
+
+class AwaitedAnswers:
+    """Collects the answers of a session."""
+
+    def __init__(self, client: Client, names: Subjects) -> None:
+        """Begin; `open` listens."""
+        self._client, self._names = client, names
+        self._bodies: dict[str, dict[str, Any]] = {}
+        self._news = anyio.Event()
+
+    async def open(self) -> None:
+        """Listen, before a problem is posed."""
+        await self._client.subscribe(self._names.inbox(OUT), cb=self._take)
+
+    async def of(self, context: str) -> Any:
+        """Wait for the answer to a problem.
+
+        Args:
+            context: The trace context of the problem.
+
+        Raises:
+            SettingsError: The session refuses it, or its work failed for good.
+        """
+        while context not in self._bodies:
+            self._news = anyio.Event()
+            with anyio.move_on_after(POLL_S) as waiting:
+                await self._news.wait()
+            if waiting.cancelled_caught:
+                await self._ask_again(context)
+        body = self._bodies.pop(context)
+        if "error" in body:
+            raise SettingsError(str(body["error"]))
+        return body["answer"]
+
+    async def _ask_again(self, context: str) -> None:
+        try:
+            reply = await self._client.request(self._names.missed, context.encode(), timeout=0.5)
+            await self._take(reply)
+        except TROUBLE as error:  # there is no owner now, or no answer yet
+            logger.debug("dig: no answer yet: %s", error)
+
+    async def _take(self, message: Msg) -> None:
+        body = json.loads(message.data)
+        for context in body["asked"]:
+            self._bodies[context] = body
+        self._news.set()

@@ -1,0 +1,278 @@
+"""A connection to the server, which comes back by itself, and publishing until it is stored.
+
+nats-py runs on asyncio, so everything that is served or joined does. What is sent again after an
+answer was lost has the same id and the same guard; what the server makes of it differs from version
+to version, so callers read back what is stored (`WrongSequenceError`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+import nats
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+
+from dig._util.redaction import masking_logger
+from dig.errors import ConsumerGoneError, SettingsError, WrongSequenceError
+
+from .names import T, consumer
+
+logger = masking_logger("dig.nats")
+
+CONNECT_S, ANSWER_S, HEARTBEAT_S = 10.0, 2.0, 2.0
+"""Seconds to wait for the first connection, for an answer, and between signs of life."""
+
+_WRONG_SEQUENCE, _TOO_LARGE = (10071, 10164), 10054
+_FAR = 60.0
+
+TROUBLE = (nats.errors.Error, APIError, OSError)
+"""What a call raises while the server is away, or cannot do what was asked for."""
+
+
+def public_url(url: str) -> str:
+    """The addresses of servers without users and passwords."""
+    shown = []
+    for address in url.split(","):
+        parts = urlsplit(address if "://" in address else f"nats://{address}")
+        shown.append(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])))
+    return ",".join(shown)
+
+
+@asynccontextmanager
+async def connect(
+    url: str, *, credentials: str | None = None,
+    on_change: Callable[[bool], None] = lambda is_connected: None,
+) -> AsyncIterator[Client]:  # fmt: skip
+    """Connect to a server for as long as the block lasts.
+
+    A user's replies come below `_INBOX_<user>`, so that the server can keep them from others.
+
+    Args:
+        url: Its address, or several ones, with commas between; a user may stand before the `@`.
+        credentials: The path of a file with credentials.
+        on_change: Is told when the connection is lost, and when it is back.
+
+    Raises:
+        SettingsError: No server answers there, or it refuses the user.
+    """
+    user = urlsplit(url.partition(",")[0]).username
+    refusals: list[Exception] = []
+
+    async def note(error: Exception) -> None:
+        refusals[:] = [error]
+        if "permissions violation" in str(error).lower():
+            logger.warning("dig: the server refuses: %s", error)
+
+    async def go_down() -> None:
+        on_change(False)
+
+    async def come_back() -> None:
+        on_change(True)
+
+    client = Client()
+    try:
+        with anyio.fail_after(CONNECT_S):
+            await client.connect(
+                url.split(","), name="digmon", error_cb=note, disconnected_cb=go_down,
+                reconnected_cb=come_back, user_credentials=credentials, max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1, ping_interval=2, max_outstanding_pings=2,
+                inbox_prefix=f"_INBOX_{user}" if user else "_INBOX",
+            )  # fmt: skip
+    except (TimeoutError, *TROUBLE) as error:
+        reason = refusals[-1] if refusals else error
+        raise SettingsError(
+            f"no connection to {public_url(url)}: {reason or 'no answer'}"
+        ) from None
+    try:
+        yield client
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
+            await client.close()
+
+
+async def store(
+    js: JetStreamContext, subject: str, data: bytes, headers: Mapping[str, str],
+    standing: Callable[[bool], None] = lambda stands: None,
+) -> api.PubAck:  # fmt: skip
+    """Publish a message until the server has stored it.
+
+    Args:
+        js: The server.
+        subject: Its subject.
+        data: Its body.
+        headers: Its headers, with an id.
+        standing: Is told that nothing moves until the server can store it, and that it could.
+
+    Raises:
+        WrongSequenceError: Its guard does not hold; or the message was stored by an attempt whose
+            answer was lost.
+        SettingsError: It is larger than the server takes.
+    """
+    waited_s = 0.0
+    while True:
+        try:
+            ack = await js.publish(subject, data, timeout=ANSWER_S, headers=dict(headers))
+        except nats.errors.MaxPayloadError:
+            size = len(data)
+            raise SettingsError(
+                f"a message of {size} bytes is more than the server takes"
+            ) from None
+        except APIError as error:
+            if error.err_code in _WRONG_SEQUENCE:
+                raise WrongSequenceError from None
+            if error.err_code == _TOO_LARGE:
+                raise SettingsError(f"{subject}: {error.description}") from None
+            reason = str(error.description)
+        except (NoStreamResponseError, *TROUBLE) as error:
+            reason = str(error) or type(error).__name__
+        else:
+            if waited_s:
+                standing(False)
+            return ack
+        if not waited_s:
+            standing(True)
+            logger.warning("dig: %s is not stored yet: %s", subject, reason)
+        waited_s = min(1.0, waited_s * 2 or 0.05)
+        await anyio.sleep(waited_s)
+
+
+async def last_of(js: JetStreamContext, stream: str, subject: str) -> api.RawStreamMsg | None:
+    """Get the last message of a subject, as soon as the server answers; ``None``: none is there."""
+    return await patiently(lambda: js.get_last_msg(stream, subject))
+
+
+async def patiently(ask: Callable[[], Any]) -> Any:
+    """Ask the server until an answer comes; ``None``: nothing of the kind is there."""
+    while True:
+        try:
+            return await ask()
+        except NotFoundError:
+            return None
+        except TROUBLE as error:
+            logger.debug("dig: asked again: %s", error)
+            await anyio.sleep(0.1)
+
+
+def number(message: api.RawStreamMsg | None, header: str = T, default: int = -1) -> int:
+    """The number in a header of a stored message."""
+    text = ((message and message.headers) or {}).get(header)
+    return int(text) if text is not None else default
+
+
+class Puller:
+    """Reads a pull consumer; one request for many messages is under way at any time.
+
+    Attributes:
+        is_broken: Set it to have the next read say that the consumer has gone.
+    """
+
+    def __init__(self, client: Client, stream: str, name: str, batch: int) -> None:
+        """Begin; `open` subscribes."""
+        self.is_broken = self._is_nudged = False
+        self._client, self._batch = client, batch
+        self._subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
+        self._messages: deque[Msg] = deque()
+        self._mail = anyio.Event()
+        self._ordered, self._heard_s = 0, 0.0
+
+    async def open(self) -> Puller:
+        """Subscribe to the inbox of the replies."""
+        self._inbox = self._client.new_inbox()
+        self._subscription = await self._client.subscribe(self._inbox, cb=self._take)
+        return self
+
+    async def close(self) -> None:
+        """Stop reading; the server forgets the consumer by itself."""
+        try:
+            await self._subscription.unsubscribe()
+        except TROUBLE as error:
+            logger.debug("dig: not unsubscribed: %s", error)
+
+    def nudge(self) -> None:
+        """Have the read under way return, with nothing if there is nothing."""
+        self._is_nudged = True
+        self._mail.set()
+
+    async def read(self, most: int = 256, wait_s: float = _FAR) -> list[Msg]:
+        """The next messages, in order; none when the time is up.
+
+        Raises:
+            ConsumerGoneError: The consumer must be made anew.
+        """
+        until_s = time.monotonic() + wait_s
+        while not self._messages:
+            now_s = time.monotonic()
+            if self.is_broken or (self._ordered and now_s > self._heard_s + 2.5 * HEARTBEAT_S):
+                raise ConsumerGoneError
+            if not self._ordered:
+                await self._ask(now_s)
+            if now_s >= until_s or self._is_nudged:
+                break
+            self._mail = anyio.Event()
+            with anyio.move_on_after(min(until_s - now_s, HEARTBEAT_S)):
+                await self._mail.wait()
+        self._is_nudged = False
+        return [self._messages.popleft() for _ in range(min(most, len(self._messages)))]
+
+    async def _ask(self, now_s: float) -> None:
+        heartbeat, expires = (int(s * 1e9) for s in (HEARTBEAT_S, _FAR))
+        request = f'{{"batch":{self._batch},"expires":{expires},"idle_heartbeat":{heartbeat}}}'
+        self._ordered, self._heard_s = self._batch, now_s
+        try:
+            await self._client.publish(self._subject, request.encode(), reply=self._inbox)
+        except TROUBLE:
+            raise ConsumerGoneError from None
+
+    async def _take(self, message: Msg) -> None:
+        self._heard_s = time.monotonic()
+        status = (message.headers or {}).get("Status")
+        if status is None:
+            self._ordered -= 1
+            self._messages.append(message)
+        elif status == "408" or status == "404":  # the request has expired
+            self._ordered = 0
+        elif status != "100":  # 100 is a sign of life; 409 and 503: no such consumer any more
+            self.is_broken = True
+        else:
+            return
+        self._mail.set()
+
+
+async def reading(
+    client: Client, stream: str, *, after: int = 0, subject: str | None = None, batch: int = 256
+) -> Puller:
+    """Open a reader of a stream behind the sequence `after`; its consumer goes away alone.
+
+    Nothing is acknowledged: how far a reader has come is its own affair.
+
+    Raises:
+        nats.errors.Error: The consumer cannot be made now.
+    """
+    js = client.jetstream(timeout=ANSWER_S)
+    config = api.ConsumerConfig(
+        deliver_policy=api.DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=after + 1,
+        ack_policy=api.AckPolicy.NONE, inactive_threshold=30.0, filter_subject=subject,
+        mem_storage=True,
+    )  # fmt: skip
+    info = await js.add_consumer(stream, config)
+    return await Puller(client, stream, str(info.name), batch).open()
+
+
+def sequence_of(message: Msg) -> int:
+    """Get the sequence of a message in the stream."""
+    return int(message.metadata.sequence.stream)
+
+
+def inbox_of(client: Client, stream: str, token: str) -> Puller:
+    """Make a reader of an agent's inbox, for one message at a time."""
+    return Puller(client, stream, consumer(token), 1)

@@ -1,0 +1,299 @@
+"""The loop of a session's owner: read, handle, append, release, in an order with reasons.
+
+    read and handle before append: a gap in raw is never skipped
+    append before release: what was released is in the journal, so a rebuilt monitor has decided it
+    append names the sequence that it comes after: of two owners one is refused, whatever they think
+
+Neither the order in which a server looks at ids and sequences nor its clock is relied on: after a
+refusal the owner reads what is stored. Its own message: only the answer was lost. Another one: it
+is fenced, drops its state, and publishes nothing more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import anyio
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from dig.errors import ConsumerGoneError, FencedError, WrongSequenceError
+
+from .connection import (
+    ANSWER_S,
+    TROUBLE,
+    Puller,
+    last_of,
+    logger,
+    number,
+    patiently,
+    reading,
+    sequence_of,
+    store,
+)
+from .envelopes import Release
+from .names import LAST_IN_SUBJECT, MSG_ID, Subjects, journal_headers, token_in, token_of
+from .ownership import Lease
+from .session import DISCONNECTED, HeldSession, RequestLines
+from .streams import MIB, Storage, make_inbox
+
+BATCH = 256
+"""The number of raw messages that are handled before they are appended."""
+
+IDLE_S = 1.0
+
+
+def reach(name: str) -> None:
+    """Pass a named moment between two steps; tests stop a process there."""
+
+
+class SupervisedClock:
+    """Shows seconds of supervised time, and stands still while the server is away.
+
+    So neither a restart of the server nor a change of owners makes an agent late; windows are
+    longer by the outage, never shorter.
+
+    Attributes:
+        stood_s: The seconds for which it has stood still.
+    """
+
+    def __init__(self) -> None:
+        """Begin at zero, standing."""
+        self.stood_s = 0.0
+        self._shown_s = 0.0
+        self._since_s: float | None = None
+        self._reasons: set[str] = set()
+
+    def begin(self, shown_s: float) -> None:
+        """Go on from a moment."""
+        self._shown_s = shown_s
+        self._since_s = None if self._reasons else time.monotonic()
+        self._stands_since_s = time.monotonic()
+
+    def __call__(self) -> float:
+        """Seconds since the run began."""
+        since_s = self._since_s
+        return self._shown_s + (0.0 if since_s is None else time.monotonic() - since_s)
+
+    def stand(self, reason: str, stands: bool) -> None:
+        """Set or clear a reason to stand still."""
+        now_s = time.monotonic()
+        (self._reasons.add if stands else self._reasons.discard)(reason)
+        if self._reasons and self._since_s is not None:
+            self._shown_s, self._since_s, self._stands_since_s = self(), None, now_s
+        elif not self._reasons and self._since_s is None:
+            self._since_s = now_s
+            self.stood_s += now_s - self._stands_since_s
+
+
+@dataclass
+class Position:
+    """How far a session is stored.
+
+    Attributes:
+        journal: The last sequence of the journal.
+        heads: The last sequence of each inbox, and the record that it came from.
+    """
+
+    journal: int = 0
+    heads: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+class Owner:
+    """Drives one session until another owner is ahead, or the lease is gone.
+
+    Attributes:
+        position: How far the session is stored.
+        fenced: Whether another owner was ahead.
+    """
+
+    def __init__(
+        self, client: Client, names: Subjects, session: HeldSession, position: Position,
+        lease: Lease, clock: SupervisedClock, storage: Storage,
+    ) -> None:  # fmt: skip
+        """Begin; `fence` comes first, then `run`."""
+        self.position = position
+        self._client, self._names, self._session, self._lease = client, names, session, lease
+        self._js = client.jetstream(timeout=ANSWER_S)
+        self._clock, self._storage = clock, storage
+        self._raw: Puller | None = None
+        self._beats: set[str] = set()
+        self._told_s = 0.0
+        self.figures: dict[str, float] = {"batch": 0, "append_ms": 0.0}
+
+    async def run(self) -> None:
+        """Repeat the steps.
+
+        Raises:
+            FencedError: Another owner is ahead.
+        """
+        beats = await self._client.subscribe(self._names.beat("*"), cb=self._beat)
+        missed = await self._client.subscribe(self._names.missed, cb=self._answer_again)
+        try:
+            while not (self._lease.is_lost or self._session.is_over):
+                await self._step()
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
+                await self._lose_reader()
+                for subscription in (beats, missed):
+                    await subscription.unsubscribe()
+
+    async def _step(self) -> None:
+        session = self._session
+        for message in await self._read():
+            sequence = sequence_of(message)
+            if sequence > session.cursor + 1:  # a gap is never skipped
+                await self._lose_reader()
+                break
+            if sequence > session.cursor:
+                stored_s = message.metadata.timestamp.timestamp()
+                headers, token = message.headers or {}, token_in(message.subject)
+                session.handle(sequence, token, headers, message.data, stored_s)
+        beats, self._beats = self._beats, set()
+        for token in sorted(beats):
+            session.beat(token)
+        if self._clock.stood_s > self._told_s:
+            outage_s, self._told_s = self._clock.stood_s - self._told_s, self._clock.stood_s
+            session.incident(DISCONNECTED, {"s": round(outage_s, 3)})
+        session.tick()
+        await self.commit()
+
+    # --- 1: read ---
+
+    async def _read(self) -> list[Msg]:
+        due_s = self._session.due_s()
+        wait_s = IDLE_S if due_s is None else min(IDLE_S, max(0.0, due_s - self._clock()))
+        try:
+            if self._raw is None:
+                self._raw = await self._open()
+            return await self._raw.read(BATCH, wait_s)
+        except ConsumerGoneError:
+            await self._lose_reader()
+        except TROUBLE as error:
+            logger.debug("dig: raw cannot be read yet: %s", error)
+            await anyio.sleep(0.1)
+        return []
+
+    async def _open(self) -> Puller:
+        info = await patiently(lambda: self._js.stream_info(self._names.raw))
+        first = int(info.state.first_seq)
+        if first > self._session.cursor + 1:
+            self._session.skip_raw(first)
+        return await reading(self._client, self._names.raw, after=self._session.cursor, batch=BATCH)
+
+    async def _lose_reader(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            await raw.close()
+
+    def note_connection(self, is_connected: bool) -> None:
+        """Note that the connection has gone, or is back; the consumer did not survive."""
+        self._clock.stand("connection", not is_connected)
+        if self._raw is not None:
+            self._raw.is_broken = True
+
+    async def _beat(self, message: Msg) -> None:
+        self._beats.add(token_in(message.subject))
+        if self._raw is not None:
+            self._raw.nudge()
+
+    async def _answer_again(self, message: Msg) -> None:
+        """Answer a client again, by the trace context of the problem."""
+        body = self._session.notes.by_context.get(message.data.decode("utf-8", "replace"))
+        if body is not None and message.reply:
+            await message.respond(body)
+
+    # --- 4: append ---
+
+    async def commit(self) -> None:
+        """Append the lines of the step, and then release."""
+        groups, releases, joined = self._session.take()
+        reach("handled")
+        for lines, t, cursor in chunks(groups):
+            await self._append(lines, t, cursor)
+        for agent in joined:
+            await make_inbox(self._js, self._names, token_of(agent), self._storage)
+        if releases:
+            reach("appended")
+            await self.release(releases)
+
+    async def _append(self, lines: bytes, t: int, cursor: int) -> None:
+        began_s = time.monotonic()
+        headers = journal_headers(self._lease.epoch, t, cursor, self.position.journal)
+        subject = self._names.journal_subject
+        try:
+            ack = await store(self._js, subject, lines, headers, self._stands("append"))
+            sequence = int(ack.seq)
+        except WrongSequenceError:
+            last = await last_of(self._js, self._names.journal, subject)
+            if last is None or (last.headers or {}).get(MSG_ID) != headers[MSG_ID]:
+                raise FencedError from None
+            sequence = int(last.seq)
+        if sequence != self.position.journal + 1:
+            raise FencedError
+        self.position.journal = sequence
+        self.figures = {"batch": cursor, "append_ms": 1000 * (time.monotonic() - began_s)}
+
+    # --- 5: release ---
+
+    async def release(self, releases: Iterable[Release]) -> None:
+        """Publish releases, in order for each inbox, and different inboxes at once."""
+        inboxes: dict[str, list[Release]] = defaultdict(list)
+        for release in releases:
+            inboxes[release.token].append(release)
+        if len(inboxes) == 1:  # the usual case needs no group of tasks
+            return await self._fill(*inboxes.values())
+        try:
+            async with anyio.create_task_group() as tasks:
+                for mail in inboxes.values():
+                    tasks.start_soon(self._fill, mail)
+        except* FencedError:
+            raise FencedError from None
+
+    async def _fill(self, mail: list[Release]) -> None:
+        for release in mail:
+            await self._publish(release)
+            reach("released")
+
+    async def _publish(self, release: Release) -> None:
+        token, heads = release.token, self.position.heads
+        subject = self._names.inbox(token)
+        while True:
+            guard = {LAST_IN_SUBJECT: str(heads.get(token, (0, -1))[0])}
+            headers = {**release.headers(self._lease.epoch), **guard}
+            try:
+                ack = await store(self._js, subject, release.body, headers, self._stands(token))
+                heads[token] = int(ack.seq), release.t
+                return
+            except WrongSequenceError:
+                last = await last_of(self._js, self._names.to, subject)
+                heads[token] = (int(last.seq), number(last)) if last else (0, -1)
+                if heads[token][1] == release.t:  # only the answer was lost
+                    return
+                if heads[token][1] > release.t:
+                    raise FencedError from None
+                # A release of an earlier owner came in between, of an activation that has ended.
+
+    def _stands(self, reason: str) -> Callable[[bool], None]:
+        return lambda stands: self._clock.stand(reason, stands)
+
+
+def chunks(groups: Iterable[RequestLines]) -> Iterable[tuple[bytes, int, int]]:
+    """Join the lines of requests into messages of at most 1 MiB, or of one request.
+
+    Yields:
+        The lines, the number of the last record, and the raw sequence dealt with by then.
+    """
+    lines: list[bytes] = []
+    size, t, cursor = 0, -1, 0
+    for group in groups:
+        if lines and size + len(group.lines) > MIB:
+            yield b"".join(lines), t, cursor
+            lines, size = [], 0
+        lines.append(group.lines)
+        size, t, cursor = size + len(group.lines), group.t, group.cursor
+    if lines:
+        yield b"".join(lines), t, cursor

@@ -1,0 +1,157 @@
+"""Journals as run directories, for `digmon pull`.
+
+The journal's messages one after the other are the bytes of `trace.dig.jsonl`. How far a copy has
+come stands in the side file; what stands behind it was torn by a crash, and is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from dig.errors import ConsumerGoneError, JournalError, SettingsError
+from dig.traces.journal.durable_files import write_file
+from dig.traces.journal.journal import SIDE, read_side
+from dig.traces.journal.locking import lock
+from dig.traces.journal.reader import TRACE
+
+from .connection import (
+    ANSWER_S,
+    TROUBLE,
+    Puller,
+    logger,
+    patiently,
+    reading,
+    sequence_of,
+)
+from .names import WALL, Subjects, check_session
+from .streams import list_sessions
+
+
+class JournalCopy:
+    """A copy of a session's journal in a run directory.
+
+    Attributes:
+        path: The run directory.
+        sequence: The last message that was written.
+    """
+
+    def __init__(self, runs: Path, session: str) -> None:
+        """Make the run directory, or go on with an older copy.
+
+        Raises:
+            JournalError: Another process writes it.
+            SettingsError: There is a run of that name that was pulled from no session.
+        """
+        self.path, self.names = runs / check_session(session), Subjects(session)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._side: dict[str, object] = {}
+        self.sequence = self._bytes = 0
+        if (self.path / SIDE).exists():
+            self._side = read_side(self.path)
+            state = self._side.get("nats")
+            if not isinstance(state, dict) or state.get("session") != session:
+                raise SettingsError(f"{self.path} is a run that was pulled from no session")
+            self.sequence, self._bytes = int(state["sequence"]), int(state["bytes"])
+        self._file = os.open(self.path / TRACE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        if not lock(self._file):
+            os.close(self._file)
+            raise JournalError(f"cannot write {self.path / TRACE}: another process has locked it")
+        os.ftruncate(self._file, self._bytes)
+
+    def write(self, messages: list[Msg]) -> None:
+        """Append messages of the journal.
+
+        Raises:
+            JournalError: One is missing before them.
+        """
+        for message in messages:
+            sequence = sequence_of(message)
+            if sequence <= self.sequence:
+                continue
+            if sequence != self.sequence + 1:
+                raise JournalError(f"{self.names.journal}: message {self.sequence + 1} is missing")
+            data = memoryview(message.data)
+            while data:
+                data = data[os.write(self._file, data) :]
+            self.sequence, self._bytes = sequence, self._bytes + len(message.data)
+            if not self._side:
+                began = float((message.headers or {}).get(WALL, 0))
+                moment = datetime.fromtimestamp(began, UTC).isoformat()
+                self._side = {"execution": self.path.name, "began": moment}
+        state = {"session": self.names.session, "sequence": self.sequence, "bytes": self._bytes}
+        text = json.dumps({**self._side, "nats": state}, indent=2)
+        write_file(self.path / SIDE, f"{text}\n".encode())
+
+    def close(self) -> None:
+        """Let other processes write."""
+        os.close(self._file)
+
+
+async def copy_session(
+    client: Client, copy: JournalCopy, follow: bool, tell: Callable[[str], object]
+) -> None:
+    """Write a journal to the end, or follow the journal until cancellation.
+
+    Args:
+        client: The connection.
+        copy: The copy.
+        follow: Whether to go on at the end.
+        tell: Is told what is there.
+    """
+    js = client.jetstream(timeout=ANSWER_S)
+    reader: Puller | None = None
+    info = await patiently(lambda: js.stream_info(copy.names.journal))
+    if info is None:
+        raise SettingsError(f"there is no session {copy.names.session} on this server")
+    last, is_told = int(info.state.last_seq), False
+    try:
+        while follow or copy.sequence < last:
+            try:
+                reader = reader or await reading(client, copy.names.journal, after=copy.sequence)
+                if messages := await reader.read():
+                    copy.write(messages)
+            except ConsumerGoneError:
+                if reader is not None:
+                    await reader.close()
+                reader = None
+            except TROUBLE as error:
+                logger.debug("dig: the journal cannot be read yet: %s", error)
+                await anyio.sleep(0.1)
+            if not is_told and copy.sequence >= last:
+                is_told = True
+                tell(f"{copy.path}: {copy.sequence} messages")
+    finally:
+        copy.close()
+
+
+async def pull(
+    client: Client, runs: Path, session: str | None, *, follow: bool, tell: Callable[[str], object]
+) -> None:
+    """Write the journals of a session, or of all, as run directories.
+
+    Args:
+        client: The connection.
+        runs: The directory of runs.
+        session: The session; ``None``: all, also those that begin later.
+        follow: Whether to follow them until the call is cancelled.
+        tell: Is told what is there.
+    """
+    js, copied = client.jetstream(timeout=ANSWER_S), set[str]()
+    async with anyio.create_task_group() as tasks:
+        while True:
+            names = [session] if session else await patiently(lambda: list_sessions(js))
+            for name in names:
+                if name not in copied:
+                    copied.add(name)
+                    tasks.start_soon(copy_session, client, JournalCopy(runs, name), follow, tell)
+            if not follow or session:
+                return
+            await anyio.sleep(1.0)

@@ -1,0 +1,169 @@
+"""Serving of sessions: make, attend, list."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from nats.aio.client import Client
+
+from dig._util.json_text import parse_row
+from dig.errors import SettingsError, WrongSequenceError
+from dig.graph.chain import HEADER, SealedLines
+from dig.graph.records import Record
+from dig.runtime.host import Setup
+from dig.traces.replay.header import header_of
+
+from .connection import (
+    ANSWER_S,
+    connect,
+    last_of,
+    number,
+    patiently,
+    store,
+)
+from .names import EPOCH, RAW, Subjects, journal_headers
+from .ownership import UNRESUMABLE, read_key
+from .streams import Storage, list_sessions, make_bucket, make_streams
+from .takeover import Attendant, Service
+
+SetupOf = Callable[[bytes], Setup]
+
+
+def recorded_setup(line: bytes) -> Setup:
+    """Read the setup of a session from the first line of the journal.
+
+    Raises:
+        ReplayError: It was made with parts that are not dig's own.
+    """
+    return header_of(Path("the journal"), parse_row(line).get(HEADER) or {}).setup()
+
+
+async def make_session(
+    client: Client, names: Subjects, setup: Setup, agents: Sequence[str], storage: Storage
+) -> None:
+    """Make the streams of a session and the first message of the journal, unless present.
+
+    Args:
+        client: The connection.
+        names: The session.
+        setup: Its setup; its description stands in the journal's first line.
+        agents: The agents that are there from the beginning; others join by their first heartbeat.
+        storage: The settings of its streams.
+
+    Raises:
+        SettingsError: The setup has gates, whose decisions are not recorded; or it is no session.
+    """
+    if setup.gates or not setup.session:
+        raise SettingsError("a served run is a session (`session=True`) and has no gates")
+    await make_streams(client, names, storage)
+    lines = SealedLines(setup.header())
+    text: list[bytes] = []
+
+    def take(record: Record) -> None:
+        text.append(lines.line(record, keeps_payload=True))
+
+    setup.monitor(agents, float, take)
+    headers = journal_headers(0, len(text) - 1, 0, 0)
+    try:
+        js = client.jetstream(timeout=ANSWER_S)
+        await store(js, names.journal_subject, b"".join(text), headers)
+    except WrongSequenceError:  # it has begun already
+        pass
+
+
+async def serve(
+    url: str, session: str, setup: Setup, agents: Sequence[str] = (), *,
+    service: Service | None = None, credentials: str | None = None, is_recorded: bool = False,
+) -> None:  # fmt: skip
+    """Serve a session until cancellation.
+
+    Args:
+        url: The address of the server.
+        session: The session's name; it is made if it is not there.
+        setup: The setup of a session that is made now.
+        agents: Its agents; others join by their first heartbeat.
+        service: How it is served.
+        credentials: The path of a file with credentials.
+        is_recorded: Whether the setup of a session that is there is taken from its journal.
+    """
+    service, names = service or Service(), Subjects(session)
+    attendants: list[Attendant] = []
+    async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
+        await make_bucket(client, service.storage.replicas)
+        await make_session(client, names, setup, agents, service.storage)
+        setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
+        attendants.append(Attendant(client, names, setup_of, service))
+        await attendants[0].attend()
+
+
+async def serve_all(
+    url: str, pattern: str, most: int, setup: Setup, *, service: Service | None = None,
+    credentials: str | None = None, is_recorded: bool = True,
+) -> None:  # fmt: skip
+    """Serve sessions without an owner, until cancellation.
+
+    Args:
+        url: The address of the server.
+        pattern: The sessions' names, such as `news-*`.
+        most: The number of sessions at once.
+        setup: The setup of sessions with parts that are not dig's own.
+        service: How they are served.
+        credentials: The path of a file with credentials.
+        is_recorded: Whether the setup of each is taken from its journal.
+    """
+    service = service or Service()
+    attendants: list[Attendant] = []
+    places = anyio.Semaphore(most)
+    setup_of: SetupOf = recorded_setup if is_recorded else lambda line: setup
+    async with connect(url, credentials=credentials, on_change=_telling(attendants)) as client:
+        await make_bucket(client, service.storage.replicas)
+        js = client.jetstream(timeout=ANSWER_S)
+        attended: set[str] = set()
+        async with anyio.create_task_group() as tasks:
+            while True:
+                names = await patiently(lambda: list_sessions(js))
+                for name in [n for n in names if n not in attended and fnmatchcase(n, pattern)]:
+                    attended.add(name)
+                    # Not all processes take a free session at once.
+                    waits = replace(service, wait_s=random.uniform(0, service.lease_s / 4))
+                    attendants.append(Attendant(client, Subjects(name), setup_of, waits, places))
+                    tasks.start_soon(attendants[-1].attend)
+                await anyio.sleep(service.lease_s / 3)
+
+
+def _telling(attendants: Sequence[Attendant]) -> Callable[[bool], None]:
+    def note_connection(is_connected: bool) -> None:
+        for attendant in attendants:
+            attendant.note_connection(is_connected)
+
+    return note_connection
+
+
+async def session_rows(client: Client) -> list[dict[str, Any]]:
+    """Make a row for each session of a server.
+
+    `lag`: raw messages that its owner has not dealt with. `late`: decisions without effect.
+    `fenced`: how often the owner's process found another one ahead.
+    """
+    js, rows = client.jetstream(timeout=ANSWER_S), []
+    for session in await patiently(lambda: list_sessions(js)):
+        names = Subjects(session)
+        says = (key := await read_key(js, names)).says
+        raw = await patiently(partial(js.stream_info, names.raw))
+        last = await last_of(js, names.journal, names.journal_subject)
+        end, read = int(raw.state.last_seq) if raw else 0, number(last, RAW, 0)
+        figures = {name: says.get(name) for name in ("open", "late", "fenced", "takeovers")}
+        rows.append({
+            "session": session, "owner": key.owner, "epoch": number(last, EPOCH, 0),
+            "lag": end - read, **figures, "append_ms": says.get("append_ms"),
+            "records": number(last) + 1,
+            "state": says.get(UNRESUMABLE) or ("served" if key.owner else "nobody serves it"),
+        })  # fmt: skip
+    return rows

@@ -1,0 +1,252 @@
+"""Take-over of a session, in an order safe against a pause at any line.
+
+    1  write the key of the session: its new revision is the epoch
+    2  read the journal to its end, and drive a fresh monitor through it
+    3  read the last message of every inbox
+    4  append the incident `owner`: the fence, behind which an earlier owner is refused
+    5  publish what the inboxes do not have yet, guarded by what 3 has read
+    6  start the agents with mail, and begin the loop
+
+The inboxes are read before the fence: an owner that looked after it might itself have been deposed
+and paused in between; it would read what its successor wrote, and its old release would pass the
+guard.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from dig.errors import ConsumerGoneError, DamageError, DigError, FencedError, ReplayError
+from dig.monitor.messages import Answered
+from dig.runtime.host import Setup
+from dig.runtime.resume import Resumption
+
+from . import owner as owners
+from .connection import (
+    ANSWER_S,
+    TROUBLE,
+    Puller,
+    logger,
+    patiently,
+    reading,
+    sequence_of,
+)
+from .names import RAW, VERSION, WALL, Subjects, V
+from .owner import Owner, Position, SupervisedClock
+from .ownership import UNRESUMABLE, Lease, process_name, until_free
+from .session import OWNER, HeldSession, Notes, Terms
+from .streams import Storage, read_heads
+
+
+@dataclass(frozen=True)
+class Service:
+    """The settings of this process for serving sessions.
+
+    Attributes:
+        lease_s: The seconds of silence after which another process takes a session over.
+        is_standby: Whether the journal of another owner is followed, so that a take-over costs the
+            lease and its last batch alone.
+        wait_s: The seconds to wait before a free session is taken.
+        terms: The terms of the sessions.
+        storage: The settings of their streams.
+        process: The name of this process.
+    """
+
+    lease_s: float = 6.0
+    is_standby: bool = False
+    wait_s: float = 0.0
+    terms: Terms = field(default_factory=Terms)
+    storage: Storage = field(default_factory=Storage)
+    process: str = field(default_factory=process_name)
+
+
+class JournalFollower:
+    """Drives a monitor through the growing journal of a session.
+
+    Attributes:
+        resumption: The monitor; ``None``: there is no journal yet.
+        notes: What is noted of its records.
+        sequence: The last sequence that was read.
+        cursor: The raw sequence up to which input was dealt with there.
+        wall_s: When it was appended, in seconds since 1970.
+    """
+
+    def __init__(self, client: Client, names: Subjects, setup: Callable[[bytes], Setup]) -> None:
+        """Begin before the first message; `setup` makes the setup from the journal's first line."""
+        self.resumption: Resumption | None = None
+        self.notes, self.sequence, self.cursor, self.wall_s = Notes(), 0, 0, math.inf
+        self._client, self._names, self._setup = client, names, setup
+        self._reader: Puller | None = None
+
+    async def follow(self) -> None:
+        """Follow the journal for ever."""
+        while True:
+            await self._read(1.0)
+
+    async def catch_up(self) -> None:
+        """Read to the present end of the journal."""
+        js = self._client.jetstream(timeout=ANSWER_S)
+        info = await patiently(lambda: js.stream_info(self._names.journal))
+        while self.sequence < (int(info.state.last_seq) if info else 0):
+            await self._read(1.0)
+
+    async def close(self) -> None:
+        """Stop reading."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+
+    async def _read(self, wait_s: float) -> None:
+        try:
+            if self._reader is None:
+                journal = self._names.journal
+                self._reader = await reading(self._client, journal, after=self.sequence)
+            messages = await self._reader.read(wait_s=wait_s)
+        except ConsumerGoneError:
+            return await self.close()
+        except TROUBLE as error:
+            logger.debug("dig: the journal cannot be read yet: %s", error)
+            return await anyio.sleep(0.1)
+        if messages:
+            # In a thread: the lease is renewed meanwhile, however long the journal is.
+            await anyio.to_thread.run_sync(self._drive, messages)
+
+    def _drive(self, messages: list[Msg]) -> None:
+        for message in messages:
+            sequence, headers = sequence_of(message), message.headers or {}
+            if sequence <= self.sequence:
+                continue
+            name = f"{self._names.journal}, message {sequence}"
+            if sequence != self.sequence + 1:
+                raise DamageError(name, None, f"message {self.sequence + 1} is missing")
+            if headers.get(V) != VERSION:
+                raise ReplayError(f"{name}: its version is {headers.get(V)!r:.40}, not {VERSION}")
+            try:
+                self._feed(message.data.splitlines(keepends=True))
+            except DigError as error:
+                raise ReplayError(f"{name}: {error}") from error
+            self.sequence = sequence
+            self.cursor, self.wall_s = int(headers[RAW]), float(headers[WALL])
+
+    def _feed(self, lines: list[bytes]) -> None:
+        if self.resumption is None:
+            name, setup = self._names.journal, self._setup(lines[0])
+            self.resumption = Resumption(lines, setup, name=name, sink=self.notes.record)
+            lines = []
+        self.resumption.feed(lines)
+        for _, effect in self.resumption.effects:
+            if isinstance(effect, Answered):
+                self.notes.answer(effect)
+        self.resumption.effects.clear()
+        self.notes.fresh.clear()
+
+
+class Attendant:
+    """Attends one session in this process: waits, owns, and waits again.
+
+    Attributes:
+        fenced: How often another owner was ahead.
+    """
+
+    def __init__(
+        self, client: Client, names: Subjects, setup: Callable[[bytes], Setup], service: Service,
+        places: anyio.Semaphore | None = None,
+    ) -> None:  # fmt: skip
+        """Begin without the session; `places` bounds the sessions of this process."""
+        self.fenced = 0
+        self._places = places or anyio.Semaphore(1)
+        self._client, self._names, self._setup, self._service = client, names, setup, service
+        self._js = client.jetstream(timeout=ANSWER_S)
+        self._owner: Owner | None = None
+
+    def note_connection(self, is_connected: bool) -> None:
+        """Note that the connection has gone, or is back."""
+        if self._owner is not None:
+            self._owner.note_connection(is_connected)
+
+    async def attend(self) -> None:
+        """Own the session whenever no other process does, until cancellation.
+
+        A session whose journal cannot go on is marked so that nobody owns it.
+        """
+        while True:
+            follower = JournalFollower(self._client, self._names, self._setup)
+            try:
+                await self._wait_and_own(follower)
+            except FencedError:
+                self.fenced += 1
+                logger.warning("dig: session %s has another owner now", self._names.session)
+            finally:
+                self._owner = None
+                await follower.close()
+
+    async def _wait_and_own(self, follower: JournalFollower) -> None:
+        service = self._service
+        async with anyio.create_task_group() as tasks:
+            if service.is_standby:
+                tasks.start_soon(follower.follow)
+            revision = await until_free(self._js, self._names, service.lease_s, service.wait_s)
+            tasks.cancel_scope.cancel()
+        async with self._places:
+            await self._claim(revision, follower)
+
+    async def _claim(self, revision: int, follower: JournalFollower) -> None:
+        service = self._service
+        lease = Lease(self._js, self._names, service.process, service.lease_s)
+        if not await lease.claim(revision):  # 1
+            return
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lease.keep)
+                await self._own(lease, follower)
+                tasks.cancel_scope.cancel()
+        except* FencedError:
+            lease.is_lost = True
+            raise FencedError from None
+        except* DigError as group:
+            reason = str(group.exceptions[0])
+            await lease.give_back(**{UNRESUMABLE: reason})
+        finally:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
+                await lease.give_back()
+
+    async def _own(self, lease: Lease, follower: JournalFollower) -> None:
+        began_s = time.monotonic()
+        await follower.catch_up()  # 2
+        assert follower.resumption is not None
+        await follower.close()
+        position = Position(follower.sequence, await read_heads(self._js, self._names))  # 3
+        owners.reach("heads read")
+        clock = SupervisedClock()
+        clock.begin(follower.resumption.now_s)
+        limit = min(self._service.terms.most_bytes, self._client.max_payload)
+        terms = replace(self._service.terms, most_bytes=limit)
+        session = HeldSession(follower.resumption, follower.notes, clock, follower.cursor, terms)
+        args = (self._client, self._names, session, position, lease, clock, self._service.storage)
+        self._owner = owner = Owner(*args)
+        lease.status = lambda: self._status(session, owner)
+        unreleased = session.missing_releases(position.heads)
+        down_s = max(0.0, round(time.time() - follower.wall_s, 3))
+        session.incident(OWNER, {"epoch": lease.epoch, "raw": follower.cursor, "down_s": down_s})
+        await owner.commit()  # 4
+        owners.reach("fenced")
+        await owner.release(unreleased)  # 5
+        logger.info(
+            "dig: session %s taken in %.2f s", self._names.session, time.monotonic() - began_s
+        )
+        await owner.run()  # 6
+
+    def _status(self, session: HeldSession, owner: Owner) -> dict[str, Any]:
+        return {
+            "raw": session.cursor, "late": session.late, "fenced": self.fenced,
+            "open": session.open_problems, "takeovers": session.notes.takeovers, **owner.figures,
+        }  # fmt: skip

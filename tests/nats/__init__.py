@@ -1,0 +1,1 @@
+"""Sessions on real servers: `make test-nats`."""
