@@ -116,6 +116,19 @@ class CutOffError(ReplayError):
     """A recorded run ends in the middle of a call of the monitor."""
 
 
+class UnresumableError(ReplayError):
+    """A run cannot go on from its records, since they cannot be made again.
+
+    Attributes:
+        record: The number `t` of the record that came out differently, or not at all.
+    """
+
+    def __init__(self, record: int, reason: str) -> None:
+        """Make an error; `reason` is what the driver of the records says."""
+        self.record = record
+        super().__init__(f"the run cannot go on: record {record} cannot be made again: {reason}")
+
+
 class DecisionError(DigError):
     """A decision does not fit the activation: an unknown input, a fate without a meaning, ..."""
 

@@ -1,9 +1,8 @@
 """`digmon fork`: a recorded run goes on from a record."""
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +13,7 @@ from dig.errors import SettingsError
 from .app import app, print_result
 from .options import AsJson, FaultKinds, Further, Runs, further
 from .run import report
-
-if TYPE_CHECKING:
-    from dig.tasks.run.arrange import Disturbance
-    from dig.tasks.run.methods import Arrangement
+from .run_resume import disturbance
 
 
 @app.command()
@@ -96,23 +92,6 @@ def _print_records(parent: Path, as_json: bool) -> None:
         lambda: [changeable.to_json() for changeable in records],
         lambda: map(line, records),
     )
-
-
-def disturbance(
-    parent: Path, kinds: Sequence[str] | None
-) -> "Callable[[Arrangement], Disturbance] | None":
-    """Return a function to inject the faults of a run again; ``None``: the run had no faults.
-
-    Args:
-        parent: The run.
-        kinds: The user's own kinds of faults that it may have, as `module:object`.
-    """
-    from dig.faults.inject.faulty_team import disturbance_of
-    from dig.traces.journal.journal import SIDE, read_side
-    from dig.traces.journal.reader import trace_path
-
-    folder = trace_path(parent).parent
-    return disturbance_of(read_side(folder), kinds or ()) if (folder / SIDE).exists() else None
 
 
 def edit_of(given: str | None) -> dict[str, Any] | None:

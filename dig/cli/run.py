@@ -16,6 +16,8 @@ from .app import INTERRUPTED, app, naming, print_result, warn
 from .options import Alert, AsJson, ClockOptions, PerAgent, StorageOptions, group_options
 from .report import report_row
 from .run_options import ModelOptions, RunOptions
+from .run_resume import check_options
+from .run_resume import resume as resume_run
 from .view import View, viewing
 
 if TYPE_CHECKING:
@@ -52,10 +54,21 @@ Otlp = Annotated[
 ]
 
 
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="Go on with a run whose process ended, in its own directory and as it was made.",
+    ),
+]
+
+
 @app.command(cls=naming(tasks="dig.tasks.catalogue:TASKS"))
 @group_options
 def run(
-    task: Annotated[str, typer.Argument(help="What the team works on: {tasks}, module:object.")],
+    task: Annotated[
+        str | None, typer.Argument(help="What the team works on: {tasks}, module:object.")
+    ] = None,
     chosen: RunOptions = RunOptions(),  # noqa: B008 (frozen, as all groups)
     models: ModelOptions = ModelOptions(),  # noqa: B008
     clock: ClockOptions = ClockOptions(),  # noqa: B008
@@ -65,6 +78,7 @@ def run(
     alert: Alert = None,
     otlp: Otlp = None,
     service_per_agent: PerAgent = False,
+    resume: Resume = None,
     view: View = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no live view.")] = False,
     as_json: AsJson = False,
@@ -83,6 +97,16 @@ def run(
     # All that can be wrong with the call is found before the run begins.
     alerts = Alerts.load(alert or (), config, is_named=chosen.config is not None)
     rate, keeping = clock.rate, storage.keeping()
+    if resume is not None:
+        check_options(resume, chosen, clock, fault=fault, twin=twin, otlp=otlp)
+        with viewing(view) as show:
+            execution = resume_run(
+                resume, task, chosen, models, keeping=keeping, alerts=alerts, on_directory=show,
+                is_shown=not (quiet or as_json or view),
+            )  # fmt: skip
+            report(execution, as_json, () if alerts is None else alerts.flush())
+    if task is None:
+        raise SettingsError("name the task, such as count-frequency, or a run to --resume")
     model_options = models.of_run(virtual=clock.virtual, speed=clock.speed, limit_s=chosen.limit)
     spec = chosen.of_task(task, model_options)
     problem, disturb = make_task(spec), disturbing(fault)

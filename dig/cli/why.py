@@ -16,9 +16,10 @@ from dig.errors import DigError, SettingsError
 
 from .app import INTERRUPTED, app, naming, warn
 from .conversations import ConversationOptions, text_of
-from .fork import disturbance, edit_of
+from .fork import edit_of
 from .options import AsJson, FaultKinds, Further, further, group_options
 from .run_options import ModelOptions
+from .run_resume import disturbance
 
 if TYPE_CHECKING:
     from dig.diagnosis.stages.pipeline import ModelMethod

@@ -28,7 +28,7 @@ from .approvals import Approvals
 from .gates import Gates
 from .healing import Healing
 from .holds import Holds
-from .messages import Effect, Gate, Output
+from .messages import Effect, Gate, Output, Proposed
 from .recorder import Recorder
 from .sanitize import Sanitizer, are_names, failure_detail, waiting_detail
 from .schedule import DeliverySchedule
@@ -454,6 +454,11 @@ class Monitor:
     def is_quiet(self) -> bool:
         """Whether no agent is at work or waits to be started, and no gate is deciding."""
         return not (self.graph.running or self._holds.ready or self._gates.deciding)
+
+    @property
+    def proposals(self) -> list[Proposed]:
+        """The questions to persons that are open, in order."""
+        return [question.proposed for question in self._approvals.open.values()]
 
     @property
     def now(self) -> float:

@@ -5,7 +5,7 @@ sleeps until the monitor's next deadline and is woken when that moves. A request
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
 get between a decision and its delivery.
 
-`Resumed` is a bus that goes on from a moment of a recorded run.
+`dig.runtime.resumed_bus` is a bus that goes on with a recorded run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
@@ -39,7 +39,6 @@ from dig.monitor.sinks import FanOut, Sink
 
 from .agents import Agent, AgentFunction, View, as_agent
 from .alerts import Alerts, OnAlarm
-from .checkpoint import Checkpoint, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import REAL_TIME, Host, Setup
 from .observers import (
@@ -52,6 +51,9 @@ from .observers import (
     settle,
 )
 from .result import RunResult
+
+if TYPE_CHECKING:
+    from .resume import Lines
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 
@@ -107,6 +109,26 @@ class Bus:
         self._durable = durable
         self._result: RunResult | None = None
         self.monitor: Monitor | None = None
+
+    @classmethod
+    def resume(
+        cls,
+        lines: Lines,
+        team: Mapping[str, Agent | AgentFunction],
+        setup: Setup | None = None,
+        **options: Any,
+    ) -> Bus:
+        """Go on with a run that stopped anywhere, such as one whose process was killed.
+
+        Args:
+            lines: The lines of the run's journal.
+            team: The agents by name. Those that keep a state of their own need `restore`.
+            setup: The parts that the run was made with.
+            **options: As for `dig.runtime.resumed_bus.resume_bus`.
+        """
+        from .resumed_bus import resume_bus  # which imports this module
+
+        return resume_bus(lines, team, setup, **options)
 
     def follow(self, sink: Sink, around: ActivationContext | None = None) -> None:
         """Add a sink, before the run is opened.
@@ -495,80 +517,3 @@ class Bus:
 
     def _clock(self) -> float:
         return (anyio.current_time() - self._began) * self._setup.speed
-
-
-class Resumed(Bus):
-    """Goes on from a moment with a team in real time.
-
-    What comes from outside comes as it was recorded. An activation in progress ends as it was
-    recorded, too, if that is known: its agent was called before the moment.
-    """
-
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        team: Mapping[str, Agent | AgentFunction],
-        *,
-        durable: Durable | None = None,
-    ) -> None:
-        """Prepare the run; nothing happens before `open`.
-
-        Args:
-            checkpoint: The run as it stands.
-            team: The agents by name.
-            durable: The data of the sink of the checkpoint's monitor, if they are to be synced.
-
-        Raises:
-            SettingsError: An agent that is present is missing in the team.
-            ReplayError: An agent cannot be brought back to the moment.
-        """
-        team = restore(team, checkpoint)
-        super().__init__(team, checkpoint.setup, durable=durable)
-        self._checkpoint = checkpoint
-
-    def _make_host(self) -> Host:
-        # The clock shows the moment of the checkpoint, not zero.
-        self._began -= self._checkpoint.us / 1_000_000 / self._setup.speed
-        self._checkpoint.clock.source = self._clock
-        return self._checkpoint.host
-
-    def _begin(self) -> None:
-        self._match_agents()
-        for item in self._checkpoint.agenda:
-            agent = item.agent if isinstance(item, PendingStart) else item.started.agent
-            task = self._agents.get(agent)
-            if task is not None:
-                self._tasks.start_soon(self._take_up, task, item)
-        self._tasks.start_soon(self._repeat_outside)
-        self._carry_out_durably(self._checkpoint.effects)
-        self._review()
-
-    def _match_agents(self) -> None:
-        """Start the agents present, and end the tasks of absent agents."""
-        present = self._host.monitor.graph.agents
-        for name, agent in self._team.items():
-            if name in present and name not in self._agents:
-                self._start_agent(name, agent)
-        for name in [name for name in self._agents if name not in present]:
-            self._agents.pop(name).scope.cancel()
-
-    async def _take_up(self, task: AgentTask, item: PendingStart | RunningActivation) -> None:
-        """Continue an activation or a wait of the recorded run."""
-        if isinstance(item, PendingStart):
-            await self._sleep_until(item.until_us or 0)
-            task.mail.set()
-        elif item.end is None:
-            await self._act(task, item.started, item.view)
-        else:
-            await self._sleep_until(item.end.us)
-            end = partial(self._host.repeat_end, item.started, item.end, item.outputs, item.stack)
-            await self._close(task, item.started, end)
-
-    async def _repeat_outside(self) -> None:
-        for outside in self._checkpoint.outside:
-            await self._sleep_until(outside.us)
-            self._request(partial(outside.request, self._host.monitor))
-            self._match_agents()
-
-    async def _sleep_until(self, us: int) -> None:
-        await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)

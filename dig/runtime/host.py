@@ -150,6 +150,7 @@ class Setup:
             **({} if self.policy == HEAL_ALL else {"policy": self.policy.to_json()}),
             **({} if self.can_hold or not self.policy.asks else {"can_hold": False}),
             **({} if self.redacts else {"redacts": False}),
+            **({"keep": self.keep} if self.session and self.keep != KEEP else {}),
             **({} if self.key is None else {"key": self.key}),
             **({"look_again_s": self.look_again_s} if self.look_again_s else {}),
             "detectors": [_part(detector) for detector in self.detectors()],

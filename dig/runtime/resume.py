@@ -11,57 +11,60 @@ agent, model or tool is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from dig._util.json_text import parse_row
-from dig.errors import DamageError, RecordError, ReplayError, TraceError
-from dig.graph import records
+from dig.detectors.watch import Timing
+from dig.errors import (
+    CutOffError,
+    DamageError,
+    DivergenceError,
+    RecordError,
+    ReplayError,
+    RequestError,
+    TraceError,
+    UnresumableError,
+)
 from dig.graph.chain import Chain, SealedLines
 from dig.graph.codec import decode
-from dig.graph.records import EDITION, Record
-from dig.monitor.messages import Answered, Proposed
+from dig.graph.records import EDITION, Deliver, Emit, Record
+from dig.monitor.messages import Answered, Effect, Proposed
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .checkpoint import Checkpoint, Clock, PendingStart, RunningActivation
-from .driver.drive import ReplayDriver
+from .checkpoint import Checkpoint, Clock, ExternalInput, PendingStart, RunningActivation
+from .driver.drive import ReplayDriver, Request
 from .driver.recorded_requests import Recorded, RecordedRequests
 from .driver.rewind_state import RewindState
 from .host import Host, Setup
 
+Lines = Iterable[bytes] | Iterable[Recorded]
+"""The lines of a journal, or those of any trace with their records."""
 
-def resume(
-    lines: Iterable[bytes] | Iterable[Recorded],
-    setup: Setup,
-    *,
-    name: str = "the journal",
-    sink: Sink = lambda record: None,
-    completes: bool = False,
-    remembers: bool = False,
-) -> Resumption:
+RESUMED = "resumed"
+"""The incident when a run goes on after its process had ended."""
+
+
+def resume(lines: Lines, setup: Setup, **options: Any) -> Resumption:
     """Drive a fresh monitor through the records of a run that stopped anywhere.
 
     Args:
-        lines: The lines of its journal, from the first one on, each with its newline. What is no
-            iterator can be read again, which delivery policies need.
-        setup: The parts of the run. Name, task, seed and thresholds are those of its first record.
-        name: The name of the recording, for errors.
-        sink: Receives every record, the recorded ones, too.
-        completes: Whether the last request may lack records at its end, as in a file that a crash
-            cut: then they are made now. If not, the lines are those of whole requests.
-        remembers: Whether past activations are kept, for agents with a state of their own.
+        lines: All lines of its journal, each with its newline.
+        setup: The parts of the run. Name, task, seed and thresholds are those of its first record,
+            the number of kept records that of its header.
+        **options: As for `Resumption`.
 
     Raises:
         DamageError: A line is damaged, missing or too much; the error names it.
-        DivergenceError: The monitor makes another record, which the error names: a part of the run
-            cannot be repeated.
+        UnresumableError: A record cannot be made again; the error names it. A part of the run reads
+            a clock, for instance.
         CutOffError: The lines end within the records of a request.
         ReplayError: The run cannot be driven again; the message says why.
     """
-    resumption = Resumption(
-        lines, setup, name=name, sink=sink, completes=completes, remembers=remembers
-    )
+    resumption = Resumption(lines, setup, **options)
     resumption.feed()
     return resumption
 
@@ -80,54 +83,76 @@ class Resumption:
 
     def __init__(
         self,
-        lines: Iterable[bytes] | Iterable[Recorded],
+        lines: Lines,
         setup: Setup,
         *,
         name: str = "the journal",
         sink: Sink = lambda record: None,
         completes: bool = False,
         remembers: bool = False,
+        timing: Timing | None = None,
     ) -> None:
         """Begin with the first line; the further ones wait for `feed`.
 
         Args:
-            lines: The first lines of the journal; see `resume`.
+            lines: The first lines of the journal, each with its newline. What is no iterator can be
+                read again, which takes up delivery policies.
             setup: The parts of the run.
             name: The name of the recording, for errors.
             sink: Receives every record, the recorded ones, too.
-            completes: Whether the last request may lack records at its end.
+            completes: Whether the last request may lack records at its end, as in a file that a
+                crash cut: then they are made now. If not, the lines are those of whole requests.
             remembers: Whether past activations are kept, for agents with a state of their own.
+            timing: The clocks that time detectors after `go_live`; ``None``, and so for a session
+                that others are to resume: none are timed.
 
         Raises:
             TraceError: The first line cannot be read, or is damaged.
             ReplayError: The run cannot be driven again.
         """
-        self._name = name
-        self._chain = Chain()
-        self._number = 0
-        self._tape = RecordedRequests(self._read(lines), name)
-        self.setup = fit_setup(self._tape, setup)
-        self._driver = ReplayDriver(self._tape, self.setup, sink=sink, completes=completes)
+        self._reader = LineReader(name)
+        again: Callable[[], Iterator[Record]] | None = None
+        if iter(lines) is not lines:
+            again = partial(_records_of, name, lines)
+        self._tape = RecordedRequests(self._reader.read(lines), name, again=again)
+        if (edition := self._tape.run.patterns) != EDITION:
+            raise ReplayError(
+                f"{name}: its findings are of edition {edition} of the patterns, and this version "
+                f"raises those of edition {EDITION}: the run can be read, but cannot go on"
+            )
+        self.setup = self._tape.fit(setup)
+        self._driver = ReplayDriver(
+            self._tape, self.setup, sink=sink, completes=completes, timing=timing
+        )
         self._state = RewindState(self._driver, remembers=remembers)
+        self._delayed: list[str] = []  # events with a delivery policy
         self.effects: list[tuple[int, Answered | Proposed]] = []
         self.unwritten: list[Record] = []
 
-    def feed(self, lines: Iterable[bytes] | Iterable[Recorded] = ()) -> None:
+    def feed(self, lines: Lines = ()) -> None:
         """Drive the monitor through the lines that are there, and these.
 
         Args:
             lines: The next lines of the journal: those of whole requests.
 
         Raises:
-            DigError: As by `resume`; of no use any more is the monitor then.
+            DigError: As by `resume`; the monitor is of no use any more then.
         """
-        self._tape.extend(self._read(lines))
-        while self._tape.ahead() is not None:
-            request = self._state.step()
+        self._tape.extend(self._reader.read(lines))
+        while (recorded := self._tape.ahead()) is not None:
+            try:
+                request = self._state.step()
+            except CutOffError:
+                raise
+            except ReplayError as error:
+                t = error.record if isinstance(error, DivergenceError) else recorded.record.t
+                raise UnresumableError(t, str(error)) from error
             accepted = {}
             for record, line in self._driver.latest:
-                if isinstance(record, records.Deliver) and record.to is None:
+                if isinstance(record, Deliver) and record.to is None:
                     accepted[record.event] = record.t
+                elif isinstance(record, Emit) and record.policy is not None:
+                    self._delayed.append(record.event)
                 if not line:
                     self.unwritten.append(record)
             for effect in request.effects:
@@ -141,11 +166,14 @@ class Resumption:
 
         Args:
             *sinks: Receive every new record; those of a request at once, by their `write`, if they
-                have one.
+                have one. A journal's `go_on` is told the lines and the number of records so far.
             clock: The monitor's clock from here on: seconds of supervised time, beginning with
                 `now_s`, since a moment that is not in the journal did not happen. ``None``: time
                 stands still until the clock has another `source`.
         """
+        for sink in sinks:
+            if (go_on := getattr(sink, "go_on", None)) is not None:
+                go_on(self.lines, self.t + 1 - len(self.unwritten))
         self._driver.go_live(*sinks)
         if self.unwritten:
             FanOut(*sinks).write(self.unwritten)
@@ -153,9 +181,23 @@ class Resumption:
         if clock is not None:
             self.clock.source = clock
 
-    def checkpoint(self) -> Checkpoint:
-        """The run at its last record, for bus and simulator; call `go_live` before."""
-        return self._state.moment(self.setup, self._tape)
+    def checkpoint(self, resumed: Mapping[str, Any] | None = None) -> Checkpoint:
+        """The run at its last record, for bus and simulator, which go on after `go_live`.
+
+        Open questions to persons are asked again. A delivery policy is code, which is not recorded,
+        so an event that one still keeps is released.
+
+        Args:
+            resumed: The detail of an incident `resumed`; ``None``: none is written.
+        """
+        requests: list[Request] = []
+        if resumed is not None:
+            requests.append(lambda monitor: monitor.incident(RESUMED, resumed))
+        requests += [partial(_release, event=event) for event in self._delayed]
+        now = [ExternalInput(self._driver.us, None, request) for request in requests]
+        moment = self._state.moment(self.setup, self._tape, now)
+        moment.effects += self.monitor.proposals
+        return moment
 
     @property
     def host(self) -> Host:
@@ -214,12 +256,32 @@ class Resumption:
     def _starts(self) -> list[PendingStart]:
         return [item for item in self._state.agenda.values() if isinstance(item, PendingStart)]
 
-    def _read(self, lines: Iterable[bytes] | Iterable[Recorded]) -> Iterator[Recorded]:
+
+class LineReader:
+    """Reads the lines of a journal, and checks their chain."""
+
+    def __init__(self, name: str) -> None:
+        """Begin before the first line.
+
+        Args:
+            name: The name of the journal, for errors.
+        """
+        self._name = name
+        self._chain = Chain()
+        self._number = 0
+
+    def read(self, lines: Lines) -> Iterator[Recorded]:
+        """The next lines with their records; what was read already is passed on.
+
+        Raises:
+            DamageError: A line is damaged, missing or too much.
+            TraceError: A line holds no record.
+        """
         for line in lines:
             self._number += 1
-            yield line if isinstance(line, Recorded) else self._recorded(line)
+            yield line if isinstance(line, Recorded) else self._read(line)
 
-    def _recorded(self, line: bytes) -> Recorded:
+    def _read(self, line: bytes) -> Recorded:
         if not self._chain.follows(line):
             reason = "the line is damaged, or one before it is missing: its checksum does not fit"
             raise DamageError(self._name, self._number, reason)
@@ -230,29 +292,11 @@ class Resumption:
             raise TraceError(self._name, self._number, str(error)) from None
 
 
-def fit_setup(tape: RecordedRequests, setup: Setup) -> Setup:
-    """Give a setup the name, task, seed and thresholds of a recorded run.
+def _release(monitor: Monitor, event: str) -> list[Effect]:
+    with suppress(RequestError):
+        return monitor.release(event)
+    return []  # it has arrived, or was called back
 
-    Args:
-        tape: The recorded run.
-        setup: The parts of the run.
 
-    Raises:
-        ReplayError: The run was made with other parts, or by another edition of the patterns.
-    """
-    first = tape.ahead()
-    if first is None or not isinstance(first.record, records.Run):
-        raise ReplayError(f"{tape.name}: the first record is not of kind `run`")
-    run = first.record
-    if run.patterns != EDITION:
-        raise ReplayError(
-            f"{tape.name}: its findings are of edition {run.patterns} of the patterns, and this "
-            f"version raises those of edition {EDITION}: the run can be read, but cannot go on"
-        )
-    header = {k: v for k, v in (tape.header or {}).items() if k != "version"}
-    if header and setup.header() != header:
-        raise ReplayError(f"the run was made with {header}, not with {setup.header()}")
-    return replace(
-        setup, run=run.run, task=run.task, seed=run.seed, session=run.session,
-        memory=run.memory, limits=run.limits, usual=run.usual,
-    )  # fmt: skip
+def _records_of(name: str, lines: Lines) -> Iterator[Record]:
+    return (recorded.record for recorded in LineReader(name).read(lines))

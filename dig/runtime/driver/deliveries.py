@@ -61,6 +61,9 @@ class RecordedPolicies:
                 self._close_request(record)
             self._take(record)
             self._before = record
+        for event in self._request.values():  # of the last request, if the run stopped after it
+            if event.is_kept is None and event.emit.policy is not None:
+                event.is_kept, event.arrives = bool(event.flight), not event.flight
 
     def of(self, emit: Emit, omitted: Collection[int] = ()) -> AsRecorded | None:
         """The recorded policy of an event, as far as known; ``None``: the event had none.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from dig import errors
@@ -81,6 +82,7 @@ class ReplayDriver:
         free_from: int | None = None,
         edit: RecordEdit | None = None,
         completes: bool = False,
+        timing: Timing | None = None,
     ) -> None:
         """Begin with the first record.
 
@@ -92,6 +94,8 @@ class ReplayDriver:
             edit: The edit of a record; ``None``: none.
             completes: Whether the last request is made even if some of its records are missing at
                 the end of the run, as after a crash.
+            timing: The clocks that time detectors once a host makes the requests; ``None``: none
+                are timed.
 
         Raises:
             ReplayError: The run cannot be driven again.
@@ -118,7 +122,14 @@ class ReplayDriver:
         names = first.record.agents
         self.edition = first.record.patterns
         copy = None if self.edition == records.EDITION else self._copy_findings
-        timing = Timing(recorded=self._slow, copied=copy)
+        # Both stand still until the run goes on: no detector is slow in a replay.
+        self._timing, self._wall, self._processor = timing or Timing(), Clock(), Clock()
+        timing = Timing(
+            self._wall if self._timing.wall else None,
+            self._processor if self._timing.processor else None,
+            self._slow,
+            copy,
+        )
         try:
             monitor = setup.monitor(names, self.clock, self, timing, fit=self._adapt)
         except errors.RuleError as error:
@@ -187,10 +198,11 @@ class ReplayDriver:
             ):
                 count += 1
             count += 1
-            if recorded is None and self._free_from is not None:
+            if recorded is None and (self._completes or self._free_from is not None):
+                way = "it can go on" if self._completes else f"fork it at {record.t} or"
                 raise ReplayError(
                     f"the recorded run was cut off before all outputs of its record {record.t} "
-                    f"were there; what they were is not known: fork it at {record.t} or before"
+                    f"were there; what they were is not known: {way} before"
                 )
             if recorded is None:
                 yield Output(None)  # a stand-in: the journal of the run ends before this record
@@ -243,6 +255,11 @@ class ReplayDriver:
     def go_live(self, *sinks: Sink) -> None:
         """Compare nothing any more, and give the records from here on to further sinks, too."""
         self.is_live = True
+        for clock, source in (
+            (self._wall, self._timing.wall), (self._processor, self._timing.processor),
+        ):  # fmt: skip
+            if source is not None:
+                clock.source = partial(_since, source, source())
         for sink in sinks:
             self._sinks.add(sink)
             FanOut(sink).reads(self.host.monitor.graph)
@@ -333,6 +350,10 @@ class ReplayDriver:
                 "it can be neither driven again nor forked"
             )
         return errors.DivergenceError(record.t, bare(recorded.text), line)
+
+
+def _since(clock: Callable[[], float], beginning: float) -> float:
+    return clock() - beginning
 
 
 def request_from_outside(

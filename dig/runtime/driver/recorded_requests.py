@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from dig.graph.chain import BLOBS, HEADER
 from dig.graph.records import Emit, FindingRow, HealRow, IncidentRow, Record, Redirect, Run
 from dig.monitor.approvals import DECIDED
 from dig.monitor.messages import Output
+from dig.monitor.monitor import KEEP
+from dig.runtime.host import Setup
 
 from .deliveries import RecordedPolicies
 
@@ -29,6 +32,10 @@ REHEARSED = "rehearsed"
 
 NOT_COMPARED = "patterns of edition {}: findings and healing are not compared"
 """What is said of a run whose findings were made by another edition of the patterns."""
+
+
+_BESIDE = ("version", "keep", UNNAMED)
+"""What stands in a header besides the parts; how much history is kept changes no record."""
 
 
 class Recorded(NamedTuple):
@@ -96,6 +103,7 @@ class RecordedRequests:
         self._again = again
         self._ahead: deque[Recorded] = deque()
         first = self.ahead()
+        self._first = first and first.record
         self.header = first.header if first else None
 
     def extend(self, lines: Iterable[Recorded]) -> None:
@@ -139,16 +147,29 @@ class RecordedRequests:
             if isinstance(record, Emit) and record.event in events
         }
 
+    @property
+    def run(self) -> Run:
+        """The first record.
+
+        Raises:
+            ReplayError: It is another one.
+        """
+        if not isinstance(self._first, Run):
+            raise ReplayError(f"{self.name}: the first record is not of kind `run`")
+        return self._first
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What the header says of the parts that the run was made with; empty: nothing."""
+        return _parts(self.header or {})
+
     def check_edition(self) -> None:
         """Refuse a run in which another edition of the patterns has healed.
 
         Raises:
             ReplayError: Something was, and today it would be otherwise.
         """
-        first = self.ahead()
-        if first is None or not isinstance(first.record, Run):
-            raise ReplayError(f"{self.name}: the first record is not of kind `run`")
-        edition = first.record.patterns
+        edition = self.run.patterns
         if edition == records.EDITION:
             return
         rows = self._again() if self._again else ()
@@ -177,6 +198,24 @@ class RecordedRequests:
     def _are_policies_named(self) -> bool:
         return self.header is not None and self.header.get(UNNAMED) is not True
 
+    def fit(self, setup: Setup) -> Setup:
+        """Give a setup what the first record says of the run: name, task, seed, thresholds, ...
+
+        Args:
+            setup: The parts that the run was made with.
+
+        Raises:
+            ReplayError: The run was made with other parts.
+        """
+        run, ours = self.run, _parts(setup.header())
+        if self.parts and self.parts != ours:
+            raise ReplayError(f"the run was made with {self.parts}, not with {ours}")
+        keep = (self.header or {}).get("keep", KEEP) if self.parts else setup.keep
+        return replace(
+            setup, run=run.run, task=run.task, seed=run.seed, session=run.session,
+            memory=run.memory, limits=run.limits, usual=run.usual, keep=keep,
+        )  # fmt: skip
+
     def output(self, emit: Emit) -> Output:
         """An event for the monitor, with the recorded acts of the delivery policy."""
         # A journal names all policies, and then an event without one costs no second reading.
@@ -187,6 +226,10 @@ class RecordedRequests:
     def is_act_of_policy(self, redirect: Redirect) -> bool:
         """Whether a delivery policy has made a redirect, and not a host."""
         return self._again is not None and redirect.t in self.policies.acts
+
+
+def _parts(header: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in header.items() if key not in _BESIDE}
 
 
 def _heals(record: Record) -> bool:

@@ -120,6 +120,23 @@ def make_problem(run: TeamRun, task: Task) -> Output:
     return task.problem(*(names if run.to == "all" else names[run.first : run.first + 1]))
 
 
+def make_problems(run: TeamRun, task: Task) -> list[tuple[float, Output]]:
+    """Make the first event of a run or, of a session, all problems: each with its second.
+
+    Raises:
+        SettingsError: The task has no parts for several problems.
+    """
+    if run.problems == 1:
+        return [(0.0, make_problem(run, task))]
+    if not isinstance(task, FrequencyTask):
+        raise SettingsError(f"{run.task!r} poses one problem, not {run.problems}")
+    posed_to = [run.names[(run.first + number) % run.agents] for number in range(run.problems)]
+    return [
+        (APART_S * number, task.problem(name, part=part))
+        for number, (name, part) in enumerate(zip(posed_to, run.problem_parts, strict=True))
+    ]
+
+
 def arrange(run: TeamRun, task: Task, speed: float = 1.0) -> Arrangement:
     """Make the setup and the team of a run, and apply the method to both.
 
@@ -211,14 +228,8 @@ def make_simulation(
     disturbance = disturbance or Disturbance(arrangement)
     team = in_virtual_time(disturbance.team)
     simulation = Simulation(team, arrangement.setup, sink, durable=durable)
-    if run.problems == 1:
-        simulation.plan(0.0, lambda monitor: monitor.inject(make_problem(run, task)))
-    elif not isinstance(task, FrequencyTask):
-        raise SettingsError(f"{run.task!r} poses one problem, not {run.problems}")
-    else:
-        for number, part in enumerate(run.problem_parts):
-            problem = task.problem(run.names[(run.first + number) % run.agents], part=part)
-            simulation.plan(APART_S * number, partial(Monitor.inject, output=problem))
+    for at_s, problem in make_problems(run, task):
+        simulation.plan(at_s, partial(Monitor.inject, output=problem))
     for at_s, happening in disturbance.happenings():
         simulation.plan(at_s, happening)
     return simulation

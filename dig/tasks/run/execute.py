@@ -22,9 +22,10 @@ from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.agents import Agent, AgentFunction
-from dig.runtime.bus import Bus, Resumed
+from dig.runtime.bus import Bus
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
+from dig.runtime.resumed_bus import Resumed
 from dig.runtime.simulator import Simulation
 from dig.tasks.task import Score, Task
 from dig.traces.journal.exchanges import exchanges
@@ -226,7 +227,12 @@ def _in_virtual_time(simulation: Simulation, exporter: Attachable | None = None)
 
 
 def resume(
-    moment: Checkpoint, disturbance: Disturbance, journal: Journal, *, is_virtual: bool
+    moment: Checkpoint,
+    disturbance: Disturbance,
+    journal: Journal,
+    *,
+    is_virtual: bool,
+    problems: Sequence[tuple[float, Output]] = (),
 ) -> RunResult:
     """Go on from a checkpoint.
 
@@ -236,6 +242,7 @@ def resume(
             later ones come from the disturbance.
         journal: The journal of the run that goes on.
         is_virtual: Whether the run goes on in virtual time.
+        problems: The problems that are still to be posed, each with its second; in real time one.
 
     Raises:
         ReplayError: An agent cannot be brought back to the moment.
@@ -244,13 +251,16 @@ def resume(
     team, since_s = disturbance.team, moment.unrecorded_us / 1_000_000
     if is_virtual:
         simulation = Simulation.resume(moment, team, durable=journal)
+        for at_s, problem in problems:
+            simulation.plan(at_s, partial(Monitor.inject, output=problem))
         for at_s, happening in disturbance.happenings(since_s):
             simulation.plan(at_s, happening)
         return _in_virtual_time(simulation)
     agents = cast("Mapping[str, Agent | AgentFunction]", team)  # Resumed refuses any other
     resumed = Resumed(moment, agents, durable=journal)
     interfere = partial(disturbance.run_on, since_s=since_s, now_s=moment.us / 1_000_000)
-    return anyio.run(_in_real_time, resumed, None, models(team), interfere)
+    first = problems[0][1] if problems else None
+    return anyio.run(_in_real_time, resumed, first, models(team), interfere)
 
 
 @contextmanager

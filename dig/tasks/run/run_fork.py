@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dig._util.text import one_line
 from dig.errors import ReplayError, SettingsError, TraceError
+from dig.monitor.messages import Output
 from dig.monitor.sinks import FanOut
 from dig.runtime.agents import Tool
 from dig.runtime.driver.recorded_requests import UNNAMED
@@ -26,7 +28,7 @@ from dig.traces.replay.rerun import setup_of
 from dig.traces.replay.rewind import earliest_of, phases_with, rewind
 from dig.traces.replay.tape import read_requests
 
-from .arrange import Disturbance, arrange, make_task
+from .arrange import Disturbance, arrange, make_problems, make_task
 from .execute import Execution, remove_on_error, resume
 from .measures import Counts
 from .methods import Arrangement
@@ -42,12 +44,13 @@ _NOT_INHERITED = ("forked_from", "execution", "began", "durability", "dig", "pyt
 
 @dataclass(frozen=True)
 class Crew:
-    """The team of a fork, with a setup and a scorer."""
+    """The team of a run that goes on, with a setup, a scorer, and the problems of its task."""
 
     team: Team
     setup: Setup | None = None
     score: Callable[[object], Score | None] = lambda answer: None
     agents_are: str = OWN
+    problems: Callable[[], Sequence[tuple[float, Output]]] = tuple
 
 
 def fork(
@@ -101,7 +104,7 @@ def fork(
     changes = [*changes] if edit is None else [EditRecord(at, edit), *changes]
     setup = setup_of(read_requests(path), crew.setup)
     if crew.setup is None:
-        setup = replace(setup, tools=_task_tools(side))
+        setup = replace(setup, tools=task_tools(side))
     is_virtual = goes_on_virtually(crew.team, side, real_time)
     team = in_virtual_time(crew.team) if is_virtual else crew.team
     disturbance = (disturb or Disturbance)(Arrangement(setup, team))
@@ -145,7 +148,7 @@ def _origin(
     }
 
 
-def _task_tools(side: Mapping[str, Any]) -> Mapping[str, Tool]:
+def task_tools(side: Mapping[str, Any]) -> Mapping[str, Tool]:
     """The tools of a task of this package; a user's team brings its tools otherwise."""
     if side.get("task") not in [*TASKS]:
         return {}
@@ -238,7 +241,8 @@ def task_crew(
 def _make_crew(spec: TeamRun) -> Crew:
     task = make_task(spec)
     arrangement = arrange(spec, task)
-    return Crew(arrangement.team, arrangement.setup, task.score, spec.agents_are)
+    problems = partial(make_problems, spec, task)
+    return Crew(arrangement.team, arrangement.setup, task.score, spec.agents_are, problems)
 
 
 def model_crew(

@@ -12,7 +12,7 @@ from dig.errors import JournalError, SettingsError
 
 from .durable_files import MODE, is_gone
 from .locking import lock
-from .segments import segment_path
+from .segments import segment_path, segments
 
 Write = Callable[[int, memoryview], int]
 """Writes some bytes to a file descriptor, and returns how many."""
@@ -41,22 +41,25 @@ class Appending:
         damage: The damage done by another program to a file before it was full; ``None``: none.
     """
 
-    def __init__(self, path: Path, most_bytes: int | None, write: Write) -> None:
-        """Make the first file.
+    def __init__(
+        self, path: Path, most_bytes: int | None, write: Write, *, is_new: bool = True
+    ) -> None:
+        """Make the first file, or open the files that are there.
 
         Args:
             path: The path of the first file.
             most_bytes: The largest size of a file; a longer line has a file of its own. ``None``:
                 no limit.
             write: Writes bytes to a file descriptor, and returns how many.
+            is_new: Whether the file is made; if not, the last file goes on.
 
         Raises:
-            OSError: The file cannot be made.
+            OSError: The file cannot be made, or opened.
             JournalError: The file is locked by another process, or a later segment exists already.
             SettingsError: No file is so small.
         """
         check_size(most_bytes)
-        if (later := segment_path(path, 2)).exists():
+        if is_new and (later := segment_path(path, 2)).exists():
             raise JournalError(f"cannot make {path}: {later.name} is there, and goes on after it")
         self.path = self.current = path
         self.full: deque[Path] = deque()
@@ -67,9 +70,15 @@ class Appending:
         self._number = 1
         self._bytes = 0  # of whole lines in the current file
         # Locked until the journal is closed, so the first file stays open.
-        self._first = self._file = _new(path)
+        self._first = self._file = _new(path) if is_new else _open(path)
         if not lock(self._first):
+            os.close(self._first)
             raise JournalError(f"cannot write {path}: another process has locked it")
+        if not is_new:
+            self._number, self.current = list(enumerate(segments(path), 1))[-1]
+            if self._number > 1:
+                self._file = _open(self.current)
+            self._bytes = os.fstat(self._file).st_size
 
     def append(self, lines: Sequence[bytes]) -> None:
         """Write lines; a line without room in the current file begins the next file.
@@ -129,6 +138,11 @@ class Appending:
         self.current, self._file = path, file
         self._number += 1
         self._bytes = 0
+
+
+def _open(path: Path) -> int:
+    # A link may lead to any file, and nothing is added to that.
+    return os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _new(path: Path) -> int:

@@ -37,7 +37,7 @@ def exchanges(
 
     Args:
         models: The models; if there are none, no file is made.
-        directory: The run directory in which the file is made.
+        directory: The run directory in which the file is made; in a run that goes on, it is there.
         disk_full: Whether the run goes on when there is no room for an exchange. Then none is
             kept from there on, and an empty file `exchanges.jsonl.incomplete` says so.
 
@@ -49,7 +49,7 @@ def exchanges(
         return
     path = directory / EXCHANGES
     try:
-        file = Appending(path, None, os.write)
+        file = Appending(path, None, os.write, is_new=not path.exists())
     except OSError as error:
         raise cannot("make", path, error) from None
     keep = _ExchangeWriter(file, disk_full)

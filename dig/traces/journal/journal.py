@@ -83,8 +83,9 @@ class Journal:
         segment_bytes: int | None = None,
         write: Write = os.write,
         clock: Callable[[], float] = time.monotonic,
+        is_new: bool = True,
     ) -> None:
-        """Make the file.
+        """Make the file, or open that of a run that goes on.
 
         Args:
             path: The path of the file.
@@ -97,10 +98,11 @@ class Journal:
                 ``None``: it stays one file.
             write: Writes some bytes to a file descriptor, and returns how many.
             clock: Seconds, from any beginning; says when to look after the file.
+            is_new: Whether the file is made; if not, it is locked, and `go_on` says what comes.
 
         Raises:
-            JournalError: The file cannot be made, is there already, or is locked by another
-                process.
+            JournalError: The file cannot be made, is there already (or is not there), or is locked
+                by another process.
             SettingsError: No file is so small.
         """
         self.path = path
@@ -117,9 +119,18 @@ class Journal:
         self._clock = clock
         self._looked, self._looked_s = 0, clock()
         try:
-            self._files = Appending(path, segment_bytes, write)
+            self._files = Appending(path, segment_bytes, write, is_new=is_new)
         except OSError as error:
-            raise cannot("make", path, error) from None
+            raise cannot("make" if is_new else "write", path, error) from None
+
+    def go_on(self, lines: SealedLines, records: int) -> None:
+        """Take the further records of a run.
+
+        Args:
+            lines: The lines of the run so far.
+            records: The number of records in the file.
+        """
+        self._lines, self._records = lines, records
 
     def __call__(self, record: Record) -> None:
         """Write a record, like `write`."""
@@ -289,9 +300,7 @@ class RunDirectory:
         """
         now = datetime.now(UTC)
         execution = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-        self.path = parent / execution
-        self._is_synced = keeping.durability != "process"
-        self._redacts = (header or {}).get("redacts", True)
+        self._take(parent / execution, header or {}, keeping)
         try:
             make_directory(self.path, synced=self._is_synced)
         except OSError as error:
@@ -304,6 +313,27 @@ class RunDirectory:
         head = {"execution": execution, "began": now.isoformat(), **about}
         self._write(SIDE, {**head, "durability": keeping.durability, **machine})
         self.journal = Journal(self.path / TRACE, header=header, **asdict(keeping))
+
+    @classmethod
+    def reopen(cls, path: Path, keeping: Keeping = KEEPING) -> RunDirectory:
+        """Open the directory of a run that goes on, and lock its journal.
+
+        Args:
+            path: The directory.
+            keeping: The way the rest of the run is kept.
+
+        Raises:
+            JournalError: The journal cannot be opened, or another process has locked it.
+        """
+        directory = cls.__new__(cls)
+        directory._take(path, {}, keeping)
+        directory.journal = Journal(path / TRACE, is_new=False, **asdict(keeping))
+        return directory
+
+    def _take(self, path: Path, header: Mapping[str, Any], keeping: Keeping) -> None:
+        self.path = path
+        self._is_synced = keeping.durability != "process"
+        self._redacts = header.get("redacts", True)
 
     def write_result(self, result: Mapping[str, Any]) -> Path:
         """Write `result.json`, whole or not at all; return the path.

@@ -20,10 +20,11 @@ from dig._util.json_text import MOST_BYTES, parse_row
 from dig._util.text import counted
 from dig.errors import JournalError, RecordError, TraceError
 from dig.graph.chain import Chain, is_journal
+from dig.graph.records import Emit, End
 
 from .durable_files import MODE, cannot, sync_file
 from .locking import is_abandoned, is_being_written
-from .reader import trace_path
+from .reader import read_records, trace_path
 from .segments import later_segments, segments
 
 
@@ -60,7 +61,28 @@ class SetAside:
         )
 
 
-def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
+def whole_requests(path: Path) -> int:
+    """The number of records with which a journal can go on: those of whole requests.
+
+    A file has no marks between requests. But what a request brings about follows from its first
+    records: a crash loses something for good only among the outputs of an activation, and then its
+    end, and what follows, do not count.
+
+    Raises:
+        TraceError: The trace cannot be read.
+    """
+    last = before_end = 0
+    missing: set[str] = set()
+    for record in read_records(path, payloads=False):
+        last = record.t
+        if isinstance(record, End):
+            missing, before_end = {*record.outputs}, last
+        elif isinstance(record, Emit):
+            missing.discard(record.event)
+    return before_end if missing else last + 1
+
+
+def recover(path: Path, *, salvage: bool = False, records: int | None = None) -> SetAside | None:
     """Move everything after the last whole record out of a journal.
 
     Returns ``None`` if there is nothing to move.
@@ -69,6 +91,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     Args:
         path: The journal or its run directory.
         salvage: Whether to move all after a damaged line or a missing segment, too.
+        records: The most records that stay (`whole_requests`); ``None``: all that are whole.
 
     Raises:
         TraceError: Not even the first line is whole.
@@ -76,16 +99,16 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     """
     path = trace_path(path)
     try:
-        if not _needs_care(path, salvage) or is_being_written(path):
+        if not _needs_care(path, salvage or records is not None) or is_being_written(path):
             return None
-        prefix = _valid_prefix(path)
+        prefix = _valid_prefix(path, records)
         rest_bytes = prefix.file.stat().st_size - prefix.end
         size = rest_bytes + sum(file.stat().st_size for file in prefix.later)
     except OSError:
         return None  # the reader of the trace reports the error
     # A crash tears the last line of the last file; anything else is damage.
     is_torn = rest_bytes > 0 and not (prefix.is_damaged or prefix.later)
-    if not (is_torn or (salvage and (rest_bytes or prefix.later))):
+    if not (is_torn or ((salvage or prefix.records == records) and (rest_bytes or prefix.later))):
         return None
     if not prefix.records:
         raise TraceError(path, 1, "there is nothing to salvage: the first line is damaged")
@@ -94,6 +117,7 @@ def recover(path: Path, *, salvage: bool = False) -> SetAside | None:
     line = prefix.lines + 1 if rest_bytes and not is_torn else None
     part = "a torn last record" if is_torn else "what follows a missing file"
     part = f"line {line} and what follows" if line else part
+    part = part if records is None else "an incomplete last request"
     return SetAside(prefix.file, _set_aside(prefix, rest_bytes), size, line, prefix.records, part)
 
 
@@ -161,10 +185,11 @@ class _Prefix(NamedTuple):
     later: list[Path]
 
 
-def _valid_prefix(first: Path) -> _Prefix:
+def _valid_prefix(first: Path, most: int | None = None) -> _Prefix:
     chain, prefix = Chain(), _Prefix(first, 0, 0, 0, False, [])
     for number, path in enumerate(segments(first), 1):
-        end, lines, is_damaged = _valid_lines(path, chain)
+        left = None if most is None else most - prefix.records
+        end, lines, is_damaged = _valid_lines(path, chain, left)
         later = later_segments(first, number)
         prefix = _Prefix(path, end, lines, prefix.records + lines, is_damaged, later)
         if end < path.stat().st_size:
@@ -172,11 +197,11 @@ def _valid_prefix(first: Path) -> _Prefix:
     return prefix
 
 
-def _valid_lines(path: Path, chain: Chain) -> tuple[int, int, bool]:
+def _valid_lines(path: Path, chain: Chain, most: int | None) -> tuple[int, int, bool]:
     """The bytes and lines of a segment that are whole, and whether a damaged line follows."""
     end = lines = 0
     with open_file(path) as file:
-        while text := file.readline(MOST_BYTES + 1):
+        while lines != most and (text := file.readline(MOST_BYTES + 1)):
             if not text.endswith(b"\n") and len(text) <= MOST_BYTES:
                 break
             if not chain.follows(text):

@@ -16,11 +16,12 @@ from dig.detectors.interventions import MEANS, Budget, Means
 from dig.detectors.policy_settings import read_policy
 from dig.detectors.recorded_names import RECORDED
 from dig.errors import DigError, ReplayError, SettingsError
+from dig.monitor.monitor import KEEP
 from dig.runtime.host import DESCRIBED, Setup
 
 MOST_SHOWN = 200
 
-_LATER = ("means", "redacts", "can_hold", "key", "look_again_s", "ladder")
+_LATER = ("means", "redacts", "can_hold", "keep", "key", "look_again_s", "ladder")
 """Further settings of a run, which older headers lack."""
 
 
@@ -90,6 +91,7 @@ class Header(_Strict):
     look_again_s: float = 0.0
     policy: dict[str, Any] = {"heal": "all"}  # of runs from before there were policies
     can_hold: bool = True
+    keep: int | None = KEEP
     ladder: bool = False
     unnamed_policies: bool = False
 

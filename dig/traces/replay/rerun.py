@@ -18,9 +18,9 @@ from dig.detectors.watch import Watch
 from dig.errors import CutOffError, ReplayError, RuleError, TraceError
 from dig.graph.codec import dumps
 from dig.graph.graph import InteractionGraph
-from dig.graph.records import EDITION, FindingRow, Run
+from dig.graph.records import EDITION, FindingRow
 from dig.runtime.driver.drive import ReplayDriver
-from dig.runtime.driver.recorded_requests import UNNAMED, RecordedRequests
+from dig.runtime.driver.recorded_requests import RecordedRequests
 from dig.runtime.host import Setup
 from dig.traces.journal.segments import fault, trace_path
 
@@ -109,24 +109,13 @@ def setup_of(tape: RecordedRequests, parts: Setup | None = None) -> Setup:
         ReplayError: The trace has no header, or names parts that are neither dig's nor given; or
             healing has acted in it by another edition of the patterns.
     """
-    first = tape.ahead()
-    run = first.record if first else None
-    if not isinstance(run, Run):
-        raise ReplayError(f"{tape.name}: the first record is not of kind `run`")
     tape.check_edition()
-    header = {k: v for k, v in (tape.header or {}).items() if k not in ("version", UNNAMED)}
     if parts is None:
         parts = _ours(tape)
-    elif header and run.patterns != EDITION:  # today there are others
+    elif tape.parts and tape.run.patterns != EDITION:  # today there are others
         ours = _ours(tape)
         parts = replace(parts, detectors=ours.detectors, healers=ours.healers)
-    if header and parts.header() != header:
-        raise ReplayError(f"the run was made with {header}, not with {parts.header()}")
-    return replace(
-        parts, run=run.run, task=run.task, seed=run.seed, session=run.session,
-        memory=run.memory, limits=run.limits, usual=run.usual,
-        keep=None,      # its retention is unknown
-    )  # fmt: skip
+    return replace(tape.fit(parts), keep=None)  # all of its history can be looked at
 
 
 def _ours(tape: RecordedRequests) -> Setup:

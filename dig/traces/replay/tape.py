@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -23,16 +24,28 @@ def read_requests(
     Raises:
         TraceError: The trace cannot be read.
     """
-    lines = recorded_lines(path, payloads=payloads)
+    lines = RecordedLines(path, payloads=payloads)
     again = partial(read_records, path, payloads=payloads)
     return RecordedRequests(lines, str(trace_path(path)), again=again, omitted=omitted)
 
 
-def recorded_lines(path: Path, *, payloads: bool = True) -> Iterator[Recorded]:
-    """The lines of a trace with their records; large payloads are read if needed.
+@dataclass(frozen=True)
+class RecordedLines:
+    """The lines of a trace with their records, as often as they are read.
 
-    Raises:
-        TraceError: The trace cannot be read.
+    Attributes:
+        path: The trace file or run directory.
+        payloads: Whether to read large payloads that lie beside the trace.
     """
-    for line in read_lines(path):
-        yield Recorded.of_row(line.text, line.row, record_of(line, payloads=payloads))
+
+    path: Path
+    payloads: bool = True
+
+    def __iter__(self) -> Iterator[Recorded]:
+        """Read the trace.
+
+        Raises:
+            TraceError: The trace cannot be read.
+        """
+        for line in read_lines(self.path):
+            yield Recorded.of_row(line.text, line.row, record_of(line, payloads=self.payloads))
