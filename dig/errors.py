@@ -7,7 +7,8 @@
     │   └── DamageError   a line of a journal is damaged
     ├── ReplayError       a recorded run cannot be driven again, or continued
     │   ├── DivergenceError   it was driven again, and a record came out differently
-    │   └── CutOffError       it ends in the middle of what the monitor was doing
+    │   ├── CutOffError       it ends in the middle of what the monitor was doing
+    │   └── UnresumableError  a record cannot be made again, so it cannot go on: record
     ├── DecisionError     a decision does not fit the activation that made it
     ├── RequestError      a host asked the monitor for something impossible now
     ├── PayloadError      a payload is not plain JSON

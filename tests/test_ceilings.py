@@ -10,20 +10,20 @@ from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 190,
+    "dig": 194,
     "_util": 640,
     "adapters": 9_042,
-    "cli": 2_149,
+    "cli": 2_252,
     "detectors": 3_932,
     "diagnosis": 6_756,
     "faults": 1_317,
     "graph": 2_538,
     "lab": 9_480,
-    "monitor": 2_103,
-    "runtime": 4_029,
+    "monitor": 2_106,
+    "runtime": 4_130,
     "show": 5_379,
-    "tasks": 2_442,
-    "traces": 4_935,
+    "tasks": 2_567,
+    "traces": 4_965,
 }
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

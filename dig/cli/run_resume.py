@@ -52,17 +52,20 @@ def resume(
     Raises:
         DigError: The run cannot go on; the message says why.
     """
+    from dig.tasks.run.arrange import Disturbance
     from dig.tasks.run.resumed_run import resume_run
     from dig.traces.journal.journal import read_side
-    from dig.traces.journal.reader import trace_path
+    from dig.traces.journal.reader import read_lines, trace_path
 
+    next(read_lines(path))  # which says what is no run
     folder = trace_path(path).parent
     side, detectors = read_side(folder), further(chosen.detector)
     with _live_view(side) if is_shown and side.get("clock") != "virtual" else nullcontext() as live:
         return resume_run(
-            folder, crew=_crew(side, task, chosen.team, models, detectors), detectors=detectors,
-            disturb=disturbance(folder, None), keeping=keeping, on_directory=on_directory,
-            follow=live or (lambda record: None), tell=live.tell if live else warn,
+            folder, _crew(side, task, chosen.team, models, detectors),
+            disturb=disturbance(folder, None) or Disturbance, keeping=keeping,
+            on_directory=on_directory, follow=live or (lambda record: None),
+            tell=live.tell if live else warn,
             alarms=[] if alerts is None else [alerts.sink()],
         )  # fmt: skip
 
@@ -116,9 +119,9 @@ def _crew(
     team: str | None,
     models: ModelOptions,
     detectors: Sequence[str],
-) -> "Crew | None":
-    """The team that goes on; ``None``: simulated agents."""
-    from dig.tasks.run.run_fork import model_crew, named_crew, task_crew
+) -> "Crew":
+    """The team that goes on; simulated agents, if no other is named."""
+    from dig.tasks.run.run_fork import model_crew, named_crew, simulated_crew, task_crew
     from dig.tasks.run.team_run import MODEL
 
     if values := models.model_values():
@@ -132,7 +135,7 @@ def _crew(
         )
     if task is not None:
         return task_crew(side, task, team, detectors)
-    return named_crew(team) if team else None
+    return named_crew(team) if team else simulated_crew(side, detectors)
 
 
 def _live_view(side: Mapping[str, Any]) -> "LiveView":

@@ -3,7 +3,7 @@
 - `agents`: what an agent is, sees and decides. `keyed_random`: random numbers that repeat.
 - `host`: what bus and simulator do alike. `bus`: anyio, real time; `observers`: what it keeps for
   agents and questions, and what is entered while an agent acts; `group_commit`: effects that wait
-  for the disk. `resumed_bus`: a bus that goes on with a recorded run. `simulator`: virtual time.
+  for the disk. `simulator`: virtual time.
 - `reviewer`: a member of the team that reads along while all others wait.
 - `agent_errors`: errors as a trace has them, and the requests that they leave without an answer.
 - `checkpoint`: a run as it stands, from which bus and simulator can go on.

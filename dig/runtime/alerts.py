@@ -325,6 +325,17 @@ class Alerts:
         return tuple(outlet.counts() for outlet in self._outlets)
 
 
+def sinks_of(sink: Sink | None, on_alarm: Any) -> list[Sink]:
+    """The sinks of a run: one for its records, if there is one, and one for its alarms.
+
+    Raises:
+        SettingsError: `on_alarm` is no destination.
+    """
+    alerts = Alerts.of(on_alarm)
+    sinks = [sink, None if alerts is None else alerts.sink()]
+    return [sink for sink in sinks if sink is not None]
+
+
 class _AlarmSink:
     """Puts the alarms of one run into the queues; our own errors end no run."""
 
@@ -337,6 +348,8 @@ class _AlarmSink:
     def reads(self, graph: InteractionGraph) -> None:
         """Take the graph of the run, for headlines."""
         self._graph = graph
+        if graph.t >= 0:  # the run goes on, and its first record does not come again
+            self._run = graph.run.run
 
     def __call__(self, record: Record) -> None:
         """Send an alarm for a record of a finding."""

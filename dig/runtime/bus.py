@@ -3,18 +3,16 @@
 One task group owns everything. An agent is a task with a mailbox that wakes it; one more task
 sleeps until the monitor's next deadline and is woken when that moves. A request to the monitor
 and all that follows from it for mailboxes happen in one synchronous step, so no other task can
-get between a decision and its delivery.
-
-`dig.runtime.resumed_bus` is a bus that goes on with a recorded run.
+get between a decision and its delivery. `Resumed` is a bus that goes on with a recorded run.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -27,7 +25,6 @@ from dig.monitor.messages import (
     Answered,
     Asked,
     Effect,
-    Output,
     Over,
     Proposed,
     Started,
@@ -37,8 +34,9 @@ from dig.monitor.messages import (
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 
-from .agents import Agent, AgentFunction, View, as_agent
-from .alerts import Alerts, OnAlarm
+from .agents import Agent, AgentFunction, PlannedAgent, View, as_agent
+from .alerts import OnAlarm, sinks_of
+from .checkpoint import Checkpoint, ExternalInput, PendingStart, RunningActivation, restore
 from .group_commit import Durable, GroupCommit
 from .host import REAL_TIME, Host, Setup
 from .observers import (
@@ -46,14 +44,13 @@ from .observers import (
     AgentTask,
     Question,
     activation_context,
+    as_problem,
     ask_person,
     attempt,
     settle,
 )
 from .result import RunResult
-
-if TYPE_CHECKING:
-    from .resume import Lines
+from .resume import Lines, resume
 
 _ANSWERED: tuple[Outcome, str] = ("submitted", "an answer was accepted")
 
@@ -101,10 +98,7 @@ class Bus:
         self._setup = setup or Setup()
         if policy is not None:
             self._setup = replace(self._setup, policy=policy)
-        self._sinks = [] if sink is None else [sink]
-        alerts = Alerts.of(on_alarm)
-        if alerts is not None:
-            self._sinks.append(alerts.sink())
+        self._sinks = sinks_of(sink, on_alarm)
         self._contexts: list[ActivationContext] = []
         self._durable = durable
         self._result: RunResult | None = None
@@ -114,21 +108,31 @@ class Bus:
     def resume(
         cls,
         lines: Lines,
-        team: Mapping[str, Agent | AgentFunction],
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
         setup: Setup | None = None,
-        **options: Any,
+        *,
+        sink: Sink | None = None,
+        durable: Durable | None = None,
+        on_alarm: OnAlarm | None = None,
+        resumed: Mapping[str, Any] | None = None,
     ) -> Bus:
-        """Go on with a run that stopped anywhere, such as one whose process was killed.
+        """Go on with a run that stopped anywhere; activations in progress begin again.
 
         Args:
-            lines: The lines of the run's journal.
-            team: The agents by name. Those that keep a state of their own need `restore`.
+            lines: The lines of its journal; a last request that lacks records is completed.
+            team: The agents by name.
             setup: The parts that the run was made with.
-            **options: As for `dig.runtime.resumed_bus.resume_bus`.
-        """
-        from .resumed_bus import resume_bus  # which imports this module
+            sink: Is given every new record; its journal, opened with `is_new=False`, for instance.
+            durable: The sink's data, as for a new run.
+            on_alarm: The destination of new alarms.
+            resumed: The detail of the incident `resumed`, such as `down_s`: seconds without it.
 
-        return resume_bus(lines, team, setup, **options)
+        Raises:
+            DigError: As by `dig.runtime.resume.resume`, or by `Resumed`.
+        """
+        run = resume(lines, setup or Setup(), completes=True, remembers=True, timing=REAL_TIME)
+        moment = run.checkpoint(*sinks_of(sink, on_alarm), resumed=resumed or {})
+        return Resumed(moment, team, durable=durable)
 
     def follow(self, sink: Sink, around: ActivationContext | None = None) -> None:
         """Add a sink, before the run is opened.
@@ -186,9 +190,7 @@ class Bus:
         self._agents: dict[str, AgentTask] = {}
         self._questions: dict[str, Question] = {}
         self._host = self._make_host()
-        self._commits: GroupCommit | None = None
-        if self._durable is not None and self._durable.durability != "process":
-            self._commits = GroupCommit(self._durable, self._carry_out, self._fail)
+        self._commits = GroupCommit.of(self._durable, self._carry_out, self._fail)
         self._due: float | None = None  # the deadline that the timer sleeps until
         self._due_moved = anyio.Event()
         self._has_read = anyio.Event()  # the reviewer; replaced each time
@@ -231,11 +233,8 @@ class Bus:
             SettingsError: `to` is no list of names.
         """
         graph = self._host.monitor.graph
-        if not isinstance(problem, Output):
-            if isinstance(to, str):
-                raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
-            problem = Output(problem, tuple(to) or tuple(graph.agents)[:1], "problem")
-        self._demand(lambda: self._host.monitor.inject(problem))
+        output = as_problem(problem, to, graph.agents)
+        self._demand(lambda: self._host.monitor.inject(output))
         return graph.latest_source
 
     async def ask(self, problem: Any, to: Sequence[str] = ()) -> Any:
@@ -329,9 +328,7 @@ class Bus:
             await self._commits.barrier()
         if started.activation not in self._host.monitor.graph.running or self._over.is_set():
             return  # it left, or the run ended, before the agent was called
-        acting: AbstractContextManager[None] = nullcontext()
-        if self._contexts:
-            acting = activation_context(self._contexts, started, self._incident)
+        acting = activation_context(self._contexts, started, self._incident)
         with anyio.move_on_after(timeout_s / self._setup.speed), acting:
             value, error = await attempt(partial(task.agent.act, view), Exception)
         ask = partial(self._host.fail_activation, started, error) if error else None
@@ -493,8 +490,7 @@ class Bus:
         requests = self._host.requests
         for events, activation, error in requests.lost_work():
             for question in filter(None, map(self._questions.get, events)):
-                question.failure = error
-                question.settled.set()
+                question.fail(error)
             if events:
                 self._request(partial(requests.fail, "error", events, activation, error))
 
@@ -517,3 +513,87 @@ class Bus:
 
     def _clock(self) -> float:
         return (anyio.current_time() - self._began) * self._setup.speed
+
+
+class Resumed(Bus):
+    """Goes on from a moment with a team in real time.
+
+    What comes from outside comes as it was recorded. An activation in progress ends as it was
+    recorded, too, if that is known: its agent was called before the moment.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        team: Mapping[str, Agent | AgentFunction | PlannedAgent],
+        *,
+        durable: Durable | None = None,
+    ) -> None:
+        """Prepare the run; nothing happens before `open`.
+
+        Args:
+            checkpoint: The run as it stands.
+            team: The agents by name; one with a `plan` alone takes the time that this says.
+            durable: The data of the sink of the checkpoint's monitor, if they are to be synced.
+
+        Raises:
+            SettingsError: An agent that is present is missing in the team.
+            ReplayError: An agent cannot be brought back to the moment.
+        """
+        setup, self._checkpoint = checkpoint.setup, checkpoint
+        agents = {n: as_agent(a, setup.speed) for n, a in restore(team, checkpoint).items()}
+        super().__init__(agents, setup, durable=durable)
+
+    def _make_host(self) -> Host:
+        self._checkpoint.begin()
+        # The clock shows the moment of the checkpoint, not zero.
+        self._began -= self._checkpoint.us / 1_000_000 / self._setup.speed
+        self._checkpoint.clock.source = self._clock
+        return self._checkpoint.host
+
+    def _begin(self) -> None:
+        self._match_agents()
+        # What is due now comes before all that follows from it.
+        for outside in self._checkpoint.outside:
+            if outside.us <= self._checkpoint.us:
+                self._repeat(outside)
+        for item in self._checkpoint.agenda:
+            if (task := self._agents.get(item.agent)) is not None:
+                self._tasks.start_soon(self._take_up, task, item)
+        self._tasks.start_soon(self._repeat_outside)
+        self._carry_out_durably(self._checkpoint.effects)
+        self._review()
+
+    def _match_agents(self) -> None:
+        """Start the agents present, and end the tasks of absent agents."""
+        present = self._host.monitor.graph.agents
+        for name, agent in self._team.items():
+            if name in present and name not in self._agents:
+                self._start_agent(name, agent)
+        for name in [name for name in self._agents if name not in present]:
+            self._agents.pop(name).scope.cancel()
+
+    async def _take_up(self, task: AgentTask, item: PendingStart | RunningActivation) -> None:
+        """Continue an activation or a wait of the recorded run."""
+        if isinstance(item, PendingStart):
+            await self._sleep_until(item.until_us or 0)
+            task.mail.set()
+        elif item.end is None:
+            await self._act(task, item.started, item.view)
+        else:
+            await self._sleep_until(item.end.us)
+            end = partial(self._host.repeat_end, item.started, item.end, item.outputs, item.stack)
+            await self._close(task, item.started, end)
+
+    async def _repeat_outside(self) -> None:
+        for outside in self._checkpoint.outside:
+            if outside.us > self._checkpoint.us:
+                await self._sleep_until(outside.us)
+                self._repeat(outside)
+
+    def _repeat(self, outside: ExternalInput) -> None:
+        self._request(partial(outside.request, self._host.monitor))
+        self._match_agents()
+
+    async def _sleep_until(self, us: int) -> None:
+        await anyio.sleep(max(0.0, us / 1_000_000 - self._clock()) / self._setup.speed)

@@ -122,6 +122,11 @@ class RunningActivation:
     t: int = 0
     mark: str = ""
 
+    @property
+    def agent(self) -> str:
+        """The agent."""
+        return self.started.agent
+
 
 @dataclass(frozen=True)
 class ExternalInput:
@@ -153,6 +158,7 @@ class Checkpoint:
         effects: The effects of the last call, which are not carried out yet.
         unrecorded_us: The first moment, in microseconds, of which the recording says nothing.
         phases: The phases of the run, in order; the last one has begun.
+        begin: Is called when a host takes the run up.
     """
 
     setup: Setup
@@ -165,6 +171,7 @@ class Checkpoint:
     effects: list[Effect] = field(default_factory=list)
     unrecorded_us: int = 0
     phases: tuple[Phase, ...] = (Phase(),)
+    begin: Callable[[], None] = lambda: None
 
 
 T = TypeVar("T")

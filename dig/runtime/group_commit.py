@@ -73,6 +73,18 @@ class GroupCommit:
         self._waiting: deque[Callable[[], None]] = deque()
         self._more = anyio.Event()
 
+    @classmethod
+    def of(
+        cls,
+        durable: Durable | None,
+        carry_out: Callable[[Sequence[Effect]], None],
+        fail: Callable[[Exception], None],
+    ) -> GroupCommit | None:
+        """Make a queue, if effects have to wait at all."""
+        if durable is None or durable.durability == "process":
+            return None
+        return cls(durable, carry_out, fail)
+
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Carry effects out as soon as the level of durability allows."""
         level = self._durable.durability

@@ -92,9 +92,8 @@ class Setup:
         reviewer: A member of the team that reads along while all others wait, if there is one.
         fail_closed: End the run when a detector, healer, gate or policy fails.
         redacts: Mask what looks like a secret in all that agents say (see `dig._util.redaction`).
-        keep: The number of records of closed history that a session keeps for inspection
-            (`dig.graph.retention`); ``None``: all. Other runs keep all, and so do those with a
-            reviewer, which reads all.
+        keep: The number of records of closed history that a session without a reviewer keeps for
+            inspection (`dig.graph.retention`); ``None``: all. Other runs keep all.
         tools: The tools that agents may call, by name.
         limit_s: Seconds after which the run is ended; the default is that of the paper's
             case study.

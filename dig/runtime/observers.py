@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import anyio
 import anyio.to_thread
 
-from dig.errors import PART_ERRORS
-from dig.monitor.messages import Answered, Proposed, Started
+from dig.errors import PART_ERRORS, SettingsError
+from dig.monitor.messages import Answered, Output, Proposed, Started
 
 from .agents import Agent
 
@@ -51,6 +51,11 @@ class Question:
         self.answer: Any = None
         self.failure = "the run ended before the answer came"
 
+    def fail(self, failure: str) -> None:
+        """End the call with a failure."""
+        self.failure = failure
+        self.settled.set()
+
 
 def settle(questions: dict[str, Question], answered: Answered) -> None:
     """Give an answer to the waiting questions."""
@@ -60,6 +65,24 @@ def settle(questions: dict[str, Question], answered: Answered) -> None:
             question.answered = True
             question.answer = answered.payload
             question.settled.set()
+
+
+def as_problem(problem: Any, to: Sequence[str], agents: Iterable[str]) -> Output:
+    """Make the event of a problem from outside.
+
+    Args:
+        problem: Its payload, or an `Output` that says everything about it.
+        to: Its recipients; empty: the first agent.
+        agents: The agents that are present.
+
+    Raises:
+        SettingsError: `to` is no list of names.
+    """
+    if isinstance(problem, Output):
+        return problem
+    if isinstance(to, str):
+        raise SettingsError(f"`to` is a list of agents' names, such as [{to!r}]")
+    return Output(problem, tuple(to) or tuple(agents)[:1], "problem")
 
 
 @contextmanager

@@ -181,13 +181,14 @@ class Resumption:
         if clock is not None:
             self.clock.source = clock
 
-    def checkpoint(self, resumed: Mapping[str, Any] | None = None) -> Checkpoint:
-        """The run at its last record, for bus and simulator, which go on after `go_live`.
+    def checkpoint(self, *sinks: Sink, resumed: Mapping[str, Any] | None = None) -> Checkpoint:
+        """The run at its last record, for a bus or simulator, which makes it go live.
 
         Open questions to persons are asked again. A delivery policy is code, which is not recorded,
         so an event that one still keeps is released.
 
         Args:
+            *sinks: Receive every new record.
             resumed: The detail of an incident `resumed`; ``None``: none is written.
         """
         requests: list[Request] = []
@@ -197,6 +198,7 @@ class Resumption:
         now = [ExternalInput(self._driver.us, None, request) for request in requests]
         moment = self._state.moment(self.setup, self._tape, now)
         moment.effects += self.monitor.proposals
+        moment.begin = partial(self.go_live, *sinks)
         return moment
 
     @property

@@ -143,6 +143,7 @@ class Simulation:
         simulation._now = checkpoint.us
         simulation._phases = checkpoint.phases
         simulation._repeats = checkpoint.phases[-1].repeats
+        checkpoint.begin()
         checkpoint.clock.source = simulation._clock
         for outside in checkpoint.outside:
             simulation.plan(outside.us / 1_000_000, outside.request)

@@ -99,8 +99,7 @@ def resumed(run: ChaosRun, whole: Requests, cut: int) -> list[bytes]:
     resumption = resume(whole.lines[:cut], run.setup, remembers=True)
     assert isinstance(resumption, Resumption) and resumption.lines is not None
     requests = Requests(resumption.lines)
-    resumption.go_live(requests)
-    simulation = Simulation.resume(resumption.checkpoint(), run.team)
+    simulation = Simulation.resume(resumption.checkpoint(requests), run.team)
     plan(simulation, run, requests, whole.script[whole.ends.index(cut)])
     simulation.run()
     return whole.lines[:cut] + requests.lines
@@ -422,7 +421,7 @@ def test_time_goes_on_from_the_last_record_and_an_incident_tells_the_break() -> 
     assert resumption.lines is not None
     added = Requests(resumption.lines)
     resumption.go_live(added, clock=Clock(6.5))
-    (first,) = resumption.checkpoint({"down_s": 77.0}).outside
+    (first,) = resumption.checkpoint(resumed={"down_s": 77.0}).outside
     first.request(resumption.monitor)
     resumption.monitor.start("a")
     told = [json.loads(line) for line in added.lines]

@@ -17,8 +17,8 @@ from dig.graph import records
 from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.runtime import Decision, NewEvent, Plan, Setup, View
+from dig.runtime.bus import Resumed
 from dig.runtime.checkpoint import PastActivation, restore
-from dig.runtime.resumed_bus import Resumed
 from dig.runtime.simulator import Simulation
 from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import read_records

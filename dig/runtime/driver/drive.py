@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from dig import errors
@@ -101,9 +100,7 @@ class ReplayDriver:
             ReplayError: The run cannot be driven again.
             DivergenceError: Another first record came out.
         """
-        first = tape.ahead()
-        if first is None or not isinstance(first.record, records.Run):
-            raise ReplayError(f"{tape.name}: the first record is not of kind `run`")
+        self.edition = tape.run.patterns
         if setup.gates:
             raise ReplayError("the run has gates; what they decided is not recorded")
         self._tape = tape
@@ -119,21 +116,14 @@ class ReplayDriver:
         self.started: dict[str, Started] = {}
         self.clock = Clock()
         self.clock.source = lambda: self.us / 1_000_000
-        names = first.record.agents
-        self.edition = first.record.patterns
+        wall, processor = (timing.wall, timing.processor) if timing else (None, None)
         copy = None if self.edition == records.EDITION else self._copy_findings
-        # Both stand still until the run goes on: no detector is slow in a replay.
-        self._timing, self._wall, self._processor = timing or Timing(), Clock(), Clock()
-        timing = Timing(
-            self._wall if self._timing.wall else None,
-            self._processor if self._timing.processor else None,
-            self._slow,
-            copy,
-        )
+        timing = Timing(self._stopwatch(wall), self._stopwatch(processor), self._slow, copy)
         try:
-            monitor = setup.monitor(names, self.clock, self, timing, fit=self._adapt)
+            monitor = setup.monitor(tape.run.agents, self.clock, self, timing, fit=self._adapt)
         except errors.RuleError as error:
-            raise self._diverges(first, f"the monitor refuses it: {error}") from None
+            why = f"the monitor refuses it: {error}"
+            raise errors.DivergenceError(0, encode(tape.run), why) from None
         self.host = Host(setup, monitor)
 
     def step(self) -> DrivenRequest | None:
@@ -255,14 +245,16 @@ class ReplayDriver:
     def go_live(self, *sinks: Sink) -> None:
         """Compare nothing any more, and give the records from here on to further sinks, too."""
         self.is_live = True
-        for clock, source in (
-            (self._wall, self._timing.wall), (self._processor, self._timing.processor),
-        ):  # fmt: skip
-            if source is not None:
-                clock.source = partial(_since, source, source())
         for sink in sinks:
             self._sinks.add(sink)
             FanOut(sink).reads(self.host.monitor.graph)
+
+    def _stopwatch(self, clock: Callable[[], float] | None) -> Callable[[], float] | None:
+        """A clock that stands still until a host makes the requests: no detector is slow before."""
+        if clock is None:
+            return None
+        began = clock()
+        return lambda: clock() - began if self.is_live else 0.0
 
     def _is_free(self, t: int) -> bool:
         return self.is_live or (self._free_from is not None and t >= self._free_from)
@@ -350,10 +342,6 @@ class ReplayDriver:
                 "it can be neither driven again nor forked"
             )
         return errors.DivergenceError(record.t, bare(recorded.text), line)
-
-
-def _since(clock: Callable[[], float], beginning: float) -> float:
-    return clock() - beginning
 
 
 def request_from_outside(

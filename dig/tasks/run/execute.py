@@ -22,10 +22,9 @@ from dig.monitor.messages import Output
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
 from dig.runtime.agents import Agent, AgentFunction
-from dig.runtime.bus import Bus
+from dig.runtime.bus import Bus, Resumed
 from dig.runtime.checkpoint import Checkpoint
 from dig.runtime.result import RunResult
-from dig.runtime.resumed_bus import Resumed
 from dig.runtime.simulator import Simulation
 from dig.tasks.task import Score, Task
 from dig.traces.journal.exchanges import exchanges

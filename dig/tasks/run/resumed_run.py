@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dig.errors import SettingsError
 from dig.graph.records import Emit, Record
 from dig.monitor.sinks import FanOut, Sink
-from dig.runtime.host import REAL_TIME
+from dig.runtime.host import REAL_TIME, Setup
 from dig.runtime.resume import Resumption
+from dig.runtime.resume import resume as resume_lines
 from dig.show.page.about import clock_speed
 from dig.traces.journal.exchanges import exchanges
 from dig.traces.journal.journal import (
@@ -34,16 +36,15 @@ from .arrange import Disturbance
 from .execute import Execution, resume
 from .measures import Counts
 from .methods import Arrangement
-from .run_fork import Crew, simulated_crew, task_tools
+from .run_fork import Crew, task_tools
 from .teams import in_virtual_time, models
 
 
 def resume_run(
     run: Path,
+    crew: Crew,
     *,
-    crew: Crew | None = None,
-    detectors: Collection[str] = (),
-    disturb: Callable[[Arrangement], Disturbance] | None = None,
+    disturb: Callable[[Arrangement], Disturbance] = Disturbance,
     keeping: Keeping = KEEPING,
     follow: Sink = lambda record: None,
     alarms: Sequence[Sink] = (),
@@ -52,19 +53,17 @@ def resume_run(
 ) -> Execution:
     """Go on with a run whose process ended: killed, crashed, or with the machine.
 
-    The run goes on in its own directory; nothing of its journal is changed but an incomplete last
-    request, which is set aside. Activations in progress begin again. In virtual time the run ends
-    as it would have ended without a break.
+    The run goes on in its own directory and journal, of which an incomplete last request is set
+    aside. In virtual time the run ends as it would have ended without a break.
 
     Args:
         run: The run directory, or the trace in it.
-        crew: The team that goes on; ``None``: simulated agents, if the run had them.
-        detectors: The user's detectors that the run had, as `module:object`.
-        disturb: Makes the disturbance that the run had (`disturbance_of`); ``None``: it had none.
+        crew: The team that goes on.
+        disturb: Makes the disturbance that the run had (`disturbance_of`).
         keeping: Settings of the journal.
         follow: Takes every record, the recorded ones too, to show it for instance.
         alarms: Take the new records alone.
-        tell: Takes a line at once when a request to a language model fails; the same line once.
+        tell: Takes a line about the journal, or when a request to a language model fails.
         on_directory: Takes the run's directory before the run goes on.
 
     Raises:
@@ -74,80 +73,81 @@ def resume_run(
         JournalError: The journal cannot be written.
     """
     start, path = time.monotonic(), trace_path(run)
-    _check(path)
-    side = read_side(path.parent)
-    if side.get("forked_from"):
-        raise SettingsError(f"{path.parent} is a fork: fork its parent again")
-    if disturb is None and side.get("faults"):
-        raise SettingsError(f"{path.parent} is a run with faults; hand in `disturb`")
-    crew = crew or simulated_crew(side, detectors)
-    clock, speed = str(side.get("clock")), clock_speed(side)
-    is_virtual = not speed
-    if (aside := recover(path, records=whole_requests(path))) is not None:
-        tell(str(aside))
-    down_s = max(0.0, time.time() - max(file.stat().st_mtime for file in segments(path)))
+    side = _side_of(path)
+    speed = clock_speed(side)  # 0: its time is virtual
+    stopped = _set_tail_aside(path, tell)
     setup = crew.setup or replace(setup_of(read_requests(path)), tools=task_tools(side))
     setup = replace(setup, speed=speed or 1.0)
-    team = in_virtual_time(crew.team) if is_virtual else crew.team
-    disturbance = (disturb or Disturbance)(Arrangement(setup, team))
-    counts, posed, tell_new = Counts(), _Posed(), cache(tell)
+    team = crew.team if speed else in_virtual_time(crew.team)
+    disturbance, counts, tell_new = disturb(Arrangement(setup, team)), Counts(), cache(tell)
     for model in models(team):
         model.tell = tell_new
     directory = RunDirectory.reopen(path.parent, keeping)
     with closing(directory.journal) as journal:  # from here on no other process writes to it
-        resumption = Resumption(
-            RecordedLines(path), setup, name=str(path), completes=True, remembers=True,
-            sink=FanOut(counts, posed, disturbance.follow, follow),
-            timing=None if is_virtual else REAL_TIME,
-        )  # fmt: skip
-        resumption.feed()
-        graph = resumption.monitor.graph
-        if graph.finished is not None or resumption.lines is None:
-            raise SettingsError(_ENDED.format(path.parent))
+        resumption, posed = _rebuild(path, setup, speed > 0, counts, disturbance.follow, follow)
         on_directory(directory.path)
-        for alarm in alarms:
-            alarm(graph.run)  # from which it knows the name
         # In virtual time nothing has passed, and the trace is that of an unbroken run.
-        resumed = None if is_virtual else {"down_s": round(down_s, 3)}
-        checkpoint = resumption.checkpoint(resumed)
-        resumption.go_live(journal, *alarms)
+        resumed = {"down_s": round(max(0.0, time.time() - stopped), 3)} if speed else None
+        moment = resumption.checkpoint(journal, *alarms, resumed=resumed)
         with exchanges(models(team), directory.path, disk_full=keeping.disk_full):
-            result = resume(
-                checkpoint, disturbance, journal, is_virtual=is_virtual,
-                problems=crew.problems()[posed.count :],
-            )  # fmt: skip
+            problems = crew.problems()[posed:]
+            result = resume(moment, disturbance, journal, is_virtual=not speed, problems=problems)
     execution = Execution(
-        result, crew.score(result.answer), directory.path, clock, time.monotonic() - start,
-        journal.unreplayable_from, crew.agents_are, side.get("data_are"), counts,
-        disturbance.outcome(),
+        result, crew.score(result.answer), path.parent, str(side.get("clock")),
+        time.monotonic() - start, journal.unreplayable_from, crew.agents_are,
+        side.get("data_are"), counts, disturbance.outcome(),
         {m.settings.model: m.json_mode for m in models(team) if m.json_mode != "strict"},
     )  # fmt: skip
     directory.write_result(execution.to_json())
     return execution
 
 
+def _set_tail_aside(path: Path, tell: Callable[[str], None]) -> float:
+    """Set an incomplete last request aside; return when the run stopped, in seconds since 1970."""
+    records = whole_requests(path)  # which tells if there is no journal
+    stopped = max(file.stat().st_mtime for file in segments(path))
+    if (aside := recover(path, records=records)) is not None:
+        tell(str(aside))
+    return stopped
+
+
+def _rebuild(path: Path, setup: Setup, is_timed: bool, *sinks: Sink) -> tuple[Resumption, int]:
+    """Drive a monitor through the journal; also count the problems that have been posed.
+
+    Raises:
+        SettingsError: The run has ended.
+    """
+    posed: list[Record] = []
+
+    def count(record: Record) -> None:
+        if isinstance(record, Emit) and record.by is None:
+            posed.append(record)
+
+    resumption = resume_lines(
+        RecordedLines(path), setup, name=str(path), completes=True, remembers=True,
+        timing=REAL_TIME if is_timed else None, sink=FanOut(count, *sinks),
+    )  # fmt: skip
+    if resumption.monitor.graph.finished is not None:
+        raise SettingsError(_ENDED.format(path.parent))
+    return resumption, len(posed)
+
+
 _ENDED = "{} has ended, and cannot go on; `digmon fork` lets it go on from an earlier record"
 
 
-class _Posed:
-    """Counts the problems that have been posed."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, record: Record) -> None:
-        self.count += isinstance(record, Emit) and record.by is None
-
-
-def _check(path: Path) -> None:
-    """Refuse a run that has ended, is going on, or has lost a part of its journal.
+def _side_of(path: Path) -> dict[str, Any]:
+    """The side file of a run that can go on.
 
     Raises:
-        SettingsError: It is one of these.
+        SettingsError: The run has ended, is going on, has lost a part of its journal, or is a fork.
     """
-    if (path.parent / RESULT).exists():
-        raise SettingsError(_ENDED.format(path.parent))
+    side, folder = read_side(path.parent), path.parent
+    if (folder / RESULT).exists():
+        raise SettingsError(_ENDED.format(folder))
     if path.with_name(path.name + UNREPLAYABLE).exists():
-        raise SettingsError(f"{path.parent} went on without its journal, so its end is unknown")
+        raise SettingsError(f"{folder} went on without its journal, so its end is unknown")
     if path.exists() and is_being_written(path):
-        raise SettingsError(f"{path.parent} is still going on: its process is alive")
+        raise SettingsError(f"{folder} is still going on: its process is alive")
+    if "forked_from" in side:
+        raise SettingsError(f"{folder} is a fork: fork its parent again")
+    return side
