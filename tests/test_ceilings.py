@@ -20,7 +20,7 @@ LINES = {
     "graph": 2_538,
     "lab": 9_480,
     "monitor": 2_106,
-    "runtime": 4_130,
+    "runtime": 4_131,
     "show": 5_379,
     "tasks": 2_567,
     "traces": 4_965,

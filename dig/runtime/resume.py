@@ -138,7 +138,8 @@ class Resumption:
         Raises:
             DigError: As by `resume`; the monitor is of no use any more then.
         """
-        self._tape.extend(self._reader.read(lines))
+        if lines != ():
+            self._tape.extend(self._reader.read(lines))
         while (recorded := self._tape.ahead()) is not None:
             try:
                 request = self._state.step()

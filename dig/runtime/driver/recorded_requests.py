@@ -107,8 +107,8 @@ class RecordedRequests:
         self.header = first.header if first else None
 
     def extend(self, lines: Iterable[Recorded]) -> None:
-        """Add the lines that have been recorded meanwhile."""
-        self._lines = chain(self._lines, lines)
+        """Add the lines that have been recorded meanwhile; they can be read only once."""
+        self._lines, self._again = chain(self._lines, lines), None
 
     def ahead(self, count: int = 0) -> Recorded | None:
         """The line `count` lines ahead; ``None`` after the end."""
