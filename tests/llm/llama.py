@@ -131,6 +131,8 @@ def babble(seed: int) -> Callable[[Any, Mapping[str, Any]], Any]:
                 inner = schema.get("properties", {})
                 return {key: value(part, parts) for key, part in inner.items()}
             case "array":
+                if "prefixItems" in schema:
+                    return [value(part, parts) for part in schema["prefixItems"]]
                 number = random.randint(0, min(schema.get("maxItems", 4), 4))
                 return [value(schema["items"], parts) for _ in range(number)]
             case "integer" | "number":
@@ -158,6 +160,9 @@ def fit(value: Any, schema: Any, parts: Mapping[str, Any]) -> Any:
         return value if value in options else options[0]
     if "enum" in schema:
         return value if value in schema["enum"] else schema["enum"][0]
+    kinds = schema["type"] if isinstance(schema.get("type"), list) else [_type(schema)]
+    if len(kinds) > 1 and any(_is(value, kind) for kind in kinds):
+        return value
     kind = _type(schema)
     if kind == "object":
         given = value if isinstance(value, dict) else {}
@@ -166,9 +171,11 @@ def fit(value: Any, schema: Any, parts: Mapping[str, Any]) -> Any:
         return {key: fit(given.get(key), part, parts) for key, part in schema["properties"].items()}
     if kind == "array":
         items = value if isinstance(value, list) else []
+        if fixed := schema.get("prefixItems"):
+            padded = [*items, *[None] * len(fixed)]
+            return [fit(item, part, parts) for item, part in zip(padded, fixed, strict=False)]
         return [fit(item, schema["items"], parts) for item in items[: schema.get("maxItems")]]
-    kinds = schema.get("type") if isinstance(schema.get("type"), list) else [kind]
-    return value if any(_is(value, one) for one in kinds) else _NOTHING[kind]
+    return value if _is(value, kind) else _NOTHING[kind]
 
 
 _TYPES: Mapping[str, Any] = {
