@@ -20,6 +20,8 @@
     │   ├── FencedError         another owner is ahead
     │   ├── WrongSequenceError  a stream has another last message than expected
     │   └── ConsumerGoneError   a consumer has gone, or is silent
+    ├── CallError         an agent that was called on another machine failed
+    │   └── LostTurnError     its process ended while it waited for an answer
     ├── RawError          a session cannot understand a message from outside
     ├── RefusedError      the local server does not answer a request
     └── SettingsError     a setting, option or team makes no sense
@@ -181,6 +183,14 @@ class WrongSequenceError(SessionError):
 
 class ConsumerGoneError(SessionError):
     """A consumer has gone, or is silent, and has to be made anew."""
+
+
+class CallError(DigError):
+    """An agent that was called on another machine failed; the message has the reason."""
+
+
+class LostTurnError(CallError):
+    """A process ended while a function of its waited for an answer."""
 
 
 class RawError(DigError):

@@ -10,10 +10,10 @@ from .ceilings import packages, shares
 
 # Lines of code. A change that needs more raises its row in the same commit, and says why there.
 LINES = {
-    "dig": 194,
+    "dig": 196,
     "_util": 640,
-    "adapters": 9_042,
-    "cli": 2_252,
+    "adapters": 9_239,
+    "cli": 2_254,
     "detectors": 3_932,
     "diagnosis": 6_756,
     "faults": 1_317,

@@ -139,7 +139,6 @@ def agent(
 
     The same name may be served by several processes: they share its work.
     """
-    import dig
     from dig.tasks.user_objects import load
 
     source_object = load(source, "agent")
@@ -153,7 +152,13 @@ def agent(
         raise SettingsError(f"{source} has no agent called {absent[0]!r}")
     creds = str(credentials) if credentials else None
     with _server(nats, False, runs) as url:
-        _run(lambda: dig.join(session, team, nats=url, credentials=creds))
+        _run(partial(_join, session, team, nats=url, credentials=creds))
+
+
+async def _join(*args: Any, **more: Any) -> None:
+    import dig
+
+    await dig.join(*args, **more)
 
 
 @app.command()

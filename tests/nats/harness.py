@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 from nats.aio.client import Client
 
-from dig.adapters.nats import join
+import dig
 from dig.adapters.nats.connection import connect
 from dig.adapters.nats.names import Subjects
 from dig.adapters.nats.serving import serve
@@ -29,6 +29,11 @@ NAME = "news"
 SETUP = Setup(NAME, session=True, detectors=standard, healers=standard_healers)
 SERVICE = Service(lease_s=1.0, terms=Terms(lost_s=30.0), storage=Storage(ack_wait_s=1.0))
 NAMES = Subjects(NAME)
+
+
+async def serve_agents(*args: Any, **more: Any) -> None:
+    """`dig.join`, as a task."""
+    await dig.join(*args, **more)
 
 
 async def editor(view: View) -> Decision:
@@ -61,16 +66,16 @@ async def session(
     async with anyio.create_task_group() as tasks, connect(url) as client:
         process = replace(service, process="first")
         tasks.start_soon(partial(serve, url, NAME, setup, list(team), service=process))
-        tasks.start_soon(partial(join, NAME, team, nats=url, beat_s=0.2))
+        tasks.start_soon(partial(serve_agents, NAME, team, nats=url, beat_s=0.2))
         await until(lambda: has_inbox(client))
         with anyio.fail_after(60):
             yield client, tasks
         tasks.cancel_scope.cancel()
 
 
-async def has_inbox(client: Client) -> bool:
+async def has_inbox(client: Client, agent: str = "editor") -> bool:
     try:
-        await client.jetstream().consumer_info(NAMES.to, "agent-editor")
+        await client.jetstream().consumer_info(NAMES.to, f"agent-{agent}")
     except Exception:
         return False
     return True

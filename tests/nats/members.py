@@ -61,6 +61,10 @@ def right_answer(problem: dict[str, Any]) -> dict[str, Any]:
     return {**problem, "path": list(TEAM)}
 
 
+async def serve_agents(*args: Any, **more: Any) -> None:
+    await dig.join(*args, **more)
+
+
 # --- points -------------------------------------------------------------------------------------
 
 
@@ -175,8 +179,8 @@ def inboxes_after() -> None:
 
     async def _own(self: Attendant, lease: Any, follower: Any) -> None:
         await follower.catch_up()
-        await follower.close()
-        position = owner.Position(follower.sequence, {})
+        await follower.reader.close()
+        position = owner.Position(follower.reader.sequence, {})
         clock = owner.SupervisedClock()
         clock.begin(follower.resumption.now_s)
         terms = self._service.terms
@@ -250,7 +254,7 @@ async def agents(url: str, sessions: Sequence[str], names: Sequence[str], twice:
     async with anyio.create_task_group() as tasks:
         for session in sessions:
             team = dict.fromkeys(names, hand_on)
-            tasks.start_soon(partial(dig.join, session, team, nats=url, beat_s=0.5))
+            tasks.start_soon(partial(serve_agents, session, team, nats=url, beat_s=0.5))
 
 
 def run(arguments: Sequence[str], log: str | None = None) -> None:

@@ -17,14 +17,13 @@ from nats.errors import Error, NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 from nats.js.errors import APIError
 
-from dig.adapters.nats import join
 from dig.adapters.nats.client import ask
 from dig.adapters.nats.connection import connect
 from dig.adapters.nats.server import _await_start, free_port
 from dig.adapters.nats.serving import serve
 from dig.adapters.nats.takeover import Service
 from dig.runtime import Decision, View
-from tests.nats.members import SETUP
+from tests.nats.members import SETUP, serve_agents
 
 pytestmark = pytest.mark.anyio
 ROLES = ("monitor", "ada", "bob", "client", "reader")
@@ -68,7 +67,7 @@ async def serving(port: int, tasks: Any) -> None:
     )
     tasks.start_soon(serves)
     for name in ("ada", "bob"):
-        tasks.start_soon(partial(join, "news", {name: parrot}, nats=address(port, name)))
+        tasks.start_soon(partial(serve_agents, "news", {name: parrot}, nats=address(port, name)))
 
 
 async def test_each_role_can_do_its_work(port: int) -> None:
@@ -130,7 +129,7 @@ CONSUMER = json.dumps(
 LAST = b'{"last_by_subj": "dig.news.to.bob"}'
 
 # role, what it tries, how: each must be refused by the server
-REFUSED = [
+REFUSED: list[tuple[str, str, Try]] = [
     ("ada", "write bob's inbox", lambda c: _publish(c, "dig.news.to.bob")),
     ("ada", "write the journal", lambda c: _publish(c, "dig.news.journal")),
     ("ada", "speak as bob", lambda c: _publish(c, "dig.news.raw.bob")),
@@ -182,7 +181,7 @@ async def test_the_attempts_are_possible_without_the_permissions(url: str) -> No
     service = replace(Service(), lease_s=2.0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(serve, url, "news", SETUP, ["ada", "bob"], service=service))
-        tasks.start_soon(partial(join, "news", {"ada": parrot, "bob": parrot}, nats=url))
+        tasks.start_soon(partial(serve_agents, "news", {"ada": parrot, "bob": parrot}, nats=url))
         async with connect(url) as client:
             with anyio.fail_after(30):
                 await ask(client, "news", "hello", ["bob"])

@@ -58,7 +58,7 @@ TEAM = {"editor": editor, "writer": writer}
 
 def comparable(texts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Records without what differs by nature: moments, checksums, trace contexts, owners."""
-    kept = []
+    kept: list[dict[str, Any]] = []
     for row in texts:
         if row["kind"] == "incident" and row["what"] in ("owner", "disconnected", "skew"):
             continue

@@ -3,7 +3,8 @@
 - `names`, `envelopes`, `streams`: what stands on the server. `connection`: how it is reached.
 - `session`: a session's monitor without a network. `owner`: the loop around it. `takeover`: how a
   process becomes the owner; `ownership`: its lease. `serving`: one or many sessions.
-- `agent`: agents in a process of their own. `client`: problems and answers.
+- `agent`: agents in a process of their own; `calls`: plain functions as agents. `contexts`: what
+  OpenTelemetry has current. `client`: problems and answers.
 - `pull`: journals as run directories. `server`: an embedded server.
 
 Everything here runs on asyncio, since nats-py does.
@@ -11,13 +12,15 @@ Everything here runs on asyncio, since nats-py does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dig.errors import SettingsError
 
 if TYPE_CHECKING:
-    from dig.runtime.agents import Agent, AgentFunction
+    from dig.runtime.agents import Agent
+
+    from .agent import Membership
 
 
 def need_nats() -> None:
@@ -34,23 +37,28 @@ def need_nats() -> None:
         ) from None
 
 
-async def join(
-    session: str, agents: Mapping[str, Agent | AgentFunction], *, nats: str,
+def join(
+    session: str, agents: Mapping[str, Agent | Callable[..., Any]], *, nats: str,
     credentials: str | None = None, beat_s: float = 2.0,
-) -> None:  # fmt: skip
-    """Serve agents of a session in this process, until cancellation.
+) -> Membership:  # fmt: skip
+    """Serve agents of a session in this process: `await` it, or enter it with `async with`.
 
     Args:
         session: The session's name.
-        agents: The agents by name: objects with `act`, or functions from a view to a decision.
+        agents: The agents by name: objects with `act`, functions from a view to a decision, or
+            plain async functions of one argument.
         nats: The address of the server.
         credentials: The path of a file with credentials.
         beat_s: Seconds between two heartbeats.
 
+    Returns:
+        The membership. `await` serves until cancellation; `async with` yields the agents of the
+        session as functions: `await team["bob"](x)`.
+
     Raises:
-        SettingsError: No server answers there, or a member of `agents` is no agent.
+        SettingsError: nats-py is missing, or a member of `agents` is no agent.
     """
     need_nats()
-    from .agent import serve_agents
+    from .agent import Membership
 
-    await serve_agents(session, agents, nats=nats, credentials=credentials, beat_s=beat_s)
+    return Membership(session, agents, nats, credentials, beat_s)

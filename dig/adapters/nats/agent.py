@@ -6,19 +6,23 @@ process, and the function runs again; the first stored decision counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from itertools import chain, repeat
+from typing import Any
 
 import anyio
+from anyio import TASK_STATUS_IGNORED
+from anyio.abc import TaskStatus
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from dig.errors import ConsumerGoneError
-from dig.runtime.agents import Agent, AgentFunction, as_agent
+from dig.runtime.agents import as_agent
 from dig.runtime.observers import attempt
 
+from .calls import Callees, PlainAgent, is_plain
+from .client import ask
 from .connection import (
     ANSWER_S,
     TROUBLE,
@@ -29,38 +33,70 @@ from .connection import (
     patiently,
     store,
 )
+from .contexts import current_context, trace_context
 from .envelopes import Mail, decision_body, read_activation
 from .names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V, consumer, token_of
 
 _FAR = 3600.0
 
 
-async def serve_agents(
-    session: str, agents: Mapping[str, Agent | AgentFunction], *, nats: str,
-    credentials: str | None, beat_s: float,
-) -> None:  # fmt: skip
-    """Serve agents of a session until cancellation; `dig.join` describes the arguments."""
-    team = {name: as_agent(agent) for name, agent in agents.items()}
-    posts: list[AgentPost] = []
+class Membership:
+    """Agents of a session in this process; `dig.join` describes the arguments.
 
-    def note_connection(is_connected: bool) -> None:
-        for post in posts:
+    Await it to serve until cancellation, or enter it to call agents meanwhile.
+    """
+
+    def __init__(
+        self, session: str, agents: Mapping[str, Any], nats: str, credentials: str | None,
+        beat_s: float,
+    ) -> None:  # fmt: skip
+        """Begin without a connection."""
+        self._agents: dict[str, Any] = {
+            name: a if is_plain(a) else as_agent(a) for name, a in agents.items()
+        }
+        self._names, self._nats, self._credentials = Subjects(session), nats, credentials
+        self._beat_s, self._posts = beat_s, list[AgentPost]()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Serve the agents until cancellation."""
+        return self._serve().__await__()
+
+    async def __aenter__(self) -> Callees:
+        """Serve the agents as long as the block lasts; the agents of the session as functions."""
+        self._tasks = await anyio.create_task_group().__aenter__()
+        callees: Callees = await self._tasks.start(self._serve)
+        return callees
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        """End the agents of this process."""
+        self._tasks.cancel_scope.cancel()
+        return await self._tasks.__aexit__(*error)
+
+    async def _serve(self, *, task_status: TaskStatus[Callees] = TASK_STATUS_IGNORED) -> None:
+        async with (
+            connect(
+                self._nats, credentials=self._credentials, on_change=self._note_connection
+            ) as client,
+            anyio.create_task_group() as tasks,
+        ):
+            for name, agent in self._agents.items():
+                member: Any = PlainAgent(agent, tasks) if is_plain(agent) else agent
+                self._posts.append(AgentPost(client, self._names, name, member))
+                tasks.start_soon(self._posts[-1].work)
+                tasks.start_soon(self._posts[-1].beat, self._beat_s)
+            callees = Callees(self._agents)
+            callees.outside = partial(ask, client, self._names.session)
+            task_status.started(callees)
+
+    def _note_connection(self, is_connected: bool) -> None:
+        for post in self._posts:
             post.note_connection()
-
-    async with (
-        connect(nats, credentials=credentials, on_change=note_connection) as client,
-        anyio.create_task_group() as tasks,
-    ):
-        for name, agent in team.items():
-            posts.append(AgentPost(client, Subjects(session), name, agent))
-            tasks.start_soon(posts[-1].work)
-            tasks.start_soon(posts[-1].beat, beat_s)
 
 
 class AgentPost:
     """The place of an agent in this process."""
 
-    def __init__(self, client: Client, names: Subjects, name: str, agent: Agent) -> None:
+    def __init__(self, client: Client, names: Subjects, name: str, agent: Any) -> None:
         """Begin before the first mail."""
         self._client, self._names, self._agent = client, names, agent
         self._token = token_of(name)
@@ -113,7 +149,8 @@ class AgentPost:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # Only monitors write here, but of another version, perhaps.
             logger.warning("dig: mail of %s cannot be read: %r", self._token, error)
-            return await message.ack()
+            await message.ack()
+            return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stay, message, ack_wait_s / 3)
             await self._decide(mail)
@@ -131,7 +168,12 @@ class AgentPost:
 
     async def _decide(self, mail: Mail) -> None:
         with trace_context(mail):
-            value, error = await attempt(partial(self._agent.act, mail.view), Exception)
+            act: Callable[[], Any]
+            if isinstance(self._agent, PlainAgent):
+                act = partial(self._agent.step, mail.view, mail.contexts)
+            else:
+                act = partial(self._agent.act, mail.view)
+            value, error = await attempt(act, Exception)
             context = current_context()
         body = decision_body(mail, value, error, self._client.max_payload)
         headers = {
@@ -139,37 +181,3 @@ class AgentPost:
             **({TRACEPARENT: context} if context else {}),
         }  # fmt: skip
         await store(self._js, self._names.raw_subject(self._token), body, headers)
-
-
-def trace_context(mail: Mail) -> AbstractContextManager[object]:
-    """Make the context of the first traced event the current context."""
-    if not mail.contexts:
-        return nullcontext()
-    from opentelemetry import context
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    carrier = {TRACEPARENT: next(iter(mail.contexts.values()))}
-    return _Attached(context.attach(TraceContextTextMapPropagator().extract(carrier)))
-
-
-class _Attached(AbstractContextManager[object]):
-    def __init__(self, token: object) -> None:
-        self._token = token
-
-    def __exit__(self, *error: object) -> None:
-        from opentelemetry import context
-
-        context.detach(self._token)  # type: ignore[arg-type]
-
-
-def current_context() -> str | None:
-    """Get the current W3C trace context; ``None``: nothing is traced."""
-    import sys
-
-    if "opentelemetry.trace" not in sys.modules:  # then nothing here can be traced
-        return None
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier)
-    return carrier.get(TRACEPARENT)

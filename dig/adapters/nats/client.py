@@ -19,18 +19,11 @@ from nats.aio.msg import Msg
 from dig.errors import SettingsError
 from dig.graph.codec import dumps
 
-from .agent import current_context
 from .connection import ANSWER_S, TROUBLE, logger, store
+from .contexts import problem_context
 from .names import CLIENT, KIND, MSG_ID, OUT, TRACEPARENT, VERSION, Subjects, V
 
 POLL_S = 2.0
-
-
-def problem_context() -> str:
-    """Make a trace context for a problem: a child of the current one, or a new one."""
-    current = current_context()
-    trace = current.split("-")[1] if current else secrets.token_hex(16)
-    return f"00-{trace}-{secrets.token_hex(8)}-01"
 
 
 async def pose(

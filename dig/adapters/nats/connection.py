@@ -23,7 +23,7 @@ from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from dig._util.redaction import masking_logger
-from dig.errors import ConsumerGoneError, SettingsError, WrongSequenceError
+from dig.errors import ConsumerGoneError, DamageError, SettingsError, WrongSequenceError
 
 from .names import T, consumer
 
@@ -266,6 +266,55 @@ async def reading(
     )  # fmt: skip
     info = await js.add_consumer(stream, config)
     return await Puller(client, stream, str(info.name), batch).open()
+
+
+class GaplessReader:
+    """Reads a stream message by message, and reads again what a lost connection has swallowed.
+
+    Attributes:
+        sequence: The last sequence that was read.
+    """
+
+    def __init__(self, client: Client, stream: str, after: int = 0) -> None:
+        """Begin behind a sequence."""
+        self.sequence = after
+        self._client, self._stream = client, stream
+        self._puller: Puller | None = None
+        self._is_new = False
+
+    async def read(self, wait_s: float = 1.0) -> list[Msg]:
+        """Read the next messages; none when the time is up, or while the server is away.
+
+        Raises:
+            DamageError: The stream itself lacks the next message.
+        """
+        messages: list[Msg] = []
+        try:
+            if self._puller is None:
+                self._puller = await reading(self._client, self._stream, after=self.sequence)
+                self._is_new = True
+            for message in await self._puller.read(wait_s=wait_s):
+                sequence = sequence_of(message)
+                if sequence > self.sequence + 1 and self._is_new:
+                    reason = f"message {self.sequence + 1} is missing"
+                    raise DamageError(self._stream, None, reason)
+                if sequence > self.sequence + 1:  # it was sent into a connection that has gone
+                    raise ConsumerGoneError
+                if sequence == self.sequence + 1:
+                    messages.append(message)
+                    self.sequence, self._is_new = sequence, False
+        except ConsumerGoneError:
+            await self.close()
+        except TROUBLE as error:
+            logger.debug("dig: %s cannot be read yet: %s", self._stream, error)
+            await anyio.sleep(0.1)
+        return messages
+
+    async def close(self) -> None:
+        """Stop reading, until the next read."""
+        puller, self._puller = self._puller, None
+        if puller is not None:
+            await puller.close()
 
 
 def sequence_of(message: Msg) -> int:

@@ -135,6 +135,7 @@ class Owner:
         try:
             while not (self._lease.is_lost or self._session.is_over):
                 await self._step()
+                self._lease.show_life()
         finally:
             with anyio.CancelScope(shield=True), anyio.move_on_after(ANSWER_S):
                 await self._lose_reader()

@@ -25,6 +25,9 @@ from dig.errors import WrongSequenceError
 from .connection import TROUBLE, last_of, logger, store
 from .names import LAST_IN_SUBJECT, OWNERS, Subjects
 
+HANG_S = 3.0
+"""The least time after which a loop without a step counts as one that hangs."""
+
 FREE, UNRESUMABLE = "free", "unresumable"
 """The members of a key that nobody owns: it was given back, or its journal cannot go on."""
 
@@ -85,6 +88,11 @@ class Lease:
         self.status: Callable[[], dict[str, Any]] = dict
         self._js, self._names, self._owner, self._lease_s = js, names, owner, lease_s
         self._writes = 0
+        self.show_life()
+
+    def show_life(self) -> None:
+        """The work goes on; without that the lease is not renewed, and another process works."""
+        self._alive_s = time.monotonic()
 
     async def claim(self, revision: int) -> bool:
         """Take the session if the key has a revision; return success."""
@@ -97,6 +105,9 @@ class Lease:
         """Renew the lease, three times in a lease, until another process has the session."""
         while not self.is_lost:
             await anyio.sleep(self._lease_s / 3)
+            if time.monotonic() - self._alive_s > max(2 * self._lease_s, HANG_S):
+                logger.error("dig: session %s hangs: its lease ends", self._names.session)
+                continue
             self.is_lost = not await self._write(self.revision, {})
 
     async def give_back(self, **says: Any) -> None:

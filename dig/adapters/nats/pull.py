@@ -16,21 +16,13 @@ import anyio
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from dig.errors import ConsumerGoneError, JournalError, SettingsError
+from dig.errors import JournalError, SettingsError
 from dig.traces.journal.durable_files import write_file
 from dig.traces.journal.journal import SIDE, read_side
 from dig.traces.journal.locking import lock
 from dig.traces.journal.reader import TRACE
 
-from .connection import (
-    ANSWER_S,
-    TROUBLE,
-    Puller,
-    logger,
-    patiently,
-    reading,
-    sequence_of,
-)
+from .connection import ANSWER_S, GaplessReader, patiently, sequence_of
 from .names import WALL, Subjects, check_session
 from .streams import list_sessions
 
@@ -67,21 +59,12 @@ class JournalCopy:
         os.ftruncate(self._file, self._bytes)
 
     def write(self, messages: list[Msg]) -> None:
-        """Append messages of the journal.
-
-        Raises:
-            JournalError: One is missing before them.
-        """
+        """Append messages of the journal, which follow those before."""
         for message in messages:
-            sequence = sequence_of(message)
-            if sequence <= self.sequence:
-                continue
-            if sequence != self.sequence + 1:
-                raise JournalError(f"{self.names.journal}: message {self.sequence + 1} is missing")
             data = memoryview(message.data)
             while data:
                 data = data[os.write(self._file, data) :]
-            self.sequence, self._bytes = sequence, self._bytes + len(message.data)
+            self.sequence, self._bytes = sequence_of(message), self._bytes + len(message.data)
             if not self._side:
                 began = float((message.headers or {}).get(WALL, 0))
                 moment = datetime.fromtimestamp(began, UTC).isoformat()
@@ -107,24 +90,15 @@ async def copy_session(
         tell: Is told what is there.
     """
     js = client.jetstream(timeout=ANSWER_S)
-    reader: Puller | None = None
     info = await patiently(lambda: js.stream_info(copy.names.journal))
     if info is None:
         raise SettingsError(f"there is no session {copy.names.session} on this server")
     last, is_told = int(info.state.last_seq), False
+    reader = GaplessReader(client, copy.names.journal, copy.sequence)
     try:
         while follow or copy.sequence < last:
-            try:
-                reader = reader or await reading(client, copy.names.journal, after=copy.sequence)
-                if messages := await reader.read():
-                    copy.write(messages)
-            except ConsumerGoneError:
-                if reader is not None:
-                    await reader.close()
-                reader = None
-            except TROUBLE as error:
-                logger.debug("dig: the journal cannot be read yet: %s", error)
-                await anyio.sleep(0.1)
+            if messages := await reader.read():
+                copy.write(messages)
             if not is_told and copy.sequence >= last:
                 is_told = True
                 tell(f"{copy.path}: {copy.sequence} messages")

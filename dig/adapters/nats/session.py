@@ -268,7 +268,7 @@ class HeldSession:
             return
         started, value = running.started, body.value
         if context and isinstance(value, dict):
-            value = {**value, "traceparent": context}
+            value = {**value, "traceparent": value.get("traceparent") or context}
         if body.usage and (usage := running.view.usage) is not None:
             usage.update(body.usage)
         error: Exception | None = None

@@ -25,22 +25,14 @@ import anyio.to_thread
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from dig.errors import ConsumerGoneError, DamageError, DigError, FencedError, ReplayError
+from dig.errors import DigError, FencedError, ReplayError
 from dig.monitor.messages import Answered
 from dig.runtime.host import Setup
 from dig.runtime.resume import Resumption
 
 from . import owner as owners
-from .connection import (
-    ANSWER_S,
-    TROUBLE,
-    Puller,
-    logger,
-    patiently,
-    reading,
-    sequence_of,
-)
-from .names import RAW, VERSION, WALL, Subjects, V
+from .connection import ANSWER_S, GaplessReader, logger, patiently, sequence_of
+from .names import EPOCH, RAW, VERSION, WALL, Subjects, V
 from .owner import Owner, Position, SupervisedClock
 from .ownership import UNRESUMABLE, Lease, process_name, until_free
 from .session import OWNER, HeldSession, Notes, Terms
@@ -74,68 +66,53 @@ class JournalFollower:
 
     Attributes:
         resumption: The monitor; ``None``: there is no journal yet.
-        notes: What is noted of its records.
-        sequence: The last sequence that was read.
+        notes: The notes of its records.
+        reader: Reads the journal; its sequence is that of the last message.
         cursor: The raw sequence up to which input was dealt with there.
+        epoch: The epoch of its owner.
         wall_s: When it was appended, in seconds since 1970.
+        reads: Is called when something was read.
     """
 
     def __init__(self, client: Client, names: Subjects, setup: Callable[[bytes], Setup]) -> None:
         """Begin before the first message; `setup` makes the setup from the journal's first line."""
         self.resumption: Resumption | None = None
-        self.notes, self.sequence, self.cursor, self.wall_s = Notes(), 0, 0, math.inf
-        self._client, self._names, self._setup = client, names, setup
-        self._reader: Puller | None = None
+        self.notes, self.cursor, self.epoch, self.wall_s = Notes(), 0, 0, math.inf
+        self.reader = GaplessReader(client, names.journal)
+        self.reads: Callable[[], object] = lambda: None
+        self._js = client.jetstream(timeout=ANSWER_S)
+        self._names, self._setup = names, setup
 
     async def follow(self) -> None:
         """Follow the journal for ever."""
         while True:
-            await self._read(1.0)
+            await self._read()
 
     async def catch_up(self) -> None:
         """Read to the present end of the journal."""
-        js = self._client.jetstream(timeout=ANSWER_S)
-        info = await patiently(lambda: js.stream_info(self._names.journal))
-        while self.sequence < (int(info.state.last_seq) if info else 0):
-            await self._read(1.0)
+        info = await patiently(lambda: self._js.stream_info(self._names.journal))
+        while self.reader.sequence < (int(info.state.last_seq) if info else 0):
+            await self._read()
 
-    async def close(self) -> None:
-        """Stop reading."""
-        reader, self._reader = self._reader, None
-        if reader is not None:
-            await reader.close()
-
-    async def _read(self, wait_s: float) -> None:
-        try:
-            if self._reader is None:
-                journal = self._names.journal
-                self._reader = await reading(self._client, journal, after=self.sequence)
-            messages = await self._reader.read(wait_s=wait_s)
-        except ConsumerGoneError:
-            return await self.close()
-        except TROUBLE as error:
-            logger.debug("dig: the journal cannot be read yet: %s", error)
-            return await anyio.sleep(0.1)
+    async def _read(self) -> None:
+        messages = await self.reader.read()
+        self.reads()
         if messages:
             # In a thread: the lease is renewed meanwhile, however long the journal is.
             await anyio.to_thread.run_sync(self._drive, messages)
 
     def _drive(self, messages: list[Msg]) -> None:
         for message in messages:
-            sequence, headers = sequence_of(message), message.headers or {}
-            if sequence <= self.sequence:
-                continue
-            name = f"{self._names.journal}, message {sequence}"
-            if sequence != self.sequence + 1:
-                raise DamageError(name, None, f"message {self.sequence + 1} is missing")
+            headers = message.headers or {}
+            name = f"{self._names.journal}, message {sequence_of(message)}"
             if headers.get(V) != VERSION:
                 raise ReplayError(f"{name}: its version is {headers.get(V)!r:.40}, not {VERSION}")
             try:
                 self._feed(message.data.splitlines(keepends=True))
             except DigError as error:
                 raise ReplayError(f"{name}: {error}") from error
-            self.sequence = sequence
-            self.cursor, self.wall_s = int(headers[RAW]), float(headers[WALL])
+            self.cursor, self.epoch = int(headers[RAW]), int(headers[EPOCH])
+            self.wall_s = float(headers[WALL])
 
     def _feed(self, lines: list[bytes]) -> None:
         if self.resumption is None:
@@ -187,7 +164,7 @@ class Attendant:
                 logger.warning("dig: session %s has another owner now", self._names.session)
             finally:
                 self._owner = None
-                await follower.close()
+                await follower.reader.close()
 
     async def _wait_and_own(self, follower: JournalFollower) -> None:
         service = self._service
@@ -221,10 +198,13 @@ class Attendant:
 
     async def _own(self, lease: Lease, follower: JournalFollower) -> None:
         began_s = time.monotonic()
+        follower.reads = lease.show_life
         await follower.catch_up()  # 2
         assert follower.resumption is not None
-        await follower.close()
-        position = Position(follower.sequence, await read_heads(self._js, self._names))  # 3
+        # A server that lost its last seconds may have taken the key back to an earlier revision.
+        lease.epoch = max(lease.epoch, follower.epoch + 1)
+        await follower.reader.close()
+        position = Position(follower.reader.sequence, await read_heads(self._js, self._names))  # 3
         owners.reach("heads read")
         clock = SupervisedClock()
         clock.begin(follower.resumption.now_s)

@@ -1,0 +1,242 @@
+"""Plain async functions as agents: a call ends the activation, and its answer begins one.
+
+A call is an event with its argument as payload; beside it goes a continuation, a `notice` to the
+caller itself, which the activation that gets the answer consumes with it: so the graph shows the
+wait (docs/wrapping.md). A call is known by the trace context of its decision, which the answer
+bears, too; no id stands in a payload. A waiting coroutine dies with its process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio.abc import TaskGroup
+
+from dig.errors import CallError, LostTurnError, SettingsError
+from dig.graph.records import SYSTEM
+from dig.monitor.messages import Pending
+from dig.runtime.agents import Decision, EventFate, NewEvent, View
+
+CALL, ANSWER, FAILURE, NOTICE = "call", "answer", "failure", "notice"
+"""The types of the events of calls."""
+
+Function = Callable[[Any], Awaitable[Any]]
+
+
+def is_plain(agent: object) -> bool:
+    """Whether a function takes a payload: one parameter, which is no view."""
+    if not inspect.isfunction(agent):
+        return False
+    parameters = [*inspect.signature(agent).parameters.values()]
+    is_view = [p for p in parameters if p.name == "view" or p.annotation in (View, "View")]
+    return len(parameters) == 1 and not is_view
+
+
+@dataclass
+class _Call:
+    """A call of a turn: recipient and argument, and the event that answers it."""
+
+    to: str
+    argument: Any
+    done: anyio.Event = field(default_factory=anyio.Event)
+    answer: Pending | None = None
+
+
+@dataclass
+class _Turn:
+    """A function at work on an event.
+
+    Attributes:
+        asked: The event that it answers.
+        context: The trace context of that event.
+        calls: The calls that were not sent yet.
+        open: The number of calls without an answer, sent or not.
+        step: Is set when it makes a call, or ends.
+    """
+
+    asked: Pending
+    context: str
+    calls: list[_Call] = field(default_factory=list)
+    open: int = 0
+    step: anyio.Event = field(default_factory=anyio.Event)
+    is_over: bool = False
+    value: Any = None
+    error: Exception | None = None
+
+
+_turn: ContextVar[_Turn] = ContextVar("turn")
+
+
+class Callees(Mapping[str, Function]):
+    """The agents of a session as functions, wherever they run: `await team["bob"](x)`.
+
+    Attributes:
+        outside: Poses a problem to an agent; for calls that no agent's function makes.
+    """
+
+    outside: Callable[[Any, Sequence[str]], Awaitable[Any]] | None = None
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        """Begin with the names of this process; any other name can be called, too."""
+        self._names = tuple(names)
+
+    def __getitem__(self, name: str) -> Function:
+        """The function that calls an agent."""
+        return partial(self._call, name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of this process."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """The number of agents of this process."""
+        return len(self._names)
+
+    async def _call(self, name: str, argument: Any) -> Any:
+        turn = _turn.get(None)
+        if turn is None:
+            if self.outside is None:
+                raise SettingsError(f"{name!r} can be called inside an agent's function alone")
+            return await self.outside(argument, (name,))
+        call = _Call(name, argument)
+        turn.calls.append(call)
+        turn.open += 1
+        turn.step.set()
+        await call.done.wait()
+        assert call.answer is not None
+        if call.answer.type == FAILURE:
+            kind = LostTurnError if "LostTurnError" in call.answer.payload else CallError
+            raise kind(f"{name}: {call.answer.payload}")
+        return call.answer.payload
+
+
+team = Callees()
+"""The agents of the session for which a function works, for modules that `digmon agent` loads."""
+
+
+class PlainAgent:
+    """An agent made of a plain async function; its turns are tasks of this process."""
+
+    def __init__(self, function: Function, tasks: TaskGroup) -> None:
+        """Begin without turns."""
+        self._function, self._tasks = function, tasks
+        self._waiting: dict[str, tuple[_Turn, _Call]] = {}  # by the trace context of the call
+        self._latest: tuple[str, Decision] | None = None
+
+    async def step(self, view: View, contexts: Mapping[str, str]) -> Decision:
+        """Take one turn a step on: begin it, or hand it an answer.
+
+        Args:
+            view: The view of an activation.
+            contexts: The trace contexts of its events.
+
+        Raises:
+            LostTurnError: An answer came for a turn that ended with its process.
+        """
+        if self._latest is not None and self._latest[0] == view.activation:
+            return self._latest[1]  # it came again; its function does not run again here
+        decision = await self._step(view, contexts)
+        self._latest = view.activation, decision
+        return decision
+
+    async def _step(self, view: View, contexts: Mapping[str, str]) -> Decision:
+        for event in view.events:
+            context = contexts.get(event.id, "")
+            if event.type in (ANSWER, FAILURE):
+                if context not in self._waiting:
+                    return self._report_lost(view, event, contexts)
+                turn, call = self._waiting[context]
+                if call.answer is None:
+                    call.answer, turn.step = event, anyio.Event()
+                    turn.open -= 1
+                    call.done.set()
+                    if not turn.open:
+                        await turn.step.wait()
+                if not turn.open or turn.calls:
+                    return self._consume(view, turn, contexts)
+                # It waits for other answers, and consumes all of them at once.
+            elif event.final and event.sender == view.agent:
+                answer = NewEvent(payload=event.payload, type="solution", final=True)
+                return Decision(fates=_consume_all([event]), outputs=[answer])
+            elif event.type != NOTICE and event.sender != SYSTEM:
+                turn = _Turn(event, context)
+                self._tasks.start_soon(self._run, turn)
+                await turn.step.wait()
+                return self._decide(view, turn, [event])
+        for event in view.events:
+            pair = self._waiting.get(contexts.get(event.id, ""))
+            if event.type == NOTICE and pair is not None and pair[0].calls:
+                return self._decide(view, pair[0], [event])  # another call of the same moment
+        return Decision.wait()
+
+    async def _run(self, turn: _Turn) -> None:
+        _turn.set(turn)
+        try:
+            turn.value = await self._function(turn.asked.payload)
+        except Exception as error:
+            turn.error = error
+        turn.is_over = True
+        turn.step.set()
+
+    def _consume(self, view: View, turn: _Turn, contexts: Mapping[str, str]) -> Decision:
+        """Go on with the answers that are there, each with its continuation."""
+        answered = {
+            context
+            for context, (waiting, call) in self._waiting.items()
+            if waiting is turn and call.answer is not None
+        }
+        inputs = [event for event in view.events if contexts.get(event.id) in answered]
+        decision = self._decide(view, turn, inputs)
+        for context in answered:
+            del self._waiting[context]
+        return decision
+
+    def _report_lost(self, view: View, event: Pending, contexts: Mapping[str, str]) -> Decision:
+        context = contexts.get(event.id, "")
+        notices = [e for e in view.events if e.type == NOTICE and contexts.get(e.id) == context]
+        caller = notices[0].payload if notices else {}
+        reason = f"the process of {view.agent} ended while it waited for an answer"
+        if not caller.get("caller"):
+            raise LostTurnError(reason)
+        text = f"LostTurnError: {reason}"
+        return _reply([event, *notices], caller["caller"], FAILURE, text, caller["context"])
+
+    def _decide(self, view: View, turn: _Turn, inputs: Sequence[Pending]) -> Decision:
+        caller = turn.asked.sender
+        fates = _consume_all(inputs)
+        if turn.calls:
+            call = turn.calls.pop(0)
+            # A trace context of its own, by which the answer is known.
+            trace = turn.context.split("-")[1] if turn.context else secrets.token_hex(16)
+            context = f"00-{trace}-{secrets.token_hex(8)}-01"
+            self._waiting[context] = turn, call
+            payload = {"caller": caller, "context": turn.context}
+            notice = NewEvent(payload=payload, to=[view.agent], type=NOTICE)
+            outputs = [NewEvent(payload=call.argument, to=[call.to], type=CALL), notice]
+            return Decision(fates=fates, outputs=outputs, traceparent=context)
+        if turn.error is not None and (caller is None or turn.asked.type != CALL):
+            raise turn.error
+        if turn.error is not None:
+            text = f"{type(turn.error).__name__}: {turn.error}"
+            return _reply(inputs, str(caller), FAILURE, text, turn.context)
+        if caller is None:
+            answer = NewEvent(payload=turn.value, type="solution", final=True)
+            return Decision(fates=fates, outputs=[answer])
+        return _reply(inputs, caller, ANSWER, turn.value, turn.context)
+
+
+def _consume_all(events: Sequence[Pending]) -> list[EventFate]:
+    return [EventFate(event=event.id, fate="consume") for event in events]
+
+
+def _reply(inputs: Sequence[Pending], to: str, kind: str, payload: Any, context: str) -> Decision:
+    output = NewEvent(payload=payload, to=[to], type=kind)
+    fates = _consume_all(inputs)
+    return Decision(fates=fates, outputs=[output], traceparent=context or None)

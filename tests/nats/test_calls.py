@@ -1,0 +1,139 @@
+"""Plain async functions that call each other from process to process."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+import dig
+from dig.adapters.nats.calls import team
+from dig.adapters.nats.client import ask
+from dig.adapters.nats.connection import connect
+from dig.adapters.nats.serving import serve
+from dig.errors import LostTurnError, SettingsError
+
+from .account import account_of
+from .harness import NAME, SERVICE, SETUP, has_inbox, rows, serve_agents, until
+
+pytestmark = pytest.mark.anyio
+
+
+async def ada(topic: Any) -> Any:
+    """Ask two others at once, and join what they say."""
+    said: dict[str, Any] = {}
+
+    async def one(name: str) -> None:
+        said[name] = await team[name]({"about": topic})
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one, "bob")
+        tasks.start_soon(one, "cyd")
+    again = await team["bob"]({"about": "more"})
+    return [said["bob"], said["cyd"], again]
+
+
+async def bob(request: Any) -> Any:
+    return f"bob on {request['about']}"
+
+
+async def cyd(request: Any) -> Any:
+    return await team["bob"]({"about": f"{request['about']} for cyd"})
+
+
+async def served(url: str, tasks: Any, client: Any) -> None:
+    names = ["ada", "bob", "cyd"]
+    tasks.start_soon(partial(serve, url, NAME, SETUP, names, service=SERVICE))
+    await until(lambda: has_inbox(client, "cyd"))
+
+
+async def test_functions_call_each_other_across_processes(url: str) -> None:
+    """Every call is held; the answers are right; the graph has no turn without its answers."""
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": ada}, nats=url))
+        tasks.start_soon(partial(serve_agents, NAME, {"cyd": cyd}, nats=url))
+        async with dig.join(NAME, {"bob": bob}, nats=url) as callees:
+            with anyio.fail_after(60):
+                answer = await ask(client, NAME, "rivers", ["ada"])
+                assert await callees["bob"]({"about": "a client"}) == "bob on a client"
+        made = await rows(client)
+        account = await account_of(client, NAME)
+        tasks.cancel_scope.cancel()
+    assert answer == ["bob on rivers", "bob on rivers for cyd", "bob on more"]
+    assert account.faults == []
+    calls = [row for row in made if row["kind"] == "emit" and row["type"] == "call"]
+    assert len(calls) == 4
+    assert [row["pattern"] for row in made if row["kind"] == "finding"] == []
+
+
+async def test_an_error_comes_back_to_the_caller(url: str) -> None:
+    """The caller may catch it; it says who failed, and how."""
+
+    async def careful(x: Any) -> Any:
+        try:
+            return await team["bob"](x)
+        except dig.DigError as error:
+            return str(error)
+
+    async def failing(x: Any) -> Any:
+        raise KeyError("no ink")
+
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": careful, "bob": failing}, nats=url))
+        with anyio.fail_after(60):
+            answer = await ask(client, NAME, 1, ["ada"])
+        tasks.cancel_scope.cancel()
+    assert answer == "bob: KeyError: 'no ink'"
+
+
+async def test_a_turn_that_died_with_its_process_is_told_to_its_caller(url: str) -> None:
+    """Cyd's process ends while she waits for Bob: her caller gets `LostTurnError`."""
+    held = anyio.Event()
+
+    async def slow(x: Any) -> Any:
+        await held.wait()
+        return x
+
+    async def caller(x: Any) -> Any:
+        try:
+            return await team["cyd"](x)
+        except LostTurnError:
+            return "lost"
+
+    async def waiting(x: Any) -> Any:
+        return await team["bob"](x)
+
+    async with anyio.create_task_group() as tasks, connect(url) as client:
+        await served(url, tasks, client)
+        tasks.start_soon(partial(serve_agents, NAME, {"ada": caller, "bob": slow}, nats=url))
+        answers: list[Any] = []
+
+        async def asking() -> None:
+            answers.append(await ask(client, NAME, 1, ["ada"]))
+
+        tasks.start_soon(asking)
+
+        async def bob_works() -> bool:
+            return any(r["kind"] == "start" and r["agent"] == "bob" for r in await rows(client))
+
+        async with dig.join(NAME, {"cyd": waiting}, nats=url):
+            await until(bob_works)
+        tasks.start_soon(partial(serve_agents, NAME, {"cyd": waiting}, nats=url))
+        held.set()
+
+        async def is_answered() -> bool:
+            return bool(answers)
+
+        await until(is_answered, 60)
+        tasks.cancel_scope.cancel()
+    assert answers == ["lost"]
+
+
+async def test_a_call_outside_a_turn_needs_a_membership() -> None:
+    """The module's `team` has no session of its own."""
+    with pytest.raises(SettingsError, match="inside an agent's function"):
+        await team["bob"](1)
