@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dig.cli import app
+from tests.llm.llama import Llama
 from tests.llm.server import Answer, Server, fails, serving
 from tests.llm.solver import solve
 
@@ -141,6 +142,25 @@ def test_the_summary_and_the_live_view_say_what_a_run_has_cost(tmp_path: Path) -
     tokens = f"{110 * calls:,} tokens ({100 * calls:,} sent, {10 * calls:,} received)"
     assert cost.split(None, 1)[1] == f"{tokens}, ${calls * 2e-4:.4f}, {calls} requests to a model"
     assert f" {tokens.split(',')[0]}" in " ".join(done.stdout[done.stdout.index(verdict) :].split())
+
+
+def test_tokens_that_a_server_does_not_count_are_unknown(tmp_path: Path) -> None:
+    """By the summary, and by the verdict that the page shows, too."""
+    with serving(Llama(solve, counts=False)) as server:
+        done = in_words(tmp_path, server, "--json-mode", "text")
+        calls = len(server.requests)
+    (folder,) = tmp_path.iterdir()
+    shown = CliRunner().invoke(app, ["show", str(folder)])
+    for text in (done.stdout, shown.stdout):
+        assert f"{calls} requests to a model, tokens unknown" in " ".join(text.split())
+
+
+def test_a_slow_clock_is_allowed(tmp_path: Path) -> None:
+    """Its windows and limits are longer then, in real time."""
+    with serving(solve) as server:
+        done = run(tmp_path, "--model", "m", "--base-url", server.url, "--speed", "0.5")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0 and told["clock"] == "real time x 0.5"
 
 
 @pytest.mark.parametrize("chosen", [True, False])
