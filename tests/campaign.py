@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from .comparison import compare, numbered_trace
 from .features import FEATURES
 from .oracle import Row
-from .progress import progress
+from .progress import over_processes, progress
 from .shrinking import shrink
 
 BATCH = 50
@@ -86,13 +83,7 @@ def batches(seed: int, count: int, jobs: int) -> Iterator[Tally]:
     """Compares `count` traces from number `seed` on, over some processes if `jobs` is above 1."""
     last = seed + count
     parts = [range(n, min(n + BATCH, last)) for n in range(seed, last, BATCH)]
-    if jobs == 1:
-        yield from map(look, parts)
-        return
-    # Ctrl-C is for the first process, which then ends the others.
-    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    with multiprocessing.get_context("spawn").Pool(jobs, ignore) as pool:
-        yield from pool.imap_unordered(look, parts)
+    return over_processes(look, parts, jobs)
 
 
 def campaign(seed: int, count: int, jobs: int) -> tuple[Tally, bool]:

@@ -1,22 +1,21 @@
-"""An independent account of a run: reads nothing but its records, and shares no code with dig.
+"""An independent account of a run: the checker of traces, and what a healing monitor owes besides.
 
-Written from the definition of the graph alone. It is slow and plain on purpose: whoever doubts
-the monitor can believe this page.
+`dig.traces.verify` is written from the definition of the graph alone, and knows nothing of the
+monitor. Here it is shown the records of a run, with all that a journal promises.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
-from itertools import pairwise
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-ASIDE = ("finding", "heal", "incident")
-SENT = ("reroute", "redeliver", "reassign", "restart")
-BEYOND_NOTES = ("reassign", "replace", "restart")
+from dig.graph.codec import encode
+from dig.traces.verify import VerificationReport
+from dig.traces.verify.books import Books
+from dig.traces.verify.places import TrackedEvent
 
 
 @dataclass
@@ -33,21 +32,6 @@ class Account:
 
 
 @dataclass
-class _Event:
-    id: str
-    system: bool
-    final: bool
-    work: bool
-    ordered: bool
-    copies: list[str] = field(default_factory=list)
-    flight: dict[str, int | None] = field(default_factory=dict)  # when it was held, if that counts
-    consumed: bool = False
-    cause: str | None = None
-    diverted: bool = False
-    accepted: bool = False
-
-
-@dataclass
 class Allowed:
     """What a run may do. The budget is (run, pattern, subject, problem), as in `Budget`."""
 
@@ -59,221 +43,94 @@ class Allowed:
 
 def conservation(records: Iterable[Any], allowed: Allowed | None = None) -> Account:
     """Assert all that must be true of every finished run, and say where everything is."""
-    rows = list(records)
-    assert [row.t for row in rows] == list(range(len(rows))), "t counts the records"
-    assert all(a.us <= b.us for a, b in pairwise(rows)), "time never falls"
-    assert rows[0].kind == "run"
-    assert [row.kind for row in rows].count("finish") == 1
-    assert rows[-1].kind == "finish", "finish is last"
-    books = _Books(allowed or Allowed())
+    rows = [json.loads(encode(record)) for record in records]
+    assert rows and rows[-1]["kind"] == "finish", "finish is last"
+    ledger = _Ledger(allowed or Allowed())
     for row in rows:
-        books.enter(row)
-    return books.close()
+        ledger.enter(row)
+    return ledger.close()
 
 
-class _Books:
+class _Ledger:
     def __init__(self, allowed: Allowed) -> None:
-        self.allowed = allowed
-        self.events: dict[str, _Event] = {}
-        self.buffers: dict[str, list[str]] = {}
-        self.running: dict[str, str] = {}  # agent -> activation
-        self.inputs: dict[str, list[str]] = {}
-        self.edges: dict[str, set[str]] = {}  # node -> the nodes before it
-        self.awaited: list[str] = []
-        self.emitter = ""
-        self.findings: dict[int, Any] = {}
-        self.healed: dict[tuple[int, int], bool] = {}  # finding and moment -> more than notes?
-        self.renewed: set[tuple[int, int]] = set()  # healed before the budget began anew
-        self.promised: Any = None  # the heal row whose effect must come next
-        self.held = 0
-        self.is_session = self.is_over = False
+        self._allowed = allowed
+        self._report = VerificationReport(is_journal=True)
+        self._books = Books(self._report, Path())
+        self._places = self._books.places
+        self._events: dict[str, TrackedEvent | None] = {}  # in order of generation
+        self._accepted: list[str] = []
+        self._bounced: set[str] = set()  # answers that are on their way back to somebody
+        self._healed: dict[int, list[float]] = {}  # by finding, the moments at which it was healed
+        self._is_promised = False  # whether the row before was an intervention with an effect
 
-    def enter(self, row: Any) -> None:
-        if row.kind not in ASIDE:
-            if self.awaited:
-                assert row.kind == "emit" and row.event == self.awaited[0], "outputs come first"
-            if self.is_over:
-                assert row.kind == "finish", "nothing follows an accepted answer"
-        if row.kind not in ("finding", "incident"):
-            self._keep_promise(row)
-        getattr(self, f"_{row.kind}", lambda row: None)(row)
+    def enter(self, row: dict[str, Any]) -> None:
+        """Enter the next record, in the words of the checker."""
+        if row["kind"] not in ("finding", "incident"):
+            self._look_for_interference(row)
+        enter = getattr(self, f"_{row['kind']}", None)
+        if enter is not None:
+            enter(row)
+        self._books.enter(row)
+        if row["kind"] == "emit":
+            self._events[row["event"]] = self._places.live.get(row["event"])
+        assert not self._report.problems, str(self._report.problems[0])
 
     def close(self) -> Account:
-        assert not self.awaited and self.promised is None
-        TopologicalSorter(self.edges).prepare()  # raises if the graph has a cycle
-        work = [e for e in self.events.values() if e.work]
-        for event in work:
-            places = [event.consumed, self._is_open(event), event.cause is not None]
-            assert places.count(True) == 1, f"{event.id} is lost, or in two places"
+        """Assert that nothing is missing, and say where everything is."""
+        self._books.close()
+        assert not self._report.problems, str(self._report.problems[0])
+        live = self._places.live
+        work = [event for event in self._events.values() if event is not None and event.work]
         return Account(
-            [e.id for e in self.events.values() if e.flight],
-            [e.id for e in work if self._is_open(e)],
+            [name for name in self._events if name in live and live[name].flight],
+            [e.id for e in work if not e.consumed and (e.copies or e.flight)],
             {e.id: e.cause for e in work if e.cause is not None},
             [e.id for e in work if e.consumed],
-            {activation: agent for agent, activation in self.running.items()},
-            [e.id for e in self.events.values() if e.accepted],
-            len(self.healed),
+            {a.activation: name for name, a in self._places.agents.items() if a.activation},
+            self._accepted,
+            sum(map(len, self._healed.values())),
         )
 
-    # --- one method a kind ---
+    def _look_for_interference(self, row: dict[str, Any]) -> None:
+        """Only healing redirects, and speaks for the system."""
+        is_system = row["kind"] == "emit" and row["by"] == "system"
+        if not self._allowed.interference and (is_system or row["kind"] == "redirect"):
+            assert self._is_promised, f"no intervention asked for what stands at t={row['t']}"
+        self._is_promised = row["kind"] == "heal" and row["action"] != "refused"
 
-    def _run(self, row: Any) -> None:
-        self.buffers = {agent: [] for agent in row.agents}
-        self.is_session = row.session
+    # --- what a monitor owes by a kind of record, and the word that the checker has for it ---
 
-    def _emit(self, row: Any) -> None:
-        assert row.event not in self.events and row.event not in self.inputs, "one id, one thing"
-        if self.awaited:
-            assert row.by == self.emitter
-            self.awaited.pop(0)
-            self.edges.setdefault(row.event, set()).add(row.by)
-        else:
-            assert row.by in (None, "system"), "an output is named by the end"
-        system, ordered = row.by == "system", not self.allowed.unordered(row.payload)
-        work = not (system or row.final or row.type == "notice")
-        event = _Event(row.event, system, row.final, work, ordered)
-        self.events[row.event] = event
-        if not row.final:
-            self._send(event, row.to, event.ordered)
-        self._settle(event, "no_recipient")
+    def _run(self, row: dict[str, Any]) -> None:
+        limits = ("per_run", "per_pattern", "per_subject", "per_problem")
+        row["journal"] = {"budget": dict(zip(limits, self._allowed.budget, strict=True))}
 
-    def _deliver(self, row: Any) -> None:
-        event = self.events[row.event]
-        if row.to is None:
-            assert event.final and not event.diverted and not event.accepted
-            event.accepted = True
-            self.is_over = not self.is_session
-            self.renewed = set(self.healed)
+    def _emit(self, row: dict[str, Any]) -> None:
+        is_unordered = self._allowed.unordered(row.get("payload"))
+        row["policy"] = "a policy delays it" if is_unordered else None
+
+    def _deliver(self, row: dict[str, Any]) -> None:
+        if row["to"] is None:
+            assert row["event"] not in self._bounced, "an answer that was sent back is accepted"
+            self._accepted.append(row["event"])
+
+    def _redirect(self, row: dict[str, Any]) -> None:
+        self._bounced.add(row["event"])
+
+    def _leave(self, row: dict[str, Any]) -> None:
+        flights = {name: [*self._places.event(name).flight] for name in self._bounced}
+        # Such an answer comes back to nobody any more, so it may be accepted.
+        self._bounced -= {name for name, to in flights.items() if to == [row["agent"]]}
+
+    def _finding(self, row: dict[str, Any]) -> None:
+        row["evidence"] = row["evidence"].get("waiting")  # other work, another deadlock
+
+    def _heal(self, row: dict[str, Any]) -> None:
+        if row["action"] == "refused":
+            assert row["reason"] and row["event"] is None
             return
-        assert row.to in event.flight, f"{event.id} is not on its way to {row.to}"
-        assert row.to not in event.copies, f"{event.id} lies in front of {row.to} already"
-        number = event.flight.pop(row.to)
-        if number is not None:
-            waiting = [e.flight.get(row.to) for e in self.events.values() if e.flight]
-            assert all(n is None or n > number for n in waiting), "one was held earlier"
-        event.copies.append(row.to)
-        self.buffers[row.to].append(event.id)
-
-    def _start(self, row: Any) -> None:
-        assert row.activation not in self.events and row.activation not in self.inputs
-        assert row.agent not in self.running, "an agent does one thing at a time"
-        assert list(row.inputs) == self.buffers[row.agent], "it sees its whole buffer"
-        self.running[row.agent] = row.activation
-        self.inputs[row.activation] = list(row.inputs)
-        self.edges[row.activation] = set(row.inputs)
-
-    def _end(self, row: Any) -> None:
-        [agent] = [a for a, activation in self.running.items() if activation == row.activation]
-        del self.running[agent]
-        named = {fate.event: fate for fate in row.fates}
-        assert len(named) == len(row.fates), "each input has one fate"
-        inputs = self.inputs[row.activation]
-        assert set(named) <= set(inputs), "only inputs have fates"
-        for fate in row.fates:
-            self._leave_buffer(agent, self.events[fate.event], fate.fate, fate)
-        for name in inputs:
-            if name not in named and self.events[name].system:
-                self._leave_buffer(agent, self.events[name], "consume", None)
-        assert not self.awaited
-        self.emitter, self.awaited = row.activation, list(row.outputs)
-
-    def _leave_buffer(self, agent: str, event: _Event, fate: str, named: Any) -> None:
-        if fate == "delay":
-            return
-        self.buffers[agent].remove(event.id)
-        event.copies.remove(agent)
-        if fate == "consume":
-            event.consumed, event.cause = True, None
-        elif fate == "reroute":
-            self._send(event, named.to, True)
-        self._settle(event, "discarded" if fate == "discard" else "no_recipient")
-
-    def _join(self, row: Any) -> None:
-        assert row.agent not in self.buffers
-        self.buffers[row.agent] = []
-
-    def _leave(self, row: Any) -> None:
-        del self.buffers[row.agent]
-        self.running.pop(row.agent, None)
-        for event in self.events.values():
-            if row.agent in event.flight:
-                del event.flight[row.agent]
-                event.diverted = bool(event.flight)  # an answer that can never come back any more
-            if row.agent in event.copies:
-                event.copies.remove(row.agent)
-            self._settle(event, "left")
-
-    def _redirect(self, row: Any) -> None:
-        event = self.events[row.event]
-        event.diverted, event.flight = True, {}
-        self._send(event, row.to, False)
-        self._settle(event, "no_recipient")
-
-    def _expire(self, row: Any) -> None:
-        event = self.events[row.event]
-        event.flight = {}
-        self._settle(event, "expired")
-
-    def _finding(self, row: Any) -> None:
-        self.findings[row.t] = row
-
-    def _heal(self, row: Any) -> None:
-        assert row.finding in self.findings, "healing answers to an earlier finding"
-        if row.action == "refused":
-            assert row.reason and row.event is None
-            return
-        step = row.finding, row.us
-        if step not in self.healed and self.allowed.ladder_us is not None:
-            before = max((us for t, us in self.healed if t == row.finding), default=None)
-            is_soon = before is not None and row.us < before + self.allowed.ladder_us
-            assert not is_soon, "a step has had no time to help"
-        is_more = row.action in BEYOND_NOTES
-        self.healed[step] = self.healed.get(step, False) or is_more
-        self._check_budget()
-        if row.action == "create":
-            assert row.event not in self.events
-        if row.action in ("create", "replace", *SENT):
-            self.promised = row
-
-    # --- what follows from them ---
-
-    def _keep_promise(self, row: Any) -> None:
-        """A heal row comes right before its effect, and no such effect comes without one."""
-        promised, self.promised = self.promised, None
-        if promised is not None:
-            if promised.action == "replace":
-                assert (row.kind, (row.agent,)) == ("leave", promised.to)
-                return
-            kind = "emit" if promised.action == "create" else "redirect"
-            assert (row.kind, row.event, row.to) == (kind, promised.event, promised.to)
-        elif not self.allowed.interference:
-            assert row.kind != "redirect"
-            assert row.kind != "emit" or row.by != "system"
-
-    def _check_budget(self) -> None:
-        spent: Counter[str] = Counter()
-        for step in self.healed.keys() - self.renewed:
-            row = self.findings[step[0]]
-            about = [row.subject, row.evidence.get("waiting")]  # other work, another deadlock
-            subject = f"{row.pattern} {json.dumps(about, sort_keys=True)}"
-            spent.update(["run", f"pattern {row.pattern}", f"subject {subject}"])
-            spent["problem"] += self.healed[step]
-        most = dict(zip(("run", "pattern", "subject", "problem"), self.allowed.budget, strict=True))
-        for what, times in spent.items():
-            assert times <= most[what.split()[0]], f"the budget for {what} is exceeded"
-
-    def _send(self, event: _Event, to: Iterable[str], ordered: bool) -> None:
-        self.held += 1
-        for agent in to:
-            if agent in self.buffers and agent not in event.copies and agent not in event.flight:
-                event.flight[agent] = self.held if ordered else None
-
-    def _settle(self, event: _Event, cause: str) -> None:
-        if event.work and not event.consumed:
-            if event.copies or event.flight:
-                event.cause = None
-            elif event.cause is None:
-                event.cause = cause
-
-    def _is_open(self, event: _Event) -> bool:
-        return event.work and not event.consumed and bool(event.copies or event.flight)
+        moments = self._healed.setdefault(row["finding"], [])
+        if row["ts"] not in moments:
+            least, ladder_us = max(moments, default=None), self._allowed.ladder_us
+            if least is not None and ladder_us is not None:
+                assert (row["ts"] - least) * 1_000_000 > ladder_us - 1, "a step had no time to help"
+            moments.append(row["ts"])

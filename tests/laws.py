@@ -1,6 +1,6 @@
 """What a host owes a team besides: nobody is forgotten, and everything comes in time.
 
-Read off the records alone, like `conservation`; it shares no code with dig.
+Read off the records alone; it shares no code with dig.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     python -m tests.schedules --count 10000 --engine shell         on the bus, asyncio and trio
 
 Schedule number n is a function of n alone: its team, its script, thresholds, order of tasks, and
-which fault points are switched on. Each run is journalled; then an account that shares no code
-with dig (`conservation`), the independent checker (`digmon verify`) and, if no detector was made
-to fail, the detectors over the stored trace have to agree with the run.
+which fault points are switched on. Each run is journalled; then the independent checker, of its
+file (`digmon verify`) and of its records with what healing may do (`conservation`), and, if no
+detector was made to fail, the detectors over the stored trace have to agree with the run.
 
 A schedule that breaks a law is made small (fewer faults, a shorter run, no script) and told with
 the command that has it again. Exit status 0: every law held, 1: not, 130: interrupted.
@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -50,7 +48,7 @@ from .fault_points import POINTS, TAKEN_BACK, Faults
 from .helpers import Recorder, bodies, found_again, rows
 from .laws import lateness, patience, promptness, stillness, timeliness
 from .loops import ENGINES, backend
-from .progress import progress
+from .progress import over_processes, progress
 from .retaining import KEPT, Exported, comparable, letting_go
 
 BATCH = 25
@@ -361,7 +359,7 @@ def campaign(schedules: Sequence[Schedule], jobs: int, most: int = 5) -> tuple[T
     parts = [schedules[i : i + BATCH] for i in range(0, len(schedules), BATCH)]
     try:
         with progress(len(schedules)) as bar:
-            for part in _over(parts, jobs, most):
+            for part in over_processes(partial(look, most=most), parts, jobs):
                 tally.add(part)
                 bar.advance(bar.task_ids[0], part.schedules)
                 if len(tally.failures) >= most:
@@ -369,17 +367,6 @@ def campaign(schedules: Sequence[Schedule], jobs: int, most: int = 5) -> tuple[T
     except KeyboardInterrupt:
         return tally, True
     return tally, False
-
-
-def _over(parts: Sequence[Sequence[Schedule]], jobs: int, most: int) -> Iterator[Tally]:
-    some = partial(look, most=most)
-    if jobs == 1:
-        yield from map(some, parts)
-        return
-    # Ctrl-C is for the first process, which then ends the others.
-    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    with multiprocessing.get_context("spawn").Pool(jobs, ignore) as pool:
-        yield from pool.imap_unordered(some, parts)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
