@@ -131,6 +131,13 @@ def answer(payload: Any = 42) -> Output:
     return Output(payload, (), "solution", final=True)
 
 
+def serve(stage: Stage, count: int) -> None:
+    """So many requests that are answered at once."""
+    for _ in range(count):
+        stage.give()
+        stage.turn("a", answer())
+
+
 def rows(records: Iterable[Record], kind: str) -> list[Any]:
     """The records of one kind."""
     return [record for record in records if record.kind == kind]

@@ -445,30 +445,6 @@ def test_the_graph_has_the_attributes_that_apply() -> None:
     assert set(State.of(rows).cleaned()) == {"s0", "v0", "x"}
 
 
-def test_an_agent_that_returns_has_an_empty_buffer_and_nothing_on_its_way() -> None:
-    rows = trace(
-        arrive(0, "e0", None, "a"),
-        emit(0, "e1", None, "ab"),
-        start(0, "v0", "a", "e0"),
-        row(1, "leave", agent="a"),
-        row(1, "join", agent="a"),
-    )
-    state = State.of(rows)
-    assert (state.buffers["a"], state.flight["e1"], state.running) == ([], {"b"}, {})
-    assert (state.open_events, state.orphaned) == (["e1"], {"e0": "left"})
-    assert State.of(rows, at=4).open_events == ["e0", "e1"]
-
-
-def test_recipients_that_hold_the_event_or_are_absent_are_ignored_for_good() -> None:
-    rows = trace(
-        emit(0, "e0", None, "abz"),
-        deliver(0, "e0", "a"),
-        row(0, "redirect", event="e0", to=["a", "c"]),
-        row(0, "join", agent="z"),
-    )
-    assert State.of(rows).flight["e0"] == {"c"}
-
-
 # -- random traces ---
 
 

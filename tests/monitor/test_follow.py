@@ -18,7 +18,7 @@ from dig.graph.records import Emit, Fate, Limits
 from dig.monitor.messages import Started
 from dig.monitor.sinks import Eviction, FanOut
 from dig.runtime.simulator import Simulation
-from tests.helpers import Keeper, Recorder, Sees, Stage, answer, rows
+from tests.helpers import Keeper, Recorder, Sees, Stage, answer, rows, serve
 from tests.retaining import KEPT, letting_go
 from tests.schedules import Schedule
 
@@ -99,12 +99,6 @@ class Repeats:
         self.evictions.append(eviction)
 
 
-def serve(stage: Stage, count: int) -> None:
-    for _ in range(count):
-        stage.give()
-        stage.turn("a", answer())
-
-
 def held_by(graph: InteractionGraph) -> dict[str, Any]:
     """All that a graph has of the past; what it only keeps to be quick is left out."""
     own = vars(graph.history).items()
@@ -137,6 +131,7 @@ def test_what_detectors_wait_for_is_given_up_when_they_do_not() -> None:
     assert any("e1" in eviction.given_up for eviction in follower.evictions)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("keep", KEPT)
 def test_any_session_can_be_followed_as_it_lets_go(keep: int) -> None:
     """Whatever happens in it, the graph of who follows is that of the session."""

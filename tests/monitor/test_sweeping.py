@@ -18,16 +18,9 @@ from dig.monitor.messages import Raised
 from dig.monitor.monitor import KEEP
 from dig.runtime import Setup
 from dig.runtime.host import MOST_FINDINGS, Tally
-from tests.helpers import Keeper, Stage, answer, out, rows
+from tests.helpers import Keeper, Stage, answer, out, rows, serve
 
 LIMITS = Limits(mc_window_s=2.0, oe_window_s=1.0, dl_window_s=2.0)
-
-
-def serve(stage: Stage, count: int) -> None:
-    """So many requests that are answered at once."""
-    for _ in range(count):
-        stage.give()
-        stage.turn("a", answer())
 
 
 @pytest.mark.parametrize("keep", [-1, 2.5, True, "all"])

@@ -13,7 +13,7 @@ from dig.runtime import simulate
 from dig.show.terminal.frame import Frame
 from dig.show.terminal.live import LiveView
 from dig.show.terminal.terminal_state import TerminalState
-from tests.helpers import Keeper, Stage, answer, rows
+from tests.helpers import Keeper, Stage, answer, rows, serve
 from tests.retaining import KEPT, letting_go
 from tests.schedules import Schedule
 
@@ -55,12 +55,6 @@ def test_every_picture_is_the_same(keep: int) -> None:
         assert all(short == full for short, full in shown.shots)
         evictions += shown.evictions
     assert evictions >= 10
-
-
-def serve(stage: Stage, count: int) -> None:
-    for _ in range(count):
-        stage.give()
-        stage.turn("a", answer())
 
 
 def test_a_view_of_a_long_session_stays_small() -> None:

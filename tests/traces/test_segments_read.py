@@ -24,7 +24,7 @@ from tests.cli.test_cli import digmon
 from tests.show.server.client import happenings
 from tests.show.server.test_stream import Waiting, numbers
 from tests.traces.forks import forked
-from tests.traces.journals import rows_of, simple_run, story, write
+from tests.traces.journals import rows_of, simple_run, write
 from tests.traces.parted import EACH, LONG, files, long, parted
 
 # --- what is read ---
@@ -132,26 +132,6 @@ def test_a_part_of_a_trace_says_what_it_is_a_part_of(tmp_path: Path) -> None:
 
 
 # --- what follows ---
-
-
-def test_a_run_is_followed_from_file_to_file(tmp_path: Path) -> None:
-    """At each look all that was written has been told, wherever it was written."""
-    journal = Journal(tmp_path / TRACE, segment_bytes=400)
-    records = iter(story())
-    journal(next(records))
-    told: list[int] = []
-    looks: list[int] = []
-
-    def write_one() -> None:
-        looks.append(len(told))
-        journal(next(records))
-
-    for one in happenings(stream(tmp_path, -1, Waiting(*[write_one] * 7))):
-        told += numbers([one])
-    journal.close()
-    assert len(files(journal.path)) > 2
-    assert looks == [1, 2, 3, 4, 5, 6, 7]
-    assert told == list(range(8))
 
 
 def test_a_reader_beside_a_writer_misses_no_line(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +36,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> FaultSet:
 def answered(small: FaultSet) -> Callable[[str], Answers]:
     """The answers of an attributor about the small set, by its name, found once."""
     return cache(lambda name: attribute_all(name, small))
+
+
+def files(folder: Path) -> dict[str, str]:
+    """The digest of each file of a folder."""
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

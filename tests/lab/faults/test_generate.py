@@ -35,7 +35,7 @@ from dig.traces.journal.reader import TRACE
 from dig.traces.verify import verify
 from tests.faults.plays import nulls_of
 
-from .conftest import SMALL
+from .conftest import SMALL, files
 
 TINY = replace(SMALL, count=3, configurations=SMALL.configurations[:1], baseline_runs=20)
 
@@ -45,14 +45,6 @@ from tests.lab.faults.conftest import SMALL
 from dig.lab.benchmark.storing import make_set
 make_set(Path({out!r}), SMALL, jobs=2)
 """
-
-
-def files(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.nightly

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -34,6 +33,7 @@ from dig.traces.journal.reader import TRACE
 from dig.traces.run import RecordedRun
 from dig.traces.verify import verify
 from tests.lab.faults.audit.__main__ import audit
+from tests.lab.faults.conftest import files
 
 PLAYED: dict[str, Played] = {}
 SECRET = "no-text-of-a-trace"
@@ -75,14 +75,6 @@ def play(run: TeamRun, faults: Sequence[Fault] = ()) -> Played:
     if key not in PLAYED:
         PLAYED[key] = run_pair.play(run, faults)
     return PLAYED[key]
-
-
-def files(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.fixture(scope="module")

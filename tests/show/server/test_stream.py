@@ -17,6 +17,7 @@ from dig.traces.journal.journal import Journal
 from dig.traces.journal.reader import TRACE
 from tests.show.server.client import Happening, happenings
 from tests.traces.journals import LARGE, story, write
+from tests.traces.parted import files
 from tests.traces.runs import hasty, store
 
 
@@ -75,9 +76,12 @@ def test_the_id_of_a_batch_is_the_number_of_its_last_record(
         assert numbers([*batches[:n], *seen(path, int(batch.id))]) == list(range(8))
 
 
-def test_a_record_is_told_at_the_next_look_after_its_line(tmp_path: Path) -> None:
-    """A journal that grows is followed record by record."""
-    journal = Journal(tmp_path / TRACE)
+@pytest.mark.parametrize(("segment_bytes", "least"), [(None, 1), (400, 3)])
+def test_a_record_is_told_at_the_next_look_after_its_line(
+    segment_bytes: int | None, least: int, tmp_path: Path
+) -> None:
+    """A journal that grows is followed record by record, and from file to file."""
+    journal = Journal(tmp_path / TRACE, segment_bytes=segment_bytes)
     records = iter(story())
     journal(next(records))
     told: list[int] = []
@@ -90,6 +94,7 @@ def test_a_record_is_told_at_the_next_look_after_its_line(tmp_path: Path) -> Non
     for one in happenings(stream(tmp_path, -1, Waiting(*[write_one] * 7))):
         told += numbers([one])
     journal.close()
+    assert len(files(journal.path)) >= least
     assert looks == [1, 2, 3, 4, 5, 6, 7], "at each look all that was written had been told"
     assert told == list(range(8))
 
