@@ -35,6 +35,7 @@ from tests.strategies import traces
 
 CHUNKS, SIZE = 10, 200
 COUNTED = 5  # so many chunks are enough to tell that the traces are worth something
+NIGHTLY = [pytest.param(chunk, marks=pytest.mark.nightly) for chunk in range(COUNTED, CHUNKS)]
 
 
 @cache
@@ -57,7 +58,7 @@ def test_every_pattern_has_a_detector() -> None:
     assert names == PATTERNS, "the order of KINDS in tests/oracle_findings.py is not the table's"
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", [*range(COUNTED), *NIGHTLY])
 def test_what_is_found_is_what_the_oracle_finds(chunk: int) -> None:
     """Subject, stage, evidence, both times and the order of all findings are the oracle's."""
     for number, seen in enumerate(comparisons(chunk), chunk * SIZE):

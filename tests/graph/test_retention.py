@@ -37,6 +37,7 @@ def answered(name: str = "p", agent: str = "a") -> list[Row]:
     return [*asked, final(0, e, v), deliver(0, e, None)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("number", range(300))
 def test_findings_are_the_same_whatever_is_let_go_of(number: int) -> None:
     """In a random session, the graph lets go of what it can at random moments."""

@@ -61,6 +61,7 @@ def test_in_the_simulator_every_pattern_is_raised_and_found_again(heal: bool) ->
     assert set(raised) == {*KINDS}
 
 
+@pytest.mark.sampled(2)
 @MODES
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_on_the_bus_every_pattern_is_raised_and_found_again(backend: str, heal: bool) -> None:
@@ -76,6 +77,7 @@ def test_on_the_bus_every_pattern_is_raised_and_found_again(backend: str, heal: 
 OPTIONS = ("--json", "--fail-on", "notice")
 
 
+@pytest.mark.sampled(2)
 @MODES
 def test_the_command_prints_for_a_trace_what_was_raised_in_the_run(
     heal: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -69,8 +69,8 @@ def test_a_habit_shows_with_about_its_probability_and_never_at_zero(
     habit: str, events: tuple[Pending, ...], shows: Callable[[Plan], bool], expected: float
 ) -> None:
     def often(profile: Profile) -> float:
-        views = [see(*events, turn=turn) for turn in range(1000)]
-        return sum(shows(SimulatedAgent(1, profile).plan(view)) for view in views) / 1000
+        views = [see(*events, turn=turn) for turn in range(500)]
+        return sum(shows(SimulatedAgent(1, profile).plan(view)) for view in views) / 500
 
     assert often(PERFECT) == 0
     assert often(with_habit(habit, 0.3)) == pytest.approx(expected, abs=0.05)
@@ -91,14 +91,14 @@ def test_a_lasting_habit_is_an_agents_own_and_the_same_in_all_its_turns(
 
     def often(profile: Profile) -> float:
         shown = 0
-        for seed in range(400):
+        for seed in range(200):
             agent = SimulatedAgent(seed, profile)
             again = agent.reseeded(1).reseeded(2)
             turns = {shows(one.plan(see(*events, turn=turn)))
                      for one, turn in ((agent, 1), (agent, 2), (again, 2), (again, 3))}  # fmt: skip
             assert len(turns) == 1
             shown += turns.pop()
-        return shown / 400
+        return shown / 200
 
     profile = replace(PERFECT, enough=0.0, merge=1.0)
     assert often(profile) == 0

@@ -93,15 +93,15 @@ def test_a_perfect_team_goes_on_without_an_agent_that_leaves_with_its_work() -> 
 def test_the_default_team_of_six_stumbles_and_healing_helps() -> None:
     """Most of its answers come too early; healed ones are whole."""
     alone, healed = Counter[str](), Counter[str]()
-    for seed in range(40):
+    for seed in range(20):
         for tally, heal in ((alone, False), (healed, True)):
             task = CountFrequency(10_000, seed)
             result = run(task, 6, seed, Profile(), heal=heal)
             score = task.score(result.answer)
             tally.update(result.raised().keys())
             tally["whole"] += score.complete is True
-    assert alone["ET"] >= 20
-    assert alone["whole"] <= 25 and healed["whole"] >= 35
+    assert alone["ET"] >= 10
+    assert alone["whole"] <= 12 and healed["whole"] >= 17
 
 
 # --- pure, forgetful, honest ---

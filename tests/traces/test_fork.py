@@ -83,12 +83,14 @@ def test_no_agent_is_asked_again_what_ended_when_it_left(tmp_path: Path) -> None
     assert [one.end is None for one in moment.past["a"]] == [True, False]
 
 
-def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("first", range(2, 6))
+def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(tmp_path: Path, first: int) -> None:
     run = simple_run(12)
     whole = journalled(run, tmp_path)
     all_lines = lines(whole)
     cut = tmp_path / "cut.dig.jsonl"
-    for count in range(2, len(all_lines)):
+    for count in range(first, len(all_lines), 4):
         cut.write_bytes(b"".join(all_lines[:count]))
         if len(_awaited(cut)):
             with pytest.raises(ReplayError, match="was cut off before all outputs"):

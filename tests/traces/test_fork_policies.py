@@ -33,7 +33,7 @@ def policy_run(seed: int) -> ChaosRun:
     return replace(run, setup=replace(run.setup, gates=()), script=())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", [3, 5, 16, 28, 32, 37, 48, 53, 54, 119, 393])
 def test_a_run_with_policies_runs_again_and_forks_to_the_same_bytes(
     tmp_path: Path, seed: int

@@ -18,6 +18,6 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def told() -> Told:
-    """A session of more than 2,000 activations in which everything happens."""
-    return Told(session(2200))  # more than 20,000 records: two segments
+def told(request: pytest.FixtureRequest) -> Told:
+    """A session of several hundred activations in which everything happens."""
+    return Told(session(2200 if request.config.getoption("whole") else 600))

@@ -48,6 +48,7 @@ def serve(stage: Stage, count: int) -> None:
         stage.turn("b", answer())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("keep", KEPT)
 def test_what_is_exported_is_the_same(keep: int) -> None:
     """Every span, log record and measurement of random sessions, with all their content."""

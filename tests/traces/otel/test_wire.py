@@ -12,6 +12,7 @@ import pytest
 
 from dig.detectors.finding import PAST
 from dig.graph import records as kinds
+from dig.traces.otel import ids
 from dig.traces.otel.follow import Follower
 from dig.traces.otel.ids import Origin
 from dig.traces.otel.otlp import ExportReport, Otlp
@@ -22,6 +23,7 @@ from .receiver import Received, attributes, grpc_receiver, http_receiver, points
 ORIGIN = Origin("20260101-000000-abcdef", BEGAN_NS)
 CONSUMER, INTERNAL, ERROR = 5, 1, 2
 MOST_DEPTH = 12
+SEGMENT_RECORDS = 4_000
 KIND = "openinference.span.kind"
 
 Receivers = Callable[[], AbstractContextManager[Received]]
@@ -41,7 +43,8 @@ def live(told: Told, endpoint: str) -> tuple[Follower, ExportReport]:
 def sent(told: Told, request: pytest.FixtureRequest) -> Iterator[tuple[Received, ExportReport]]:
     """What each kind of receiver got, and what the sender says about it."""
     receiver: Receivers = request.param
-    with receiver() as received:
+    with receiver() as received, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ids, "SEGMENT_RECORDS", SEGMENT_RECORDS)
         follower, report = live(told, received.endpoint)
         assert (follower.missed, follower.fault) == (0, "")
         yield received, report
@@ -85,7 +88,7 @@ def test_nothing_is_lost(told: Told, sent: tuple[Received, ExportReport], tree: 
     """With the defaults everything arrives once, and the sender's count is the receiver's."""
     received, report = sent
     kinds_ = Counter(about[KIND] for about in tree.about.values())
-    segments = 1 + told.records[-1].t // 20_000
+    segments = 1 + told.records[-1].t // SEGMENT_RECORDS
     assert kinds_ == {
         "CHAIN": segments,
         "AGENT": len(told.acted),
