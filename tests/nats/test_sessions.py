@@ -19,13 +19,14 @@ from nats.aio.client import Client
 from dig.adapters.nats import ownership
 from dig.adapters.nats.client import AwaitedAnswers, ask, pose
 from dig.adapters.nats.connection import GaplessReader, Puller, connect, store
-from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, V
+from dig.adapters.nats.names import KIND, MSG_ID, TRACEPARENT, VERSION, Subjects, V
 from dig.adapters.nats.ownership import Lease, until_free
 from dig.adapters.nats.pull import JournalCopy, copy_session
 from dig.adapters.nats.server import _await_start, find_server, free_port
-from dig.adapters.nats.serving import serve, session_rows
+from dig.adapters.nats.serving import make_session, serve, serve_all, session_rows
 from dig.adapters.nats.session import Terms
 from dig.adapters.nats.streams import Storage, make_bucket, make_streams
+from dig.adapters.nats.takeover import JournalFollower
 from dig.detectors.finding import Finding
 from dig.detectors.protocols import Detector
 from dig.errors import DamageError, SettingsError
@@ -289,6 +290,44 @@ async def _rows_in(client: Client) -> bool:
         return False
 
 
+async def test_processes_share_the_sessions_that_match_a_pattern(url: str) -> None:
+    """Each takes at most its number; what one gives back another takes."""
+    service = replace(SERVICE, lease_s=0.8)
+    async with connect(url) as client, anyio.create_task_group() as tasks:
+        await make_bucket(client)
+        for number in range(4):
+            names = Subjects(f"news-{number}")
+            await make_session(client, names, SETUP, ["editor"], Storage())
+        await make_session(client, Subjects("other"), SETUP, ["editor"], Storage())
+        first = anyio.CancelScope()
+
+        async def serve_some(process: str, most: int, scope: anyio.CancelScope) -> None:
+            with scope:
+                await serve_all(
+                    url, "news-*", most, SETUP, service=replace(service, process=process)
+                )
+
+        async def owners() -> list[str | None]:
+            return [row["owner"] for row in await session_rows(client)]
+
+        tasks.start_soon(serve_some, "first", 3, first)
+        tasks.start_soon(serve_some, "second", 4, anyio.CancelScope())
+
+        async def are_all_served() -> bool:
+            return sum(name is not None for name in await owners()) == 4
+
+        await until(are_all_served)
+        assert (await owners()).count("first") <= 3
+        assert (await owners())[-1] is None  # the one that does not match
+        first.cancel()
+
+        async def has_the_second_all() -> bool:
+            return (await owners()).count("second") == 4
+
+        await until(has_the_second_all)
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_damaged_journal_is_owned_by_nobody(url: str) -> None:
     """The rebuild refuses, names the message, and marks the session."""
     async with session(url) as (client, _):
@@ -364,6 +403,30 @@ async def test_what_a_lost_connection_swallowed_is_read_again(
         with pytest.raises(DamageError, match="message 3 is missing"):
             await reader.read()
     assert numbers == [0, 1, 2, 3, 4]
+
+
+async def test_a_standby_that_is_cancelled_drops_nothing_that_it_has_read(url: str) -> None:
+    """It takes over in the middle of a read, and goes on with the very next message."""
+    async with session(url) as (client, _):
+        for number in range(4):
+            await ask(client, NAME, number)
+        follower = JournalFollower(client, NAMES, lambda line: SETUP)
+        read = follower.reader.read
+
+        async def read_and_cancel(wait_s: float = 1.0) -> list[Any]:
+            messages = await read(wait_s)
+            scope.cancel()
+            return messages
+
+        follower.reader.read = read_and_cancel  # type: ignore[method-assign]
+        with anyio.CancelScope() as scope:
+            await follower.follow()
+        follower.reader.read = read  # type: ignore[method-assign]
+        await follower.catch_up()
+        made = await rows(client)
+        await follower.reader.close()
+    assert follower.resumption is not None
+    assert follower.resumption.t == made[-1]["t"]
 
 
 async def test_the_lease_of_a_loop_that_hangs_ends(

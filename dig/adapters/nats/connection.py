@@ -289,25 +289,27 @@ class GaplessReader:
             DamageError: The stream itself lacks the next message.
         """
         messages: list[Msg] = []
+        last = self.sequence
         try:
             if self._puller is None:
                 self._puller = await reading(self._client, self._stream, after=self.sequence)
                 self._is_new = True
             for message in await self._puller.read(wait_s=wait_s):
                 sequence = sequence_of(message)
-                if sequence > self.sequence + 1 and self._is_new:
-                    reason = f"message {self.sequence + 1} is missing"
-                    raise DamageError(self._stream, None, reason)
-                if sequence > self.sequence + 1:  # it was sent into a connection that has gone
+                if sequence > last + 1 and self._is_new:
+                    raise DamageError(self._stream, None, f"message {last + 1} is missing")
+                if sequence > last + 1:  # it was sent into a connection that has gone
                     raise ConsumerGoneError
-                if sequence == self.sequence + 1:
+                if sequence == last + 1:
                     messages.append(message)
-                    self.sequence, self._is_new = sequence, False
+                    last, self._is_new = sequence, False
         except ConsumerGoneError:
             await self.close()
         except TROUBLE as error:
             logger.debug("dig: %s cannot be read yet: %s", self._stream, error)
             await anyio.sleep(0.1)
+        # Only now, with no wait behind it: what a cancelled read has taken is read again.
+        self.sequence = last
         return messages
 
     async def close(self) -> None:

@@ -98,8 +98,10 @@ class JournalFollower:
         messages = await self.reader.read()
         self.reads()
         if messages:
-            # In a thread: the lease is renewed meanwhile, however long the journal is.
-            await anyio.to_thread.run_sync(self._drive, messages)
+            # In a thread: the lease is renewed meanwhile, however long the journal is. Shielded: a
+            # standby that is to take over may not drop what it has read.
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._drive, messages)
 
     def _drive(self, messages: list[Msg]) -> None:
         for message in messages:
