@@ -20,10 +20,10 @@ LINES = {
     "graph": 2_538,
     "lab": 9_480,
     "monitor": 2_106,
-    "runtime": 4_131,
+    "runtime": 4_138,
     "show": 5_379,
     "tasks": 2_567,
-    "traces": 4_965,
+    "traces": 4_976,
 }
 
 # All packages together: fillers per 1,000 names, participles and leaning first lines in per cent.

@@ -30,7 +30,7 @@ from dig.errors import (
 )
 from dig.graph.chain import Chain, SealedLines
 from dig.graph.codec import decode
-from dig.graph.records import EDITION, Deliver, Emit, Record
+from dig.graph.records import EDITION, Deliver, Emit, IncidentRow, Record
 from dig.monitor.messages import Answered, Effect, Proposed
 from dig.monitor.monitor import Monitor
 from dig.monitor.sinks import FanOut, Sink
@@ -46,6 +46,17 @@ Lines = Iterable[bytes] | Iterable[Recorded]
 
 RESUMED = "resumed"
 """The incident when a run goes on after its process had ended."""
+
+OUTAGES = (RESUMED, "owner", "disconnected")
+"""The incidents after which the run's clock goes on, with `down_s`: for how long it stood still."""
+
+
+def outage_s(incident: IncidentRow) -> float:
+    """Seconds of real time that passed while the run's clock stood still, before an incident."""
+    detail = incident.detail if isinstance(incident.detail, dict) else {}
+    down_s: Any = detail.get("down_s")
+    is_time = type(down_s) in (int, float) and 0 < down_s < 1e9
+    return down_s if incident.what in OUTAGES and is_time else 0.0
 
 
 def resume(lines: Lines, setup: Setup, **options: Any) -> Resumption:

@@ -7,6 +7,8 @@ time alone, so that the trace of an activation is known as soon as it begins.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from dataclasses import field
 from hashlib import blake2b
 
 from dig._util.frozen import frozen
@@ -31,11 +33,14 @@ class Origin:
         execution: The name of the execution.
         began_ns: The moment of the run's time zero, in nanoseconds since 1970.
         report_url: The address of the run's report, for a reader of its spans; empty: not known.
+        outages: The moments, in microseconds, after which the run's clock stood still, each with
+            the nanoseconds that had passed in this and all earlier outages.
     """
 
     execution: str
     began_ns: int
     report_url: str = ""
+    outages: list[tuple[int, int]] = field(default_factory=list)
 
     def trace_id(self, segment: int) -> int:
         """The id of a segment's trace."""
@@ -55,7 +60,14 @@ class Origin:
 
     def moment(self, us: int) -> int:
         """A time of the run in nanoseconds since 1970."""
-        return min(self.began_ns + 1000 * us, MOST_NS)
+        earlier = bisect_left(self.outages, (us, 0))
+        passed = self.outages[earlier - 1][1] if earlier else 0
+        return min(self.began_ns + 1000 * us + passed, MOST_NS)
+
+    def stand_still(self, us: int, seconds: float) -> None:
+        """Place what comes later than a moment some seconds of real time later."""
+        before = self.outages[-1][1] if self.outages else 0
+        self.outages.append((us, before + round(seconds * 1_000_000_000)))
 
     def _digest(self, place: str, size: int) -> int:
         name = f"{self.execution}\0{place}".encode("utf-8", "surrogatepass")

@@ -22,6 +22,7 @@ from dig.graph.records import Deliver, Emit, FindingRow, Finish, HealRow, Incide
 from dig.graph.state import EventState
 from dig.monitor.sinks import Eviction
 from dig.runtime.agent_errors import MOST_STACK, STACK
+from dig.runtime.resume import outage_s
 
 from .activation_spans import MOST_LISTED, Activations
 from .content import Content, FewLabels, label
@@ -51,7 +52,7 @@ class Mapping:
             content: The limits on exported text; by default names, ids and errors, no payloads.
             most_depth: The most levels of spans below a root; 1: spans are not nested.
         """
-        self._origin = origin
+        self._origin = origin = replace(origin, outages=[])
         self._content = content or Content()
         self._graph = InteractionGraph()
         self._so_far = RunSoFar(self._graph)
@@ -78,6 +79,8 @@ class Mapping:
         """
         self._graph.apply(record)
         self._so_far(record)
+        if isinstance(record, IncidentRow) and (down_s := outage_s(record)):
+            self._origin.stand_still(record.us, down_s)
         new = self._items(record)  # whose spans are made only after the root of their segment
         items = [*self._begin_segment(record), *new]
         if self._open_events != len(self._graph.open):

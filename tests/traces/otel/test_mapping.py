@@ -257,6 +257,23 @@ def test_a_trace_context_that_is_none_is_passed_over(context: str) -> None:
     assert remote(context) is None
 
 
+def test_what_comes_after_a_break_of_the_run_has_its_real_time() -> None:
+    """The run's clock stood still; what is no time, or another incident, is passed over."""
+    stage = Stage()
+    stage.give()
+    for what, detail in [
+        ("resumed", {"down_s": 60.0}), ("owner", {"down_s": 3}), ("resumed", {"down_s": "2"}),
+        ("disconnected", {"down_s": float(10**12)}), ("mine", {"down_s": 7.0}), ("owner", None),
+    ]:  # fmt: skip
+        stage.clock.now += 1.0
+        stage.monitor.incident(what, detail)
+        stage.clock.now += 1.0
+        stage.turn("a", out("a"))
+    found = spans(stage.sink, origin=Origin("run-1", 0))
+    begin = [found[f"a{number}"].start_ns for number in range(1, 7)]
+    assert begin == [1_000_000_000 * s for s in (62, 67, 69, 71, 73, 75)]
+
+
 # --- what may leave ---
 
 
