@@ -43,10 +43,6 @@ SUITES = {
         ),
         arguments=("-o", "addopts="),
         environment={"NO_DOCKER": "true", "LANGSMITH_TRACING": "false"},
-        alarms=dict.fromkeys(
-            ("test_max_concurrency", "test_max_concurrency_control"),
-            "a hundred nodes go on behind a breakpoint, each by a step of __start__",
-        ),
     ),
     "openai-agents": Suite(
         ("openai-agents",),
