@@ -272,7 +272,14 @@ async def test_a_standby_takes_over_at_once_when_the_owner_gives_back(url: str) 
         owners = await incidents(client, "owner")
         table = await session_rows(client)
         assert (await account_of(client, NAME)).faults == []
+
+        async def are_figures_told() -> bool:
+            return (await session_rows(client))[0]["takeovers"] is not None
+
+        await until(are_figures_told)
+        figures = (await session_rows(client))[0]
         tasks.cancel_scope.cancel()
+    assert figures["takeovers"] == 2
     assert len(owners) == 2
     assert owners[0]["epoch"] < owners[1]["epoch"] == table[0]["epoch"]
     assert table[0]["owner"] == "second"

@@ -279,7 +279,11 @@ class Owner:
                 # A release of an earlier owner came in between, of an activation that has ended.
 
     def _stands(self, reason: str) -> Callable[[bool], None]:
-        return lambda stands: self._clock.stand(reason, stands)
+        def stand(stands: bool) -> None:
+            self._clock.stand(reason, stands)
+            self._lease.show_life()  # to wait for the server is not to hang
+
+        return stand
 
 
 def chunks(groups: Iterable[RequestLines]) -> Iterable[tuple[bytes, int, int]]:

@@ -472,7 +472,8 @@ class HeldSession:
 
     def _take(self, record: Record) -> None:
         line = self._lines.line(record, keeps_payload=True)
-        self._pending.append(line)
-        self.notes.record(record)
+        self._pending.append(
+            line
+        )  # the notes were told already: they are a sink from the beginning
         if isinstance(record, records.Start):
             self._starts[record.activation] = record.t, checksum(line)[:16]
